@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
@@ -13,7 +14,7 @@ const maxViewDepth = 32
 
 // knowledge reads the catalog facts that hoisting needs from the shadow database: the properties of all functions and
 // operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever their
-// declaration.
+// declaration, as do functions of pg_catalog that package builtin does not list: they may depend on anything.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
 	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
 	const op = "read the volatility of functions"
@@ -24,7 +25,8 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	// The catalog declares every aggregate immutable; the volatility of its support functions counts.
 	rows, err := ask(ctx, conn, op, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR parts.volatile),
 		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset), pg_catalog.bool_or(p.prokind NOT IN ('a', 'w')),
-		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w'))
+		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w')),
+		pg_catalog.bool_or(p.pronamespace = 'pg_catalog'::regnamespace AND NOT 'internal'::regtype = ANY (p.proargtypes))
 		FROM pg_catalog.pg_proc p LEFT JOIN (
 			SELECT a.aggfnoid, pg_catalog.bool_or(f.provolatile = 'v') AS volatile
 			FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
@@ -35,7 +37,8 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		return k, err
 	}
 	for _, r := range rows {
-		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
+		unlisted := isTrue(r[6]) && builtin.Of(string(r[0])) == builtin.Unlisted
+		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]) || unlisted, Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
 	}
 	if err := readTransactionTraits(ctx, conn, k); err != nil {
 		return k, err

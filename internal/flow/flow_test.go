@@ -68,10 +68,10 @@ var allowed = map[string][]string{
 	"internal/pgparse":          {"internal/sqltext"},
 	"replay/hoist":              {"internal/pgparse", "internal/pg/ident"},
 	"rewrite":                   {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve"},
-	"rewrite/internal/judge":    {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/resolve"},
+	"rewrite/internal/judge":    {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/builtin", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/resolve"},
 	"rewrite/internal/claim":    {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
 	"rewrite/internal/resolve":  {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
-	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/connect", "internal/pg/ident"},
+	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/builtin", "internal/pg/connect", "internal/pg/ident"},
 	"replay/throttle":           {"internal/sqlstate", "internal/pg/connect"},
 	"replay/neighbours":         {"replay/neighbours/internal/build", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/spec", "replay/neighbours/internal/verify", "internal/pg/ident"},
 	"internal/bench/neighbours": {"internal/bench/kit", "internal/pgtemp", "replay/neighbours"},
@@ -86,9 +86,10 @@ var allowed = map[string][]string{
 	"internal/audit/timing":     {},
 	"internal/audit/evidence":   {"analysis", "analysis/multiplicity", "internal/outcome", "internal/withheld"},
 	"internal/pg/ident":         {},
+	"internal/pg/builtin":       {},
 	"internal/pg/body":          {"internal/pg/ident", "internal/pgparse"},
 	"internal/pg/catalog":       {"internal/pg/ident"},
-	"internal/pg/catalog/read":  {"internal/pg/catalog", "internal/pg/connect", "internal/sqlstate"},
+	"internal/pg/catalog/read":  {"internal/pg/builtin", "internal/pg/catalog", "internal/pg/connect", "internal/sqlstate"},
 	"internal/pg/connect":       {},
 	"internal/pg/engine":        {"internal/pg/body", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"internal/eventually":       {},
@@ -149,7 +150,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pages/chart", "internal/report", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/inbox", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
+var pure = []string{"internal/pages/chart", "internal/report", "internal/pg/body", "internal/pg/builtin", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/inbox", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

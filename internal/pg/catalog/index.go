@@ -14,6 +14,7 @@ type Index struct {
 	Functions map[string][]*Function
 	Operators map[string][]Operator
 	Types     map[string][]Type
+	Unlisted  map[string]Unlisted
 	schemas   map[string]bool
 	denied    map[Denial]bool
 }
@@ -26,7 +27,7 @@ func NewIndex(c *Catalog) *Index {
 	x := &Index{
 		Catalog: c, schemas: map[string]bool{}, Relations: map[Table]*Relation{}, Named: map[string][]*Relation{},
 		Functions: map[string][]*Function{}, denied: map[Denial]bool{},
-		Operators: map[string][]Operator{}, Types: map[string][]Type{},
+		Operators: map[string][]Operator{}, Types: map[string][]Type{}, Unlisted: map[string]Unlisted{},
 	}
 	for _, s := range c.Schemas {
 		x.schemas[s] = true
@@ -45,6 +46,9 @@ func NewIndex(c *Catalog) *Index {
 	}
 	for _, t := range c.Types {
 		x.Types[t.Name] = append(x.Types[t.Name], t)
+	}
+	for _, u := range c.Unlisted {
+		x.Unlisted[u.Name] = u
 	}
 	for _, d := range c.Denied {
 		x.denied[d] = true

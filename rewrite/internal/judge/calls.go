@@ -37,12 +37,12 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 			return Table{}, false
 		}
 	}
-	if class == functionUser && schema == "" && s.path.Uncertain {
+	if !class.isListed() && schema == "" && s.path.Uncertain {
 		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+dotted, "")
 	}
 	if signature, ok := s.rules.functions.signature(schema, name, s.path); ok {
 		s.Calls = append(s.Calls, &claim.Call{Signature: signature, Call: n})
-		return copied, class == functionUser && s.assumeFunction(dotted, users)
+		return copied, !class.isListed() && s.assumeFunction(dotted, users)
 	}
 	switch {
 	case class == functionSafe:
@@ -51,11 +51,13 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	case class == functionNever || class == functionNeverVolatile:
 		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "")
 	case s.rules.functions.isAllowed(schema, name, s.path):
-		texts = class == functionUser && s.assumeFunction(dotted, users)
+		texts = !class.isListed() && s.assumeFunction(dotted, users)
 	case s.isColumn(n, schema, name, users):
 		s.columnCall(name, n.GetLocation())
 	case class == functionVolatile || isForeignFamily(name):
 		s.Refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted+" has side effects", "if it is safe to replay, list it in claims.safe_functions")
+	case class == functionUnlisted:
+		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "if it is safe to replay, list it in claims.safe_functions")
 	default:
 		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" is neither built in nor declared safe",
 			"if it is safe to replay, list it in claims.safe_functions, or, if it takes the epsilon, in claims.functions")
@@ -137,8 +139,7 @@ func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users 
 	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "but only according to the shadow database's catalog"
 	var f Table
 	if slices.ContainsFunc(users, s.rules.names.isReader) {
-		_, builtin := s.rules.functions.builtin[name]
-		f, detail = s.rules.names.callOfReader(schema, name, users, builtin)
+		f, detail = s.rules.names.callOfReader(schema, name, users, s.rules.functions.class("", name) != functionUser)
 	}
 	if detail != "" {
 		s.Refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
@@ -93,7 +94,7 @@ func (j *checker) relationFault(neighbour string, root Table) string {
 
 // call checks every overload of a function that an object of the shadow database calls.
 func (j *checker) call(neighbour string, name Table) string {
-	if name.Schema == "pg_catalog" && j.functions.builtin[name.Name] == functionSafe {
+	if name.Schema == "pg_catalog" && builtin.Of(name.Name) == builtin.Safe {
 		return ""
 	}
 	found := j.shadow.Find(name.Schema, name.Name, nil)
@@ -230,7 +231,7 @@ func (j *checker) bodyRules(neighbour string) *Rules {
 	}
 	r := &Rules{
 		options: j.options, names: n,
-		functions: &functions{source: j.shadow, builtin: j.functions.builtin, builtinOperators: j.functions.builtinOperators, allowed: j.functions.allowed},
+		functions: &functions{source: j.shadow, builtinOperators: j.functions.builtinOperators, allowed: j.functions.allowed},
 	}
 	j.bodies[neighbour] = r
 	return r
