@@ -36,6 +36,8 @@ var prunes = []struct {
 	{false, `DELETE FROM events WHERE id = ANY(ARRAY(SELECT e.id FROM events e JOIN queries q ON q.id = e.query WHERE q.engine = $1 AND e.at < $2 AND $3::text[] IS NOT NULL
 		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND (a.verdict = 'violation' OR a.violation IS NOT NULL)) LIMIT $4))`},
 	{false, `DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT s.ctid FROM set_aside s JOIN queries q ON q.id = s.query WHERE q.engine = $1 AND s.at < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, `DELETE FROM former_evidence WHERE ctid = ANY(ARRAY(SELECT f.ctid FROM former_evidence f JOIN queries q ON q.id = f.query WHERE q.engine = $1 AND f.at < $2 AND $3::text[] IS NOT NULL
+		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND (a.verdict = 'violation' OR a.violation IS NOT NULL)) LIMIT $4))`},
 	{false, prunedTerms},
 }
 
