@@ -62,9 +62,11 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the present values.
+// Collect sends the present values. It is called in a goroutine of the registry.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
-	for _, m := range g.collect() { // sending happens without the lock
+	var all []prometheus.Metric
+	_ = g.a.contain("collect metrics", func() error { all = g.collect(); return nil })
+	for _, m := range all { // sending happens without the lock
 		out <- m
 	}
 }

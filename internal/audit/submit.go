@@ -22,6 +22,13 @@ func (a *Auditor) Submit(q capture.Query) {
 func (a *Auditor) submit(x inbox.Arrival) {
 	<-a.informed
 	<-a.keeper.Restored
+	if a.contain("submit a query", func() error { a.takeIn(x); return nil }) != nil {
+		a.locked(func() { a.skip(recognize.SkippedPanic) })
+	}
+}
+
+// takeIn recognizes a query and places it.
+func (a *Auditor) takeIn(x inbox.Arrival) {
 	if len(x.Query.Then) == 0 {
 		a.metrics.captured.Inc()
 	}
