@@ -29,6 +29,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -77,12 +78,12 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 		}
 	})
 	group.Go(func() { reportUntil(ctx, out, auditor, registry, log) })
-	group.Go(func() { setup.ApplyDefaultPace(ctx, c, gate, log) })
+	group.Go(func() { contain(log, "set the pace", func() { setup.ApplyDefaultPace(ctx, c, gate, log) }) })
 	group.Go(func() { alerts.run(ctx, auditor) })
 	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
-	report(out, auditor, registry, log) // the final report
+	contain(log, "report", func() { report(out, auditor, registry, log) }) // the final report
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -141,28 +142,42 @@ func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *
 		if err != nil {
 			return err
 		}
-		if kind == link.Pause && len(payload) == 1 {
+		contain(log, "receive", func() { pass(kind, payload, auditor, gate, log) })
+	}
+}
+
+// pass passes a frame to the auditor.
+func pass(kind link.Kind, payload []byte, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) {
+	switch kind {
+	case link.Pause:
+		if len(payload) == 1 {
 			gate.Pause(payload[0] == 1)
 		}
-		if kind == link.Counts {
-			var statements map[string]uint64
-			if json.Unmarshal(payload, &statements) == nil {
-				auditor.Uncaptured(statements)
-			}
+	case link.Counts:
+		var statements map[string]uint64
+		if json.Unmarshal(payload, &statements) == nil {
+			auditor.Uncaptured(statements)
 		}
-		if kind == link.Deploy {
-			auditor.Deploy(string(payload))
-		}
-		if kind != link.Query {
-			continue
-		}
+	case link.Deploy:
+		auditor.Deploy(string(payload))
+	case link.Query:
 		q, err := capture.DecodeBinary(payload)
 		if err != nil {
 			log.Warn("a captured query cannot be decoded and is dropped", zap.Error(err))
-			continue
+			return
 		}
 		auditor.Offer(q)
 	}
+}
+
+// contain calls f, and logs a panic instead of ending the process.
+func contain(log *zap.Logger, where string, f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.Error("panic recovered", zap.String("where", where), zap.NamedError("panic", withheld.Recovered(r)), zap.Stack("stack"))
+		}
+	}()
+	f()
 }
 
 // announcer returns a function that reports to the relay before and after the SQL library parses a statement. The relay sets
@@ -183,7 +198,7 @@ func reportUntil(ctx context.Context, out *link.Writer, auditor *audit.Auditor, 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			report(out, auditor, registry, log)
+			contain(log, "report", func() { report(out, auditor, registry, log) })
 		}
 	}
 }
