@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -74,6 +76,19 @@ func TestEvidenceStays(t *testing.T) {
 		}
 		if got := stored(t.Context()); got != step.want {
 			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
+	}
+	for _, verdict := range []string{"violation", ""} {
+		a := state(4, 11)
+		a.Verdict = verdict
+		if err := e.Save(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Prune(t.Context(), time.Now().Add(time.Hour), time.Microsecond, []string{"k"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, kept := stored(t.Context()), verdict == "violation"; strings.HasSuffix(got, "| p503") != kept {
+			t.Errorf("with verdict %q, retention leaves %q", verdict, got)
 		}
 	}
 }
