@@ -191,7 +191,7 @@ func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 		INSERT INTO events (query, state, verdict, reason)
 		SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM before WHERE state = $2 AND verdict = $3)
 		UNION ALL SELECT $1, 'resolved', $3, $5 WHERE $6::jsonb IS NULL AND EXISTS (SELECT FROM before WHERE violation IS NOT NULL)`,
-		id, a.State, a.Verdict, a.Reason, a.Resolution, a.Violation)
+		id, a.State, a.Verdict, valid(a.Reason), valid(a.Resolution), a.Violation)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func scan(row pgx.CollectableRow) (a Audit, err error) {
 func (e *Engine) Keys(ctx context.Context, most int) (keys, poisoned []string, err error) {
 	rows, err := e.ledger.pool.Query(ctx, `
 		SELECT q.key, a.parsing >= 2 FROM queries q JOIN audits a ON a.query = q.id WHERE q.engine = $1
-		ORDER BY a.parsing >= 2, a.verdict = 'violation' OR a.violation IS NOT NULL DESC, a.state = 'decided', q.last_seen DESC, q.id LIMIT $2`, e.name, most)
+		ORDER BY a.parsing >= 2, `+violates+` DESC, a.state = 'decided', q.last_seen DESC, q.id LIMIT $2`, e.name, most)
 	var key string
 	var bad bool
 	if err == nil {
@@ -282,7 +282,7 @@ func (e *Engine) SetAside(ctx context.Context, key, reason string) error {
 		_, err := tx.Exec(ctx, `
 			WITH bad AS (SELECT a.query, a.progress FROM audits a JOIN queries q ON q.id = a.query WHERE q.engine = $1 AND q.key = $2 AND a.progress IS NOT NULL),
 			kept AS (INSERT INTO set_aside (query, reason, progress) SELECT query, $3, progress FROM bad)
-			UPDATE audits SET progress = NULL WHERE query IN (SELECT query FROM bad)`, e.name, key, reason)
+			UPDATE audits SET progress = NULL WHERE query IN (SELECT query FROM bad)`, e.name, key, valid(reason))
 		return err
 	})
 }

@@ -107,8 +107,7 @@ func (l *Ledger) stored(ctx context.Context, condition string, argument any, mos
 			if found[i].Actions, err = collect[Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM actions WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
 				return err
 			}
-			accepted, err := collect[Action](ctx, tx, `SELECT * FROM (SELECT at, operator, role, action, reason, until FROM actions
-				WHERE query = $1 AND action NOT IN ('reproduce', 'reaudit') ORDER BY id DESC LIMIT 1) c WHERE action = 'accept' LIMIT $2`, id)
+			accepted, err := collect[Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM "+decisions+" d WHERE query = $1 AND action = 'accept' LIMIT $2", id)
 			if err != nil {
 				return err
 			}
