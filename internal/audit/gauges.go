@@ -99,7 +99,7 @@ func (g *gauges) collect() []prometheus.Metric {
 		if t := j.life.Timing; t != nil && t.Differs {
 			timing++
 		}
-		if j.Phase() == schedule.Violation || j.Open {
+		if j.violates() {
 			violations++
 		}
 		if j.Phase() == schedule.Queued && !a.opt.Observe {
@@ -208,7 +208,7 @@ func (a *Auditor) withSeries() []*job {
 	var violations, others []*job
 	for _, j := range a.order {
 		switch {
-		case j.Phase() == schedule.Violation || j.Open || j.worst().DetectedAt != nil:
+		case j.violates() || j.worst().DetectedAt != nil:
 			violations = append(violations, j)
 		case j.Trials > 0 || j.Phase() == schedule.Decided:
 			others = append(others, j)

@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -282,12 +283,15 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
 		Neighbour: w.schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
-		Deterministic: r.DetectedAt == nil,
-		TrialsD0:      r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
+		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 		Application: j.query.ApplicationName, EngineEpoch: j.life.Engine,
 	}
+	if r.DetectedAt == nil {
+		f.Lower, f.Estimate, f.Odds = math.NaN(), math.NaN(), math.NaN()
+	}
+	f.Kind = finding.OfViolation(f.Lower)
 	if s := j.life.standing; s != nil {
-		f.EngineEpoch = s.FirstEngine
+		f.EngineEpoch, f.Change, f.Found = s.FirstEngine, s.Change, s.FirstSeen
 	}
 	if a.opt.ShowValues {
 		r = r.Reveal()

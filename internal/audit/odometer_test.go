@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -45,7 +45,7 @@ func TestPrivacyBudget(t *testing.T) {
 		defer l.mu.Unlock()
 		found := 0
 		for _, f := range l.findings {
-			if f.Kind != alert.BudgetExceeded {
+			if f.Kind != finding.BudgetExceeded {
 				continue
 			}
 			found++

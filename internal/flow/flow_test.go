@@ -15,7 +15,7 @@ const module = "github.com/dpwatch/dpwatch/"
 
 // allowed says which packages of this module each package may import (tests apart). A new package must be added.
 var allowed = map[string][]string{
-	"config":                    {"internal/odometer", "internal/pg/ident", "internal/spelling"},
+	"config":                    {"internal/finding", "internal/odometer", "internal/pg/ident", "internal/spelling"},
 	"internal/spelling":         {},
 	"internal/outcome":          {},
 	"internal/preflight":        {"internal/spelling", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/ident"},
@@ -24,10 +24,11 @@ var allowed = map[string][]string{
 	"internal/capture":          {},
 	"internal/link":             {},
 	"internal/withheld":         {},
+	"internal/finding":          {},
 	"internal/sqlstate":         {},
-	"internal/alert":            {"internal/withheld"},
+	"internal/alert":            {"internal/finding", "internal/withheld"},
 	"internal/alert/alerttest":  {"internal/eventually"},
-	"internal/alert/deliver":    {"internal/alert", "internal/ledger"},
+	"internal/alert/deliver":    {"internal/alert", "internal/finding", "internal/ledger"},
 	"internal/draft":            {"internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"internal/reload":           {},
 	"internal/web":              {"internal/reload"},
@@ -95,34 +96,34 @@ var allowed = map[string][]string{
 	"internal/terminal":         {},
 	"internal/demo":             {"analysis", "config", "internal/app/relay", "internal/app/setup", "internal/app/show", "internal/audit/view", "internal/pages", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
 	"cmd/dpwatch":               {"analysis", "analysis/response/survey", "config", "internal/app/auditor", "internal/app/check", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/relay", "internal/app/reports", "internal/app/setup", "internal/app/status", "internal/calibrate", "internal/capture", "internal/demo", "internal/draft", "internal/generate", "internal/generate/store", "internal/pages", "internal/pg/connect", "internal/pgtemp", "internal/preflight", "internal/recorded", "internal/showcase", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
-	"internal/audit":            {"analysis", "analysis/multiplicity", "internal/alert", "internal/audit/budget", "internal/audit/evidence", "internal/audit/inbox", "internal/audit/keep", "internal/audit/recent", "internal/audit/recognize", "internal/audit/saved", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/ledger", "internal/odometer", "internal/outcome", "internal/pg/engine", "internal/pg/ident", "internal/withheld", "replay", "replay/throttle", "rewrite"},
+	"internal/audit":            {"analysis", "analysis/multiplicity", "internal/alert", "internal/audit/budget", "internal/audit/evidence", "internal/audit/inbox", "internal/audit/keep", "internal/audit/recent", "internal/audit/recognize", "internal/audit/saved", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/odometer", "internal/outcome", "internal/pg/engine", "internal/pg/ident", "internal/withheld", "replay", "replay/throttle", "rewrite"},
 	"internal/odometer":         {},
 	"internal/report":           {},
 	"docs":                      {},
 	"internal/pages":            {"analysis", "docs", "internal/app/findings", "internal/app/records", "internal/app/relay", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/ledger", "internal/pages/chart", "internal/web"},
 	"internal/pages/chart":      {},
 	"internal/browser":          {},
-	"internal/ledger":           {"internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
+	"internal/ledger":           {"internal/finding", "internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"examples/gateway":          {},
 	"examples/hostile":          {},
 
 	"internal/app/admin":    {"config", "internal/web"},
-	"internal/app/auditor":  {"analysis", "config", "internal/alert", "internal/alert/deliver", "internal/app/admin", "internal/app/setup", "internal/app/show", "internal/audit", "internal/audit/budget", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/ledger", "internal/link", "internal/pg/ident", "internal/sqltext", "replay", "replay/throttle", "rewrite"},
+	"internal/app/auditor":  {"analysis", "config", "internal/alert", "internal/alert/deliver", "internal/app/admin", "internal/app/setup", "internal/app/show", "internal/audit", "internal/audit/budget", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/link", "internal/pg/ident", "internal/sqltext", "replay", "replay/throttle", "rewrite"},
 	"internal/app/check":    {"config", "internal/app/admin", "internal/app/relay", "internal/app/setup", "internal/app/status", "internal/capture", "internal/ledger", "internal/pg/connect", "internal/pg/engine", "internal/preflight", "internal/sqlstate", "internal/withheld", "proxy", "replay", "replay/neighbours", "rewrite"},
 	"internal/app/findings": {"analysis", "config", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit/saved", "internal/audit/view", "internal/capture", "internal/ledger", "internal/withheld", "replay", "replay/neighbours"},
 	"internal/app/oneoff":   {"analysis", "analysis/buckets", "analysis/response/survey", "config", "internal/app/setup", "internal/app/show", "internal/audit/evidence", "internal/audit/timing", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/outcome", "internal/pg/catalog/read", "internal/plot", "internal/recorded", "internal/withheld", "replay", "rewrite"},
 	"internal/app/records":  {"analysis", "config", "internal/alert/deliver", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit", "internal/audit/keep", "internal/audit/saved", "internal/audit/schedule", "internal/audit/view", "internal/ledger", "internal/odometer", "internal/withheld", "rewrite"},
 	"internal/app/relay":    {"analysis", "config", "internal/app/admin", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/capture", "internal/ledger", "internal/supervise", "internal/withheld", "proxy"},
 	"internal/app/reports":  {"analysis", "config", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit/saved", "internal/ledger", "internal/pg/connect", "internal/plot", "internal/report", "internal/withheld"},
-	"internal/app/setup":    {"config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/budget", "internal/audit/recognize", "internal/capture", "internal/ledger", "internal/odometer", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/engine", "internal/pg/ident", "internal/sqlstate", "internal/web", "replay", "replay/neighbours", "replay/throttle", "rewrite"},
+	"internal/app/setup":    {"config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/budget", "internal/audit/recognize", "internal/capture", "internal/finding", "internal/ledger", "internal/odometer", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/engine", "internal/pg/ident", "internal/sqlstate", "internal/web", "replay", "replay/neighbours", "replay/throttle", "rewrite"},
 	"internal/app/show":     {"analysis"},
-	"internal/app/status":   {"analysis", "config", "internal/app/oneoff", "internal/app/show", "internal/audit/view", "internal/capture", "internal/ledger", "internal/supervise", "internal/web", "internal/withheld", "proxy"},
+	"internal/app/status":   {"analysis", "config", "internal/app/oneoff", "internal/app/show", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/supervise", "internal/web", "internal/withheld", "proxy"},
 
 	"internal/audit/budget":        {"internal/ledger", "replay"},
 	"internal/audit/inbox":         {"internal/audit/schedule", "internal/capture"},
 	"internal/audit/saved":         {"analysis", "internal/audit/evidence", "internal/audit/timing", "internal/audit/view", "internal/ledger", "replay", "rewrite"},
 	"internal/audit/trial":         {"analysis", "internal/audit/evidence", "internal/audit/timing", "replay"},
-	"internal/audit/view":          {"analysis", "internal/audit/timing", "internal/ledger", "replay", "replay/throttle"},
+	"internal/audit/view":          {"analysis", "internal/audit/timing", "internal/finding", "internal/ledger", "replay", "replay/throttle"},
 	"internal/audit/keep":          {"internal/audit/view", "internal/capture", "internal/ledger"},
 	"internal/audit/recent":        {},
 	"internal/audit/recognize":     {"internal/audit/inbox", "internal/audit/recent", "internal/audit/saved", "internal/capture", "internal/ledger", "internal/pg/ident", "rewrite"},
@@ -149,7 +150,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/pages/chart", "internal/report", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/inbox", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
+var pure = []string{"internal/finding", "internal/pages/chart", "internal/report", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/inbox", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
@@ -80,6 +82,12 @@ func (l *Ledger) SaveAlert(ctx context.Context, a Alert, receivers []string) err
 		return fmt.Errorf("ledger: store an alert: %w", sqlstate.Withhold(err))
 	}
 	return nil
+}
+
+// Rejects reports whether an error of SaveAlert is about the alert itself: the ledger stores others.
+func Rejects(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
 }
 
 const selectAlerts = `

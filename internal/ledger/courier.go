@@ -18,10 +18,11 @@ import (
 type courier struct {
 	ledger *Ledger
 	send   func(context.Context, Delivery) error
-	fault  func(error) // may be nil
+	heard  func(error) // may be nil
 
 	mu      sync.Mutex
 	results map[int64]result // by delivery: what the ledger does not have yet
+	faulty  map[int64]bool   // deliveries that met an error of the ledger the last time
 }
 
 // result is what an attempt to send a message ended with.
@@ -48,7 +49,7 @@ func (c *courier) deliver(ctx context.Context, job *river.Job[deliveryArgs]) err
 	case err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		c.report(fmt.Errorf("ledger: read a message: %w", err))
+		c.report(d.ID, fmt.Errorf("ledger: read a message: %w", err))
 		return river.JobSnooze(storeWait) // it is no attempt
 	case early:
 		return river.JobSnooze(orderWait) // the end of an alert must not come before its beginning
@@ -72,9 +73,10 @@ func (c *courier) deliver(ctx context.Context, job *river.Job[deliveryArgs]) err
 	}
 	if err := c.store(ctx, job, r); err != nil {
 		c.keep(d.ID, r)
-		c.report(fmt.Errorf("ledger: store the result of a message: %w", err))
+		c.report(d.ID, fmt.Errorf("ledger: store the result of a message: %w", err))
 		return river.JobSnooze(storeWait)
 	}
+	c.report(d.ID, nil)
 	if r.state == DeliveryPending {
 		return storable(r.failure)
 	}
@@ -125,8 +127,17 @@ func (c *courier) keep(id int64, r result) {
 	c.results[id] = r
 }
 
-func (c *courier) report(err error) {
-	if c.fault != nil {
-		c.fault(err)
+// report reports an error that a delivery met, or that no delivery meets one any more.
+func (c *courier) report(id int64, err error) {
+	c.mu.Lock()
+	if err != nil {
+		c.faulty[id] = true
+	} else {
+		delete(c.faulty, id)
+	}
+	none := len(c.faulty) == 0
+	c.mu.Unlock()
+	if c.heard != nil && (err != nil || none) {
+		c.heard(err)
 	}
 }

@@ -24,6 +24,7 @@ type post struct {
 	mu     sync.Mutex
 	bodies []string // that were sent
 	faults []error
+	fault  error // the present one
 	refuse error
 }
 
@@ -55,10 +56,12 @@ func (p *post) run(t *testing.T) (stop func()) {
 				p.bodies = append(p.bodies, string(d.Body))
 				return p.refuse
 			},
-			Fault: func(err error) {
+			Heard: func(err error) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				p.faults = append(p.faults, err)
+				if p.fault = err; err != nil {
+					p.faults = append(p.faults, err)
+				}
 			},
 		})
 	}()
@@ -124,7 +127,9 @@ func TestAnyMessage(t *testing.T) {
 		t.Errorf("undelivered: %+v, %v", u, err)
 	}
 	p.run(t)
-	eventually.True(t, "all are delivered", func() bool { return p.states(t, "a")+p.states(t, "b")+p.states(t, "c") == "delivereddelivereddelivered" })
+	eventually.True(t, "all are delivered", func() bool {
+		return p.states(t, "a")+p.states(t, "b")+p.states(t, "c") == "delivereddelivereddelivered"
+	})
 	bodies, faults := p.sent()
 	if len(bodies) != len(hostile) || len(faults) > 0 {
 		t.Errorf("sent %q, faults %v", bodies, faults)
@@ -184,6 +189,11 @@ func TestResultNotStored(t *testing.T) {
 	if bodies, _ := p.sent(); len(bodies) != 2 {
 		t.Errorf("sent %q; want each once", bodies)
 	}
+	eventually.True(t, "no fault in the end", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.fault == nil
+	})
 }
 
 // TestPendingWithoutJob: a pending message whose job is gone gets another one, at the start and later, and so does not hold up the next one.

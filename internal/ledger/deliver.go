@@ -51,8 +51,9 @@ type DeliverOptions struct {
 	Slots  int // messages that are sent at the same time
 	// Send sends a message. It is called again later if it fails; its error holds no secret, because it is stored.
 	Send func(context.Context, Delivery) error
-	// Fault is called with each error of the ledger: a message cannot be read, or a result cannot be stored. It may be nil.
-	Fault  func(error)
+	// Heard is called with each error of the ledger: a message cannot be read, or the result of sending it cannot be stored. It is called with nil once
+	// there is none any more. It may be nil.
+	Heard  func(error)
 	Logger *zap.Logger
 	// Every is the interval of looking for messages to send again; 0 = a second.
 	Every time.Duration
@@ -64,7 +65,7 @@ func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 	if o.Every == 0 {
 		o.Every = time.Second
 	}
-	c := &courier{ledger: l, send: o.Send, fault: o.Fault, results: map[int64]result{}}
+	c := &courier{ledger: l, send: o.Send, heard: o.Heard, results: map[int64]result{}, faulty: map[int64]bool{}}
 	workers := river.NewWorkers()
 	if err := river.AddWorkerSafely(workers, river.WorkFunc(c.deliver)); err != nil {
 		return err
@@ -88,6 +89,7 @@ func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("ledger: job queue: %w", sqlstate.Withhold(err))
 	}
+	c.report(0, nil)
 	err = l.keepAwake(ctx, queue, o)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -25,6 +25,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -76,13 +77,18 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 			_ = conn.Close() // ends receive: the relay starts another process
 		}
 	})
-	group.Go(func() { reportUntil(ctx, out, auditor, registry, log) })
+	status := func() view.Status {
+		s := auditor.Status()
+		s.Alerts = alerts.state()
+		return s
+	}
+	group.Go(func() { reportUntil(ctx, out, status, registry, log) })
 	group.Go(func() { setup.ApplyDefaultPace(ctx, c, gate, log) })
 	group.Go(func() { alerts.run(ctx, auditor) })
 	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
-	report(out, auditor, registry, log) // the final report
+	report(out, status, registry, log) // the final report
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -175,7 +181,7 @@ func announcer(out *link.Writer) func(sql string) (done func()) {
 	}
 }
 
-func reportUntil(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+func reportUntil(ctx context.Context, out *link.Writer, status func() view.Status, registry *prometheus.Registry, log *zap.Logger) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
@@ -183,19 +189,19 @@ func reportUntil(ctx context.Context, out *link.Writer, auditor *audit.Auditor, 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			report(out, auditor, registry, log)
+			report(out, status, registry, log)
 		}
 	}
 }
 
-func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
-	status, err := json.Marshal(auditor.Status())
+func report(out *link.Writer, status func() view.Status, registry *prometheus.Registry, log *zap.Logger) {
+	text, err := json.Marshal(status())
 	if err != nil {
 		log.Error("write status", zap.Error(err))
 		return
 	}
-	_ = out.Send(link.Status, status) // receive detects a closed link
-	text, err := admin.MetricsText(registry)
+	_ = out.Send(link.Status, text) // receive detects a closed link
+	text, err = admin.MetricsText(registry)
 	if err != nil {
 		log.Error("the auditor's metrics cannot be gathered", zap.Error(err))
 		return

@@ -95,10 +95,8 @@ func listed(a *status.AuditRow, engine string) ledger.Listed {
 		Verdict: string(r.Verdict), Trials: int64(r.Trials.D0), Lower: show.Finite(float64(r.EpsilonLower)), Epsilon: show.Finite(float64(r.Claimed.Epsilon)), Delta: &r.Claimed.Delta,
 	}
 	switch {
-	case a.Violation() && a.Accepted == nil:
-		row.Status = ledger.StatusOpen
 	case a.Violation():
-		row.Status = ledger.StatusAccepted
+		row.Status = string(a.Status())
 	case r.Verdict == analysis.NoEvidence || r.Verdict == analysis.Inconclusive:
 		row.Status = string(r.Verdict)
 	default:

@@ -47,6 +47,9 @@ func (s *Snapshot) parts() (all []Part) {
 	if a := s.auditor; a != nil {
 		add(false, "audits", "%s", statesLine(a.Audits))
 		add(len(s.violations()) > 0, "violations", "%s", violationsLine(s.violations()))
+		if a.Alerts != nil {
+			add(a.Alerts.Late(), "alerts", "%s", alertsLine(a.Alerts))
+		}
 		for _, b := range a.PrivacyBudgets {
 			add(b.Exceeded > 0, "budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
 		}

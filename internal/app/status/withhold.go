@@ -28,6 +28,9 @@ func (s *Snapshot) Withhold() {
 	if l := s.auditor.Ledger; l != nil {
 		hide(&l.Trouble)
 	}
+	if a := s.auditor.Alerts; a != nil {
+		hide(&a.Trouble)
+	}
 	for i := range s.auditor.Audits {
 		withholdEntry(&s.auditor.Audits[i], hide)
 	}
