@@ -206,15 +206,15 @@ func TestTwoProcesses(t *testing.T) {
 	eventually.True(t, "it is resolved", func() bool { return firing() == 0 })
 }
 
-// gauge returns the value of a metric with a kind.
-func gauge(registry *prometheus.Registry, name, kind string) (float64, error) {
+// gauge returns the sum of a metric over the series whose first label has a value.
+func gauge(registry *prometheus.Registry, name, label string) (sum float64, err error) {
 	all, err := registry.Gather()
 	for _, family := range all {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == name && m.GetLabel()[0].GetValue() == kind {
-				return m.GetGauge().GetValue(), nil
+			if family.GetName() == name && m.GetLabel()[0].GetValue() == label {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 	}
-	return 0, err
+	return sum, err
 }
