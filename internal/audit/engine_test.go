@@ -119,6 +119,10 @@ func TestDeploy(t *testing.T) {
 		t.Errorf("found after %d trials and %d restarts; want at most 500 and one: an unrelated function restarts nothing", at, bad.EngineRestarts)
 	}
 
+	if c := bad.Standing.Change; c == nil || len(c.Functions) == 0 || c.At.After(bad.Standing.FirstSeen) {
+		t.Errorf("the engine changed before the violation: %+v", bad.Standing)
+	}
+
 	stop()
 	e.deploy(t, rightNoise)
 	e.restart(t, nil) // another process, with the epoch of the ledger
