@@ -117,7 +117,7 @@ func (s *Sender) Send(f Finding) {
 		return
 	}
 	text, fields := f.entry()
-	fields = append([]zap.Field{zap.String("dp.finding.kind", string(f.Kind)), zap.String("dp.finding.severity", string(f.severity(s.scale)))}, fields...)
+	fields = append([]zap.Field{zap.String("dp.finding.severity", string(f.severity(s.scale))), zap.String("dp.finding.kind", string(f.Kind))}, fields...)
 	if f.over() {
 		s.log.Info(text, fields...)
 	} else {
