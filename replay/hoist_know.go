@@ -80,6 +80,7 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 			continue
 		}
 		r.seen[relation] = true
+		r.know.Relations[relation] = true // until the views that it reads, which may read it, have been followed
 		varies, err := r.varies(ctx, relation, depth)
 		if err != nil {
 			return err
