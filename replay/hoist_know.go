@@ -18,11 +18,11 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
 	const op = "read the volatility of functions"
 	// View definitions qualify the names of relations that are not in this path.
-	if _, err := ask(ctx, conn, op, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
+	if _, err := ask(ctx, conn, op, 1, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
 		return k, err
 	}
 	// The catalog declares every aggregate immutable; the volatility of its support functions counts.
-	rows, err := ask(ctx, conn, op, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR parts.volatile),
+	rows, err := ask(ctx, conn, op, 6, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR coalesce(parts.volatile, false)),
 		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset), pg_catalog.bool_or(p.prokind NOT IN ('a', 'w')),
 		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w'))
 		FROM pg_catalog.pg_proc p LEFT JOIN (
@@ -45,7 +45,7 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		traits.Volatile = true
 		k.Functions[name] = traits
 	}
-	rows, err = ask(ctx, conn, op, `SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o
+	rows, err = ask(ctx, conn, op, 1, `SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o
 		JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode WHERE p.provolatile = 'v'`)
 	if err != nil {
 		return k, err
@@ -93,8 +93,8 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 // varies reports whether one relation may give different rows in two trials. Tables without row security and materialized
 // views do not; a view does if its query does.
 func (r *relationReader) varies(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
-	rows, err := ask(ctx, r.conn, "read the kind of a relation", `SELECT c.relkind, c.relrowsecurity,
-		CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END
+	rows, err := ask(ctx, r.conn, "read the kind of a relation", 3, `SELECT c.relkind, c.relrowsecurity,
+		coalesce(CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END, '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relname = $2`, relation.Schema, relation.Name)
 	if err != nil {

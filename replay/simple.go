@@ -98,6 +98,7 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:
+			s.reader.begin() // the last of several results counts
 			s.reader.describe(len(m.Fields), func(i int) (string, uint32) { return string(m.Fields[i].Name), m.Fields[i].DataTypeOID })
 		case *pgproto3.DataRow:
 			if err := s.reader.row(m.Values, r.player.opt.MaxRows, r.player.opt.MaxBytes); err != nil {

@@ -40,7 +40,7 @@ func residuals(ctx context.Context, conn *pgx.Conn, sql string, trials int, trut
 		if err != nil {
 			return nil, fmt.Errorf("execution %d of %s: %w", i+1, sql, err)
 		}
-		if len(results) != 1 || len(results[0].FieldDescriptions) != 1 || len(results[0].Rows) != 1 {
+		if len(results) != 1 || len(results[0].FieldDescriptions) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 {
 			return nil, fmt.Errorf("%s does not return one row of one column: the expression must return one number", sql)
 		}
 		x, err := strconv.ParseFloat(string(results[0].Rows[0][0]), 64)
