@@ -99,6 +99,7 @@ func ServeAnswer(t testing.TB, a Answer) (dsn string) {
 	t.Helper()
 	return Serve(t, func(b *pgproto3.Backend) {
 		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		var parameters pgproto3.ParameterDescription
 		for b.Flush() == nil {
 			message, err := b.Receive()
 			if err != nil {
@@ -106,12 +107,16 @@ func ServeAnswer(t testing.TB, a Answer) (dsn string) {
 			}
 			switch m := message.(type) {
 			case *pgproto3.Parse:
+				parameters.ParameterOIDs = nil
+				for strings.Contains(m.Query, fmt.Sprintf("$%d", len(parameters.ParameterOIDs)+1)) {
+					parameters.ParameterOIDs = append(parameters.ParameterOIDs, 25)
+				}
 				b.Send(&pgproto3.ParseComplete{})
 			case *pgproto3.Bind:
 				b.Send(&pgproto3.BindComplete{})
 			case *pgproto3.Describe:
 				if m.ObjectType == 'S' {
-					b.Send(&pgproto3.ParameterDescription{})
+					b.Send(&parameters)
 				}
 				b.Send(a.Describe)
 			case *pgproto3.Close:
