@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -39,6 +40,9 @@ func (l *Ledger) Volumes(ctx context.Context, engine string, since time.Time) (V
 	return l.VolumesUntil(ctx, engine, since, nil)
 }
 
+// ErrNoEngine is wrapped by the error for an engine that the ledger does not have.
+var ErrNoEngine = errors.New("no engine")
+
 // VolumesUntil is Volumes without the hours that began at until or later; nil = with all.
 func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Time, until *time.Time) (Volumes, error) {
 	v := Volumes{Since: Hour(since)}
@@ -49,7 +53,7 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 			return err
 		}
 		if len(v.Engines) == 0 && engine != "" {
-			return fmt.Errorf("it has no engine %q; it has: %s", engine, strings.Join(all, ", "))
+			return fmt.Errorf("it has %w %q; it has: %s", ErrNoEngine, engine, strings.Join(all, ", "))
 		}
 		var err error
 		if v.Queries, err = volumes(ctx, tx, `

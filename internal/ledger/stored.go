@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,6 +59,23 @@ type Event struct {
 	State   string    `json:"state"`
 	Verdict string    `json:"verdict"`
 	Reason  string    `json:"reason"`
+}
+
+// withheldReason replaces a reason that may hold values of rows.
+const withheldReason = "withheld: it may hold values, if log.values was set at that time"
+
+// Withhold returns the events without the reasons that may hold values of rows.
+func Withhold(events []Event) []Event {
+	events = slices.Clone(events)
+	for i := range events {
+		e := &events[i]
+		own := e.State == Resolved || e.State == Changed || e.State == ActionReaudit // see Change
+		judged := e.State == "decided" && (e.Verdict == "violation" || e.Verdict == "no_evidence")
+		if e.Reason != "" && !own && !judged { // it may quote an error of a server
+			e.Reason = withheldReason
+		}
+	}
+	return events
 }
 
 // Find returns the stored form of an audit of an engine; false if there is none.

@@ -31,7 +31,7 @@ func (r *Relay) List(ctx context.Context, o ledger.ListOptions) (QueryList, erro
 	if o.Engine != "" {
 		one, err := setup.LedgerEngine(c, o.Engine)
 		if err != nil {
-			return QueryList{}, err
+			return QueryList{}, RequestError{err}
 		}
 		return listStored(ctx, []config.Config{one}, o)
 	}
