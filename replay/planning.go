@@ -31,7 +31,7 @@ func (r *Run) checkPlanning(ctx context.Context, conn *pgconn.PgConn) (planning,
 	for i := range planChecks {
 		result := conn.ExecParams(ctx, "EXPLAIN (VERBOSE) "+r.stmt.Worlds[0], r.values, r.oids, r.format, nil).Read()
 		if result.Err != nil {
-			if _, err := classify(result.Err); err != nil {
+			if _, err := r.player.classify(result.Err); err != nil {
 				return unknownPlanning, err
 			}
 			return freshPlanning, nil

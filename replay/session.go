@@ -113,7 +113,7 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 			description, err := s.conn.Prepare(ctx, "dpwatch"+strconv.Itoa(i), sql, r.oids)
 			if err != nil {
 				s.close()
-				if _, err := classify(err); err != nil {
+				if _, err := r.player.classify(err); err != nil {
 					return nil, err
 				}
 				// A statement that fails in only one world is an outcome, trial by trial.
@@ -239,6 +239,6 @@ func (r *Run) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outcome, 
 			return o, false, nil
 		}
 	}
-	state, err := classify(err)
+	state, err := r.player.classify(err)
 	return outcome.Outcome{SQLState: state}, true, err
 }

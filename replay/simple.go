@@ -93,7 +93,7 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 	for {
 		message, err := s.conn.ReceiveMessage(context.Background()) // runSimple watches the context
 		if err != nil {
-			state, err := classify(err)
+			state, err := r.player.classify(err)
 			return outcome.Outcome{SQLState: state}, err
 		}
 		switch m := message.(type) {
@@ -104,7 +104,7 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 				return o, &transientError{op: "replay", err: err}
 			}
 		case *pgproto3.ErrorResponse:
-			if state, err = classify(pgconn.ErrorResponseToPgError(m)); err != nil {
+			if state, err = r.player.classify(pgconn.ErrorResponseToPgError(m)); err != nil {
 				return o, err
 			}
 		case *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse, *pgproto3.NoticeResponse,

@@ -89,7 +89,7 @@ var allowed = map[string][]string{
 	"internal/pg/body":          {"internal/pg/ident", "internal/pgparse"},
 	"internal/pg/catalog":       {"internal/pg/ident"},
 	"internal/pg/catalog/read":  {"internal/pg/catalog", "internal/pg/connect", "internal/sqlstate"},
-	"internal/pg/connect":       {},
+	"internal/pg/connect":       {"internal/pg/ident"},
 	"internal/pg/engine":        {"internal/pg/body", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"internal/eventually":       {},
 	"internal/terminal":         {},
@@ -108,7 +108,7 @@ var allowed = map[string][]string{
 
 	"internal/app/admin":    {"config", "internal/web"},
 	"internal/app/auditor":  {"analysis", "config", "internal/alert", "internal/alert/deliver", "internal/app/admin", "internal/app/setup", "internal/app/show", "internal/audit", "internal/audit/budget", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/ledger", "internal/link", "internal/pg/ident", "internal/sqltext", "replay", "replay/throttle", "rewrite"},
-	"internal/app/check":    {"config", "internal/app/admin", "internal/app/relay", "internal/app/setup", "internal/app/status", "internal/capture", "internal/ledger", "internal/pg/connect", "internal/pg/engine", "internal/preflight", "internal/sqlstate", "internal/withheld", "proxy", "replay", "replay/neighbours", "rewrite"},
+	"internal/app/check":    {"config", "internal/app/admin", "internal/app/relay", "internal/app/setup", "internal/app/status", "internal/audit/recognize", "internal/capture", "internal/ledger", "internal/pg/connect", "internal/pg/engine", "internal/preflight", "internal/sqlstate", "internal/withheld", "proxy", "replay", "replay/neighbours", "rewrite"},
 	"internal/app/findings": {"analysis", "config", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit/saved", "internal/audit/view", "internal/capture", "internal/ledger", "internal/withheld", "replay", "replay/neighbours"},
 	"internal/app/oneoff":   {"analysis", "analysis/buckets", "analysis/response/survey", "config", "internal/app/setup", "internal/app/show", "internal/audit/evidence", "internal/audit/timing", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/outcome", "internal/pg/catalog/read", "internal/plot", "internal/recorded", "internal/withheld", "replay", "rewrite"},
 	"internal/app/records":  {"analysis", "config", "internal/alert/deliver", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit", "internal/audit/keep", "internal/audit/saved", "internal/audit/schedule", "internal/audit/view", "internal/ledger", "internal/odometer", "internal/withheld", "rewrite"},
