@@ -69,11 +69,15 @@ func (r *Relay) Reload(read func() (config.Config, config.Resolved, error)) (cha
 func (r *Relay) canReload(before, after config.Config, changed []string) error {
 	restart := slices.DeleteFunc(slices.Clone(changed), config.Reloadable)
 	if !slices.Equal(engineNames(before), engineNames(after)) {
-		restart = append(restart, "engines")
+		if len(restart) == 0 { // otherwise a key in it changes the names
+			restart = append(restart, "engines")
+		}
 	} else {
 		old, all := before.AllEngines(), after.AllEngines()
 		for i := range all {
-			if !slices.Equal(setup.ProtectedNames(&old[i]), setup.ProtectedNames(&all[i])) {
+			claims := old[i]
+			claims.Claims = all[i].Claims
+			if !slices.Equal(setup.ProtectedNames(&old[i]), setup.ProtectedNames(&claims)) {
 				restart = append(restart, "claims.functions and claims.safe_functions (with privacy.catalog, the relay looks for their names)")
 			}
 			if setup.HasStdout(all[i]) && !setup.HasStdout(old[i]) {
