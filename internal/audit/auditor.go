@@ -60,6 +60,7 @@ type Auditor struct {
 	coverage  coverage
 	captured  uint64
 	skipped   map[string]uint64
+	unlisted  map[string]bool // tables and functions that were logged, see logUnlisted
 	evictions map[string]uint64
 	turned    turnedAway
 	faults    uint64
@@ -106,7 +107,7 @@ func New(opt Options) (*Auditor, error) {
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
-		jobs: map[string]*job{}, wished: map[string]int{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
+		jobs: map[string]*job{}, wished: map[string]int{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, unlisted: map[string]bool{}, evictions: map[string]uint64{},
 		asked:   recent.Map[string, demand]{N: 4 * recognize.RememberedTexts},
 		seed:    maphash.MakeSeed(),
 		readers: recent.Map[reader, time.Time]{N: reportedUnclaimed},

@@ -38,7 +38,7 @@ var (
 	descBytes      = desc("dpwatch_audit_memory_bytes", "Estimated memory of all audits.")
 	descBudget     = desc("dpwatch_audit_memory_limit_bytes", "Limit of dpwatch_audit_memory_bytes; 0 = no limit.")
 	descQueries    = desc("dpwatch_dp_queries", "Distinct auditable DP queries so far; an estimate above a thousand.")
-	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries that have an audit or had one that was decided.")
+	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries whose audit has or had trials.")
 	descLedger     = desc("dpwatch_ledger_up", "1 if the last use of the ledger succeeded, else 0; absent if audits are kept in memory only.")
 	descRecords    = desc("dpwatch_ledger_record_only", "1 if another process audits this engine with the same ledger and this one only records what it captures for it, else 0.")
 	descUnsaved    = desc("dpwatch_ledger_unsaved_audits", "Audits whose latest state is not in the ledger yet.")
@@ -163,7 +163,7 @@ func (g *gauges) collect() []prometheus.Metric {
 	gauge(descLastTrial, last)
 	gauge(descBytes, float64(a.roster.Bytes()))
 	gauge(descBudget, float64(a.opt.Memory))
-	n, share := a.coverage.queries()
+	n, share := a.covered()
 	gauge(descQueries, n)
 	gauge(descCovered, share)
 	taken := map[string]bool{} // ids are truncated hashes, and two series with one name would make all metrics fail

@@ -22,7 +22,7 @@ func (a *Auditor) Status() view.Status {
 	s.Ledger, s.Budget = a.keeper.State(), a.budgetState()
 	s.PrivacyBudgets = slices.Clone(a.budgets)
 	s.Workers, s.Turns = a.remoteState()
-	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()
+	s.Coverage.Queries, s.Coverage.AuditedQueries = a.covered()
 	s.Coverage.Owners = a.roster.Owners()
 	if a.opt.Gate != nil {
 		state := a.opt.Gate.State()

@@ -182,7 +182,7 @@ func conditions(c config.Config) (all []condition) {
 	}
 	if share := c.Alerts.Coverage.Share; share > 0 {
 		all = append(all, condition{
-			kind: alert.CoverageLow, component: "queries", text: "few of the distinct DP queries have an audit", after: time.Duration(c.Alerts.Coverage.After),
+			kind: alert.CoverageLow, component: "queries", text: "few of the distinct DP queries have an audit with trials", after: time.Duration(c.Alerts.Coverage.After),
 			holds: func(s *view.Status) (string, bool) {
 				return "audited share " + show.Number(analysis.Float(cmp.Or(s.Coverage.AuditedQueries, 0))), s.Coverage.Queries >= leastQueries && s.Coverage.AuditedQueries < share
 			},

@@ -60,7 +60,9 @@ func classOfQuery(outcome string) Class {
 		return classNoPlace
 	case ledger.Unclaimed:
 		return classUnclaimed
-	case string(view.Queued), string(view.Waiting):
+	case ledger.Untestable:
+		return classRefused
+	case ledger.Untried, string(view.Waiting):
 		return classWaiting
 	case string(view.Running), string(view.Suspected), string(view.Confirming), string(view.Measuring):
 		return classProgress
@@ -98,8 +100,9 @@ func remedies() map[string]string {
 	return map[string]string{
 		"violation":                               "dpwatch audits list --verdict violation",
 		"inconclusive":                            "dpwatch audits list --verdict inconclusive",
-		string(view.Queued):                       "wait, or raise audit.workers",
-		string(view.Waiting):                      "dpwatch audits list --state waiting",
+		ledger.Untried:                            "wait, or raise audit.workers",
+		string(view.Waiting):                      "dpwatch audits list --state waiting: why it cannot be replayed; dpwatch doctor",
+		ledger.Untestable:                         "dpwatch audits list --verdict inconclusive: the reason; raise audit.max_trials",
 		ledger.Unclaimed:                          "give the query a claim: claims.rules, claims.default",
 		string(schedule.TooManyAudits):            "raise audit.max_audits and audit.memory",
 		string(schedule.ShapeSampled):             "raise audit.max_per_shape; check which user sends so many constants",
@@ -117,9 +120,9 @@ func remedies() map[string]string {
 		"arguments":                               "use plain literals in EXECUTE, and built-in types of parameters",
 		string(rewrite.ReasonTooLarge):            "raise proxy.max_statement or audit.max_tokens",
 		string(rewrite.ReasonOtherDatabase):       "check privacy.database",
-		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public",
-		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions",
-		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh",
+		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public; dpwatch run logs its name",
+		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions; dpwatch run logs its name",
+		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh; dpwatch run logs its name",
 		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
 		string(rewrite.ReasonSettingsUncertain):   "qualify names with their schema",
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",

@@ -18,7 +18,7 @@ type Overview struct {
 	Audits, Decided int // in memory
 	Sessions        int64
 	Queries         float64 // distinct DP queries, estimated
-	Audited         float64 // share of Queries with an audit
+	Audited         float64 // share of Queries whose audit has or had trials
 }
 
 // Found is an open violation.

@@ -60,7 +60,7 @@ type LedgerState struct {
 // Coverage describes which part of the auditable DP queries is audited.
 type Coverage struct {
 	Queries        float64 `json:"queries"`             // distinct ones so far, estimated above a thousand
-	AuditedQueries float64 `json:"audited_query_share"` // share of Queries with an audit, or with an audit that was decided
+	AuditedQueries float64 `json:"audited_query_share"` // share of Queries whose audit has or had trials
 	Owners         int     `json:"owners"`              // users and databases that have audits
 }
 
