@@ -116,7 +116,7 @@ func conform(t *testing.T, c *cluster, upstream proxy.Address, client client, ch
 	}
 	o.same(t)
 	s := o.Stats()
-	if s.UncapturedPairing+s.UncapturedCopy+s.UncapturedProtocol+s.UncapturedPanic+s.RefusedProtocol+s.FailedSessions != 0 {
+	if s.UncapturedPairing+s.UncapturedProtocol+s.UncapturedPanic+s.RefusedProtocol+s.FailedSessions != 0 {
 		t.Errorf("stats %+v", s)
 	}
 }

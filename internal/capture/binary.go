@@ -11,7 +11,10 @@ import (
 )
 
 // binaryVersion is the first byte of the binary form. Every change of the layout changes it.
-const binaryVersion = 2
+const binaryVersion = 3
+
+// versionWithoutOutcome is an earlier layout that can still be read, because spools and ledgers hold it: without the outcome.
+const versionWithoutOutcome = 2
 
 // The bits of the flags byte after the version.
 const (
@@ -29,8 +32,8 @@ var errShort = errors.New("input is too short")
 // AppendBinary appends the binary form of q to dst and returns the extended slice. Equal queries give equal bytes. Completed
 // keeps its instant to the nanosecond, but not its location.
 //
-// The layout is version, flags, then the fields in the order of Query, Then last: integers as varints, strings and lists after their
-// length, settings sorted by name.
+// The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last: integers as varints,
+// strings and lists after their length, settings sorted by name.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
@@ -48,9 +51,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	if len(q.Then) > 0 {
 		flags |= flagThen
 	}
-	dst = append(dst, binaryVersion, flags)
+	dst = append(dst, binaryVersion, flags, byte(q.Outcome))
 	dst = binary.AppendUvarint(dst, q.SessionID)
-	for _, s := range [...]string{q.User, q.Database, q.ApplicationName, q.SQL, q.Tag} {
+	for _, s := range [...]string{q.User, q.Database, q.ApplicationName, q.SQL, q.Tag, q.SQLState} {
 		dst = appendString(dst, s)
 	}
 	dst = appendParams(dst, q.Params)
@@ -129,10 +132,17 @@ type decoder struct {
 
 func (d *decoder) query() Query {
 	var q Query
-	if v := d.byte(); d.err == nil && v != binaryVersion {
-		d.err = fmt.Errorf("version %d of the format is not supported, only %d: relay and auditor must be the same build of dpwatch", v, binaryVersion)
+	v := d.byte()
+	if d.err == nil && v != binaryVersion && v != versionWithoutOutcome {
+		d.err = fmt.Errorf("version %d of the format is not supported, only up to %d: relay and auditor must be the same build of dpwatch", v, binaryVersion)
 	}
 	flags := d.byte()
+	if v != versionWithoutOutcome {
+		q.Outcome = Outcome(d.byte())
+	}
+	if q.Outcome >= outcomes && d.err == nil {
+		d.err = fmt.Errorf("outcome %d is unknown", q.Outcome)
+	}
 	if flags&flagExtended != 0 {
 		q.Protocol = Extended
 	}
@@ -141,6 +151,9 @@ func (d *decoder) query() Query {
 	q.SessionID = d.uvarint()
 	for _, s := range [...]*string{&q.User, &q.Database, &q.ApplicationName, &q.SQL, &q.Tag} {
 		*s = d.string()
+	}
+	if v != versionWithoutOutcome {
+		q.SQLState = d.string()
 	}
 	q.Params = list(d, 3, d.param)
 	q.ResultFormats = list(d, 1, d.int16)

@@ -78,7 +78,7 @@ func classOfReason(reason string) Class {
 	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonEmpty):
 		return classOther
 	case "backlog", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
-		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded:
+		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
 		return classLost
 	}
 	return classRefused
@@ -90,6 +90,7 @@ const (
 	ReasonQueueFull    = "queue_full"
 	ReasonAuditorEnded = "auditor_ended"
 	ReasonSetAside     = "set_aside"
+	ReasonNotFollowed  = "session_not_followed" // sessions, not statements
 )
 
 // remedies returns what to do about statements that are not audited, by reason.
@@ -108,6 +109,7 @@ func remedies() map[string]string {
 		ReasonQueueFull:                           "raise proxy.capture_rate or proxy.queue_length",
 		ReasonAuditorEnded:                        "see the log for why the auditor ended",
 		ReasonSetAside:                            "see the log: the statement ended the auditor",
+		ReasonNotFollowed:                         "sessions, each with an unknown number of statements: see dpwatch status and the log",
 		keep.NotRecorded:                          "see ledger in dpwatch status",
 		"client_encoding":                         "set client_encoding to UTF8 in the client",
 		"standard_conforming_strings":             "set standard_conforming_strings to on in the client",

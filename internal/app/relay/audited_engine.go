@@ -82,9 +82,12 @@ func sumStats(routes []*route) proxy.Stats {
 	return sum
 }
 
-// uncaptured returns the numbers of completed statements that were not sent to the auditor, by reason.
+// uncaptured returns the numbers of statements that were not sent to the auditor, by reason. A session whose capture stopped counts as
+// one, because the number of its statements is not known.
 func (e *auditedEngine) uncaptured() map[string]uint64 {
-	counts := status.SkippedStatements(e.stats())
+	stats := e.stats()
+	counts := status.SkippedStatements(stats)
+	counts[records.ReasonNotFollowed] = stats.UncapturedProtocol + stats.UncapturedPanic
 	counts[records.ReasonQueueFull] = e.queue.Stats().Dropped
 	s := e.supervisor.Stats()
 	counts[records.ReasonAuditorEnded], counts[records.ReasonSetAside] = s.QueriesLost, s.SetAside

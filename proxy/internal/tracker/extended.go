@@ -20,8 +20,14 @@ type statement struct {
 	oids   []uint32
 	effect sqltext.Effect
 	ascii  bool
-	unseen Reason // why its text is unknown; captured if it is known
-	skip   Reason // why it is not captured although its effect is known
+	unseen Reason       // why its text is unknown; captured if it is known
+	risk   sqltext.Risk // of an unknown text
+	skip   Reason       // why it is not captured although its effect is known
+}
+
+// hides reports whether the statement can change settings in a way that its command tag does not show.
+func (s *statement) hides() bool {
+	return s.effect.Hidden || s.unseen != captured && s.risk&sqltext.RiskSettings != 0
 }
 
 func (s *statement) size() int { return entryBytes + len(s.sql) + 4*len(s.oids) }
@@ -77,7 +83,7 @@ func (t *Tracker) beginCut(r record) {
 	name := string(clip(b.cstring()))
 	switch r.typ {
 	case 'P':
-		t.ext.statement = &statement{unseen: NotCopied}
+		t.ext.statement = &statement{unseen: NotCopied, risk: r.risk}
 		if name == "" {
 			t.forgetStatement("")
 		}
@@ -114,7 +120,7 @@ func (t *Tracker) beginParse(body []byte) {
 		s.sql = statements[0]
 		s.effect = sqltext.Analyze(s.sql)
 	default:
-		s.unseen = Unreadable // the server accepts only one
+		s.unseen, s.risk = Unreadable, sqltext.Unread // the server accepts only one
 	}
 }
 
@@ -144,7 +150,9 @@ func (s *statement) gate(g *gate) {
 		return
 	}
 	unseen, skip := g.text(s.ascii)
-	s.unseen = unseen
+	if s.unseen = unseen; unseen != captured {
+		s.risk = sqltext.Unread
+	}
 	if skip != captured {
 		s.skip = skip
 	}
@@ -158,6 +166,9 @@ func (p *portal) gate(g *gate) {
 
 func (t *Tracker) answerExtended(r record) bool {
 	if r.typ == 'E' {
+		if e := t.failure(r); t.typ == 'E' && e.ran(true) {
+			t.failExtended(e)
+		}
 		t.failed()
 		t.typ, t.skipping = 0, true
 		return true
@@ -174,7 +185,7 @@ func (t *Tracker) answerExtended(r record) bool {
 	case t.typ == 'E' && (r.typ == 'C' || r.typ == 's') && !t.copyIn:
 		t.executed(r)
 	case t.typ == 'E' && r.typ == 'I':
-	case t.typ == 'E' && (r.typ == 'G' || r.typ == 'T'):
+	case t.typ == 'E' && (r.typ == 'G' || r.typ == 'H' || r.typ == 'T'):
 		t.copyIn = r.typ == 'G'
 		done = false
 	default:
@@ -190,6 +201,7 @@ func (t *Tracker) answerExtended(r record) bool {
 func (t *Tracker) prepared() {
 	if !t.ext.known {
 		t.forgetStatements() // any name may now refer to another statement
+		t.preparedHides = true
 		return
 	}
 	t.remember(t.ext.name, t.ext.statement)
@@ -204,6 +216,7 @@ func (t *Tracker) bound() {
 	t.forgetPortal(t.ext.name)
 	p := t.ext.portal
 	if len(t.portals) >= maxNames {
+		t.unknown.add(p.statement == nil || p.statement.hides())
 		return
 	}
 	if t.heldPortals+p.bytes > t.cfg.MaxHeldBytes/2 {
@@ -233,18 +246,18 @@ func (t *Tracker) executed(r record) {
 	if t.executedUnprotected() {
 		return
 	}
-	tag := ""
+	e, shown := ending{at: t.now, outcome: capture.Suspended}, "SELECT"
 	if r.typ == 'C' {
 		b, _ := decodeText(r.body)
-		tag = string(b)
+		e, shown = ending{at: t.now, tag: string(b)}, string(b)
 	}
 	p := t.ext.portal
 	switch {
 	case !t.ext.known:
-		t.unseen(NotCopied, tag)
+		t.unseen(NotCopied, shown, sqltext.Unread)
 		return
 	case p == nil || p.statement == nil:
-		t.unseen(UnknownStatement, tag)
+		t.unseen(UnknownStatement, shown, t.unknown.risk())
 		return
 	case p.done:
 		return
@@ -252,22 +265,50 @@ func (t *Tracker) executed(r record) {
 	p.done = true
 	s := p.statement
 	if s.unseen != captured {
-		t.unseen(s.unseen, tag)
+		t.unseen(s.unseen, shown, s.risk)
 		return
 	}
-	v := t.settings.current()
-	x := t.effect(s.effect, tag)
-	if s.effect.Action == sqltext.Execute {
-		t.captureExecution(x, cmp.Or(p.skip, s.skip), completion{tag: tag, at: t.now, view: v})
-		return
-	}
-	t.captureExtended(p, tag, v)
+	c := completion{ending: e, view: t.settings.current()}
+	c.ran = t.effect(s.effect, e.tag)
+	t.captureExtended(p, c)
 }
 
-func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
+// failExtended captures the statement of a portal whose first Execute failed. It has no effect on the session.
+func (t *Tracker) failExtended(e ending) {
+	if t.executedUnprotected() {
+		return
+	}
+	p := t.ext.portal
+	switch {
+	case !t.ext.known:
+		t.cfg.Counts.Skipped[NotCopied]++
+		return
+	case p == nil || p.statement == nil:
+		t.cfg.Counts.Skipped[UnknownStatement]++
+		return
+	case p.done:
+		return
+	}
+	p.done = true
+	s := p.statement
+	if s.unseen != captured {
+		t.cfg.Counts.Skipped[s.unseen]++
+		return
+	}
+	c := completion{ending: e, view: t.settings.current()}
+	if s.effect.Action == sqltext.Execute {
+		c.ran = t.execution(s.effect)
+	}
+	t.captureExtended(p, c)
+}
+
+func (t *Tracker) captureExtended(p *portal, c completion) {
 	s := p.statement
 	skip := p.skip
 	switch {
+	case s.effect.Action == sqltext.Execute:
+		t.captureExecution(c.ran, cmp.Or(p.skip, s.skip), c)
+		return
 	case s.skip != captured:
 		skip = s.skip
 	case len(s.sql) > t.cfg.MaxStatementBytes:
@@ -279,11 +320,10 @@ func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear || !p.view.same(v)
+	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear || !p.view.same(c.view)
 	t.capture(capture.Query{
 		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
-		Tag: tag, Completed: t.now,
-	}, v, hidden)
+	}, c.ending, c.view, hidden)
 	p.params, p.results = nil, nil // now owned by the query
 }
 

@@ -23,14 +23,17 @@ type gate struct {
 	pending    bool // one of the two may have changed and was not reported yet
 }
 
-// report handles a ParameterStatus message with this body; known is false if the body was not recorded.
-func (g *gate) report(body []byte, known bool) {
+// report handles a ParameterStatus message with this body, of which only the beginning may be recorded: then whole is false.
+func (g *gate) report(body []byte, whole bool) {
 	r := reader{b: body}
-	name, value := r.cstring(), r.cstring()
-	if !known || r.bad {
-		*g = gate{}
+	name := r.cstring()
+	if r.bad {
+		if whole || len(body) == 0 { // otherwise the name is longer than those read here
+			*g = gate{}
+		}
 		return
 	}
+	value := r.cstring()
 	switch string(name) {
 	case "standard_conforming_strings":
 		g.conforming = string(value) == "on"

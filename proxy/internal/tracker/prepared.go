@@ -19,11 +19,13 @@ func (t *Tracker) remember(name string, s *statement) {
 	if s.unseen != captured || s.effect.Hidden || s.effect.Action != sqltext.None {
 		t.preparedSetter = true
 	}
+	t.preparedHides = t.preparedHides || s.hides()
 	if len(t.statements) >= maxNames {
+		t.unknown.add(s.hides())
 		return
 	}
 	if t.heldStatements+s.size() > t.cfg.MaxHeldBytes/2 {
-		s = &statement{effect: s.effect, ascii: s.ascii, unseen: s.unseen, skip: NotCopied}
+		s = &statement{effect: s.effect, ascii: s.ascii, unseen: s.unseen, risk: s.risk, skip: NotCopied}
 	}
 	t.statements[name] = s
 	t.heldStatements += s.size()
@@ -44,21 +46,35 @@ func (t *Tracker) prepareSQL(e sqltext.Effect) {
 
 // executeSQL applies the effect of an EXECUTE to the session and returns what was executed.
 func (t *Tracker) executeSQL(e sqltext.Effect, tag string) execution {
+	switch s := t.statements[e.Name]; {
+	case s == nil:
+		t.risk(t.unknown.risk() | sqltext.TagRisk(tag))
+	case s.unseen != captured:
+		t.risk(s.risk | sqltext.TagRisk(tag))
+	case s.effect.Action == sqltext.Execute:
+		t.settings.poison()
+	default:
+		t.effect(s.effect, tag)
+		return newExecution(s, e)
+	}
+	return t.execution(e)
+}
+
+// execution returns what an EXECUTE executes.
+func (t *Tracker) execution(e sqltext.Effect) execution {
 	s := t.statements[e.Name]
 	switch {
 	case s == nil:
-		t.settings.poison()
-		t.gate.change()
 		return execution{skip: UnknownStatement}
 	case s.unseen != captured:
-		t.settings.poison()
-		t.gate.change()
 		return execution{skip: s.unseen}
 	case s.effect.Action == sqltext.Execute: // a nested EXECUTE, which PostgreSQL does not have
-		t.settings.poison()
 		return execution{skip: Unreadable}
 	}
-	t.effect(s.effect, tag)
+	return newExecution(s, e)
+}
+
+func newExecution(s *statement, e sqltext.Effect) execution {
 	x := execution{statement: s, skip: s.skip}
 	if x.skip == captured {
 		x.bind(e)
@@ -109,6 +125,6 @@ func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
 	}
 	hidden := x.statement.effect.Hidden || x.statement.effect.Action == sqltext.Unclear
 	t.capture(capture.Query{
-		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params, Tag: c.tag, Completed: c.at,
-	}, c.view, hidden)
+		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params,
+	}, c.ending, c.view, hidden)
 }

@@ -195,6 +195,23 @@ func (s *settings) poison() {
 	s.view = nil
 }
 
+// unseen handles the unknown end of the transaction, if one is open: only what it changed is uncertain.
+func (s *settings) unseen() {
+	if s.open && !maps.Equal(s.base.session, s.now.session) {
+		s.poison()
+	}
+	if s.open && !s.base.temps.same(s.now.temps) {
+		s.loseTemps()
+	}
+	s.end(false, false)
+}
+
+// loseTemps handles the unknown creation of temporary relations.
+func (s *settings) loseTemps() {
+	s.now.temps.unknown, s.base.temps.unknown = true, true
+	s.view = nil
+}
+
 func (s *settings) savepoint(name string) {
 	if len(s.savepoints) >= maxSavepoints {
 		s.poison()

@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"strings"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -32,19 +31,27 @@ type Tracker struct {
 	off            Off
 	started        bool // the first ReadyForQuery has been seen
 	skipping       bool // after an error in the extended protocol: messages up to Sync are ignored
-	copyFailed     bool // a COPY FROM STDIN failed before its CopyDone was read
 	now            time.Time
 
-	typ    byte // type of the message that waits for its answer; 0 = none
-	copyIn bool // that message is a COPY FROM STDIN in progress
-	query  simpleQuery
-	ext    extendedMessage
+	typ      byte // type of the message that waits for its answer; 0 = none
+	answered bool // a part of its answer has been seen
+	copyIn   bool // that message is a COPY FROM STDIN in progress
+	query    simpleQuery
+	ext      extendedMessage
+
+	failedCopy failedCopy
+	bare       bare
+	gap        gap
+	ignored    Unanswered
+	settled    Unanswered // at the last ReadyForQuery
 
 	statements     map[string]*statement
 	portals        map[string]*portal
 	heldStatements int  // bytes
 	heldPortals    int  // bytes
 	preparedSetter bool // a prepared statement can change settings
+	preparedHides  bool // one can do so in a way that its command tag does not show
+	unknown        unknown
 
 	settings    settings
 	gate        gate
@@ -67,7 +74,7 @@ func (t *Tracker) Feed(client, server []byte) {
 	}
 	t.client.push(client)
 	t.server.push(server)
-	for more := true; more; more = t.off == On && t.passGap() {
+	for more := true; more; more = t.off == On && t.pass() {
 		for t.step() {
 		}
 	}
@@ -90,19 +97,32 @@ func (t *Tracker) Stop(reason Off) {
 // Backlog returns how many bytes of records from each side wait for their counterpart.
 func (t *Tracker) Backlog() (client, server int) { return len(t.client.buf), len(t.server.buf) }
 
+// End handles the end of the session: no more records come.
+func (t *Tracker) End() {
+	if t.off == On && !t.gap.lost && !t.gap.begun {
+		t.abandon()
+	}
+}
+
 // step processes one record; false if it cannot.
 func (t *Tracker) step() bool {
-	if t.off != On || (t.started && t.typ == 0 && !t.ask()) {
+	if t.off != On || t.gap.lost || t.gap.begun {
 		return false
 	}
+	waits := t.started && t.typ == 0 && !t.ask()
 	r, n, ok := t.server.peek()
-	if !ok || r.typ == gapRecord || !t.answer(r) {
+	if !ok || t.gap.lost || r.typ == gapRecord || waits && !t.unasked(r) || !t.answer(r) {
 		return false
 	}
 	if t.off == On {
 		t.server.drop(n)
 	}
 	return true
+}
+
+// unasked reports whether a server message can be handled although the client's next message is not known yet.
+func (t *Tracker) unasked(r record) bool {
+	return r.typ == 'Z' && t.bare.active && t.bare.most > 0 || r.typ == 'S' || r.typ == timeRecord
 }
 
 // ask takes client messages until one expects an answer; false if there is none.
@@ -112,22 +132,29 @@ func (t *Tracker) ask() bool {
 		if !ok {
 			return false
 		}
-		switch r.typ {
-		case 'c', 'f': // after a failed COPY, or stray: the server ignores them
-			t.copyFailed = false
-			continue
-		case 'S':
-			if t.copyFailed {
-				t.Stop(OffCopy)
+		if t.failedCopy.active && !t.afterFailedCopy(r) {
+			if t.gap.lost {
 				return false
 			}
-			t.skipping = false
-		}
-		t.copyFailed = false
-		if t.skipping {
 			continue
 		}
-		t.typ, t.copyIn = r.typ, false
+		switch r.typ {
+		case 'c', 'f': // stray: the server ignores them
+			continue
+		case 'S':
+			t.skipping = false
+			if t.bare.active {
+				t.bare.sync(false)
+				continue
+			}
+		}
+		if t.skipping {
+			if r.typ == 'Q' || r.typ == 'F' {
+				t.ignored.Skipped++
+			}
+			continue
+		}
+		t.typ, t.answered, t.copyIn = r.typ, false, false
 		t.begin(r)
 		return true
 	}
@@ -150,7 +177,7 @@ func (t *Tracker) begin(r record) {
 		t.beginExtended(r)
 	case 'D', 'S', 'F':
 	default:
-		t.Stop(OffPairing)
+		t.lose()
 	}
 }
 
@@ -172,12 +199,23 @@ func (t *Tracker) answer(r record) bool {
 		}
 		return true
 	}
+	if t.typ == 0 || !t.answered {
+		if r.typ == 'Z' && t.typ != 'S' && t.bare.ready() {
+			t.ready(r)
+			return true
+		}
+		if r.typ != 'Z' && !t.content() {
+			t.lose()
+			return true
+		}
+		t.answered = true
+	}
 	if t.copyIn && r.typ == 'C' {
 		if done := t.endCopyIn(); !done {
 			return false
 		}
 	}
-	belongs := t.off == On
+	belongs := !t.gap.lost
 	switch t.typ {
 	case 'Q':
 		belongs = belongs && t.answerQuery(r)
@@ -188,8 +226,8 @@ func (t *Tracker) answer(r record) bool {
 	default:
 		belongs = belongs && t.answerExtended(r)
 	}
-	if !belongs {
-		t.Stop(OffPairing)
+	if !belongs && !t.gap.lost {
+		t.lose()
 	}
 	return true
 }
@@ -220,15 +258,18 @@ func (t *Tracker) endCopyIn() bool {
 			t.copyIn = false
 			return true
 		case r.typ != 'S':
-			t.Stop(OffPairing)
+			t.lose()
 			return true
 		}
+		t.ignored.Copy++
 	}
 }
 
 // failed handles an ErrorResponse to the current message.
 func (t *Tracker) failed() {
-	t.copyFailed, t.copyIn = t.copyIn, false
+	if t.copyIn {
+		t.copyIn, t.failedCopy, t.bare = false, failedCopy{active: true}, bare{active: true}
+	}
 	t.settings.fail()
 }
 
@@ -261,9 +302,10 @@ func (t *Tracker) ready(r record) {
 		status = r.body[0]
 	}
 	if status != 'I' && status != 'T' && status != 'E' {
-		t.Stop(OffPairing)
+		t.lose()
 		return
 	}
+	t.settled = t.ignored
 	t.settings.ready(status)
 	t.gate.ready(status == 'I')
 	if status == 'I' {
@@ -306,25 +348,25 @@ func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
 	return ran
 }
 
-// unseen handles a completed statement whose text is unknown: it can have changed any setting, and those prepared statements
-// and portals that its command tag allows.
-func (t *Tracker) unseen(reason Reason, tag string) {
+// unseen handles a completed statement whose text is unknown, except that its words have this risk.
+func (t *Tracker) unseen(reason Reason, tag string, words sqltext.Risk) {
 	t.cfg.Counts.Skipped[reason]++
-	t.settings.poison()
-	t.gate.change()
-	verb, _, _ := strings.Cut(tag, " ")
-	switch verb {
-	case "PREPARE", "DEALLOCATE", "DISCARD", "DECLARE", "CLOSE", "DO", "CALL":
-		t.preparedSetter = true
-		t.forgetStatements()
-		t.forgetPortals()
+	t.risk(words | sqltext.TagRisk(tag))
+	switch tag {
+	case "BEGIN", "START TRANSACTION":
+		t.settings.apply(sqltext.Effect{Action: sqltext.Begin}, tag)
+	case "COMMIT":
+		t.settings.apply(sqltext.Effect{Action: sqltext.Commit}, tag)
+	case "ROLLBACK": // or ROLLBACK TO SAVEPOINT: then the transaction status contradicts
+		t.settings.apply(sqltext.Effect{Action: sqltext.Rollback}, tag)
 	}
 }
 
-// capture emits a completed statement.
-func (t *Tracker) capture(q capture.Query, v *view, hidden bool) {
+// capture emits a statement that was run.
+func (t *Tracker) capture(q capture.Query, e ending, v *view, hidden bool) {
 	q.SessionID = t.cfg.SessionID
 	q.User, q.Database, q.ApplicationName = t.cfg.Startup.User, t.cfg.Startup.Database, v.app
+	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
 	q.Settings, q.SettingsUncertain, q.Temporary = v.settings, v.uncertain || hidden, v.temps.namedIn(q.SQL)
 	t.cfg.Counts.Captured++
 	t.cfg.Emit(q)
