@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
 func (r *running) rawSession(t testing.TB) net.Conn {

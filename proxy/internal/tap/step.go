@@ -21,40 +21,43 @@ type asked struct {
 	open     bool // the last messages wait for a Sync
 	copying  bool // the last message was CopyData: CopyDone or CopyFail follows
 	within   bool // inside a message
-	syncs    int  // Sync messages since the last message that could begin a COPY FROM STDIN
-	copies   int  // CopyDone messages
-	inCopy   int  // Sync messages before them, which the server has ignored if each of them ended a COPY
+
+	last   byte // the last message that was neither a Sync nor of a COPY
+	syncs  int  // Sync messages since then
+	copied bool // since then a COPY has ended
+	copies int  // ends of a COPY behind an Execute
+	around int  // Sync messages between these Execute messages and the next message that is not one
 }
 
 // message counts a message of the client, except CopyData.
 func (a *asked) message(typ byte) {
+	a.copying = false
 	switch typ {
 	case 'c', 'f':
-		a.copying = false
-		if typ == 'c' && a.counting {
+		if a.last == 'E' && !a.copied {
+			a.copied = true
 			a.copies++
-			a.inCopy += a.syncs
+			a.around += a.syncs
 		}
-		a.syncs = 0
 		return
 	case 'S':
 		if a.counting {
 			a.turns++
 			a.syncs++
 		}
+		if a.copied {
+			a.around++
+		}
 		if !a.open {
 			a.tail++
 		}
-	case 'Q', 'F':
-		a.counting = true
-		a.turns++
-		a.tail, a.syncs = 0, 0
-	default: // Parse, Bind, Execute, Describe, Close
-		a.counting, a.open = true, true
-		a.tail, a.syncs, a.copying = 0, 0, false
+		a.open = false
 		return
+	case 'Q', 'F':
+		a.turns++
 	}
-	a.open, a.copying = false, false
+	a.counting, a.open = true, typ != 'Q' && typ != 'F'
+	a.last, a.tail, a.syncs, a.copied = typ, 0, 0, false
 }
 
 // answered counts the server's messages.
@@ -63,8 +66,12 @@ type answered struct {
 	turns    int
 	idle     bool // the last message was a ReadyForQuery outside a transaction
 	within   bool // inside a message
-	copying  bool // a COPY FROM STDIN is in progress
-	copies   int  // of these, those that succeeded
+
+	extended bool // since the last ReadyForQuery there was an answer of the extended protocol
+	copying  bool // a COPY FROM STDIN of it is in progress
+	copied   bool // the last message but ReadyForQuery was the end of one
+	copies   int  // ends of one
+	around   int  // ReadyForQuery messages behind them
 }
 
 // message counts a message of the server that is not asynchronous.
@@ -74,13 +81,21 @@ func (a *answered) message(typ byte) {
 		if a.counting {
 			a.turns++
 		}
+		if a.copied {
+			a.around++
+		}
+		a.extended = false
 		return
 	}
 	a.counting = true
-	if typ == 'C' && a.copying {
+	switch typ {
+	case '1', '2', '3', 'n', 's':
+		a.extended = true
+	}
+	if a.copied = a.copying; a.copied {
 		a.copies++
 	}
-	a.copying = typ == 'G'
+	a.copying = typ == 'G' && a.extended
 }
 
 // missing describes the messages of one direction in a gap, of which nothing is recorded.
@@ -136,7 +151,8 @@ func (t *Session) resume() {
 	t.client.mu.Lock()
 	t.server.mu.Lock()
 	a, b := &t.asked, &t.answered
-	if t.client.lost && b.idle && !b.within && !a.within && !a.open && !a.copying {
+	ends := b.copies > a.copies && a.last == 'E' && !a.copied // a COPY whose end the client has sent, or is about to send
+	if t.client.lost && b.idle && !b.within && !a.within && !a.open && !a.copying && !ends {
 		if outstanding := a.turns - b.turns - t.ignored(); outstanding >= 0 && outstanding <= a.tail {
 			t.endGap()
 		}
@@ -151,8 +167,8 @@ func (t *Session) ignored() int {
 	if t.unanswered.Gaps == t.resumed {
 		u = t.unanswered
 	}
-	if t.asked.copies == t.answered.copies { // every CopyDone ended a COPY
-		u.Copy = t.asked.inCopy
+	if t.asked.copies == t.answered.copies { // of a COPY that succeeded or failed, the server has answered all but the ignored ones
+		u.Copy = t.asked.around - t.answered.around
 	}
 	return u.Skipped + u.Copy
 }
