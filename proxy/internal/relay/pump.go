@@ -110,6 +110,9 @@ func (p *pump) forward(b []byte) error {
 	if p.headers != nil && p.srcSide == "client" {
 		p.headers.walk(b) // before the answer can come
 	}
+	if p.walker != nil && p.srcSide == "client" {
+		p.walker.Sending()
+	}
 	if _, err := p.dst.Write(b); err != nil {
 		return &sessionError{p.dstSide, writeTo, err}
 	}

@@ -177,7 +177,7 @@ func (d *Drainer) track(t *Session, client, server []byte, ended bool) {
 	inClient, inServer := t.tracker.Backlog()
 	t.client.setBacklog(inClient)
 	t.server.setBacklog(inServer)
-	t.settle(t.tracker.Unanswered())
+	t.settle(t.tracker.Unanswered(), t.tracker.Idle())
 	reason := tracker.OffOverflow
 	if t.tracker.Lost() {
 		reason = tracker.OffPairing

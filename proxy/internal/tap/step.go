@@ -19,7 +19,6 @@ type asked struct {
 	turns    int
 	tail     int  // Sync messages at the end of the stream so far, with nothing before them to answer
 	open     bool // the last messages wait for a Sync
-	copying  bool // the last message was CopyData: CopyDone or CopyFail follows
 	within   bool // inside a message
 
 	last   byte // the last message that was neither a Sync nor of a COPY
@@ -31,7 +30,6 @@ type asked struct {
 
 // message counts a message of the client, except CopyData.
 func (a *asked) message(typ byte) {
-	a.copying = false
 	switch typ {
 	case 'c', 'f':
 		if a.last == 'E' && !a.copied {
@@ -138,22 +136,38 @@ func (t *Session) lose() {
 	t.drainer.hurry()
 }
 
-// settle receives from the tracker how many turns were not answered.
-func (t *Session) settle(u tracker.Unanswered) {
+// settle receives from the tracker how many turns were not answered. Idle means that the tracker has matched all its records and
+// expects no answer: if there are no newer ones either, the counts begin anew.
+func (t *Session) settle(u tracker.Unanswered, idle bool) {
 	t.client.mu.Lock()
+	t.server.mu.Lock()
 	t.unanswered = u
+	if idle && !t.client.lost && t.quiet() && t.client.empty() && t.server.empty() {
+		t.restart(u)
+	}
+	t.server.mu.Unlock()
 	t.client.mu.Unlock()
 }
 
-// resume ends a gap if nothing is in progress. Outstanding is the number of turns that the server has not answered, or more;
-// if they are at most the Sync messages at the end, whose answers cannot be confused with others, capture can resume.
+// restart begins to count anew. The caller holds both locks.
+func (t *Session) restart(base tracker.Unanswered) {
+	t.asked = asked{tail: t.asked.tail}
+	t.answered = answered{idle: true}
+	t.base = base
+}
+
+// quiet reports whether no message is incomplete and the server is idle. The caller holds both locks.
+func (t *Session) quiet() bool {
+	return t.answered.idle && !t.answered.within && !t.asked.within && !t.asked.open
+}
+
+// resume ends a gap if nothing is in progress. Outstanding is the number of turns that the server has not answered, or more. If
+// they are at most the Sync messages at the end, whose answers cannot be confused with others, capture can resume.
 func (t *Session) resume() {
 	t.client.mu.Lock()
 	t.server.mu.Lock()
-	a, b := &t.asked, &t.answered
-	ends := b.copies > a.copies && a.last == 'E' && !a.copied // a COPY whose end the client has sent, or is about to send
-	if t.client.lost && b.idle && !b.within && !a.within && !a.open && !a.copying && !ends {
-		if outstanding := a.turns - b.turns - t.ignored(); outstanding >= 0 && outstanding <= a.tail {
+	if t.client.lost && t.quiet() && !t.sending.Load() {
+		if outstanding := t.asked.turns - t.answered.turns - t.ignored(); outstanding >= 0 && outstanding <= t.asked.tail {
 			t.endGap()
 		}
 	}
@@ -166,6 +180,8 @@ func (t *Session) ignored() int {
 	var u tracker.Unanswered
 	if t.unanswered.Gaps == t.resumed {
 		u = t.unanswered
+		u.Skipped -= t.base.Skipped
+		u.Copy -= t.base.Copy
 	}
 	if t.asked.copies == t.answered.copies { // of a COPY that succeeded or failed, the server has answered all but the ignored ones
 		u.Copy = t.asked.around - t.answered.around
@@ -183,8 +199,7 @@ func (t *Session) endGap() {
 	}
 	t.client.resume(tracker.Gap{Risk: t.client.missing.risk, Syncs: t.asked.tail})
 	t.server.resume(tracker.Gap{Risk: t.server.missing.risk})
-	t.asked = asked{tail: t.asked.tail}
-	t.answered = answered{idle: true}
+	t.restart(tracker.Unanswered{})
 	t.resumed++
 	t.out.Store(false)
 	t.notify()

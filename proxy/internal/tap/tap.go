@@ -48,6 +48,9 @@ type tap struct {
 	missing   missing
 }
 
+// empty reports whether there are no records.
+func (t *tap) empty() bool { return t.buf == nil || len(t.buf.b) == 0 }
+
 // room returns the buffer.
 func (t *tap) room() *recordBuffer {
 	if t.buf == nil {
@@ -176,8 +179,9 @@ type Session struct {
 	noted          tracker.Off        // why the session is not followed; used by the drainer only
 	asked          asked              // guarded by client.mu
 	answered       answered           // guarded by server.mu
-	unanswered     tracker.Unanswered // guarded by client.mu
-	resumed        int                // gaps ended so far; guarded by both
+	unanswered     tracker.Unanswered // guarded by both locks
+	base           tracker.Unanswered // what unanswered was when the counts began; guarded by both locks
+	resumed        int                // gaps ended so far; guarded by both locks
 
 	missed  atomic.Uint64 // statements that completed in gaps, not yet counted
 	queued  atomic.Bool   // in the drainer's list
@@ -185,6 +189,7 @@ type Session struct {
 	off     atomic.Int32  // tracker.Off: why a walker stopped
 	ended   atomic.Bool   // the session is over
 	out     atomic.Bool   // in a gap
+	sending atomic.Bool   // the client's walker has not seen all bytes that may have reached the server
 }
 
 // notify adds the session to the drainer's list unless it is in it.

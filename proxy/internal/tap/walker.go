@@ -68,6 +68,10 @@ func kinds(ignored, noted, kept string) *[256]byte {
 	return &k
 }
 
+// Sending announces that bytes of the client are about to be sent, which Walk sees only afterwards. It is not needed if Walk sees
+// them before it can see an answer.
+func (w *Walker) Sending() { w.session.sending.Store(true) }
+
 // Walk follows the next chunk. A panic stops the capture of the session, not the session.
 func (w *Walker) Walk(b []byte) {
 	if !w.session.stopped.Load() {
@@ -95,6 +99,9 @@ func (w *Walker) walk(b []byte) {
 		case quiet:
 			w.session.resume()
 		}
+	}
+	if !w.server && w.session.sending.Load() {
+		w.session.sending.Store(false)
 	}
 	if w.session.out.Load() {
 		w.session.resume()
@@ -167,22 +174,16 @@ func (w *Walker) torn() {
 // skip moves past the ignored messages at the beginning of b, which is most of a result. It is a fast path for message and
 // body.
 func (w *Walker) skip(b []byte) []byte {
-	typ := byte(0)
 	for len(b) >= wire.HeaderLen && w.kinds[b[0]] == ignore {
 		length, ok := wire.Length(b)
 		if !ok {
-			break
+			return b
 		}
-		typ = b[0]
 		if uint64(length)+1 > uint64(len(b)) {
-			w.header[0], w.rest = typ, length+1-uint32(len(b))
-			b = nil
-			break
+			w.header[0], w.rest = b[0], length+1-uint32(len(b))
+			return nil
 		}
 		b = b[length+1:]
-	}
-	if typ == 'd' && !w.server {
-		w.session.asked.copying = true
 	}
 	return b
 }
@@ -238,9 +239,6 @@ func (w *Walker) message() finding {
 	}
 	w.rest = length - 4
 	if kind == ignore {
-		if typ == 'd' && !w.server {
-			w.session.asked.copying = true
-		}
 		return nothing
 	}
 	w.count(typ)

@@ -94,6 +94,12 @@ func (t *Tracker) Stop(reason Off) {
 	*t = Tracker{off: reason}
 }
 
+// Idle reports whether all records are matched and no answer is expected.
+func (t *Tracker) Idle() bool {
+	return t.off == On && t.started && t.typ == 0 && !t.skipping && !t.failedCopy.active && !t.bare.active &&
+		!t.gap.lost && !t.gap.begun && len(t.client.buf)+len(t.server.buf) == 0
+}
+
 // Backlog returns how many bytes of records from each side wait for their counterpart.
 func (t *Tracker) Backlog() (client, server int) { return len(t.client.buf), len(t.server.buf) }
 
