@@ -254,6 +254,11 @@ func (c *conversation) extended(n int) {
 			answer('n', "")
 		}
 		c.front('B', bindBody(portal, name, params))
+		if !skipping && c.rnd.IntN(10) == 0 { // it fails when it is planned
+			c.ran(statement{sql: s.sql, state: "22003"}, params, true, false)
+			c.errorResponse("22003")
+			skipping = true
+		}
 		answer('2', "")
 		if c.rnd.IntN(2) == 0 {
 			c.front('D', "P"+portal+"\x00")

@@ -166,8 +166,13 @@ func (p *portal) gate(g *gate) {
 
 func (t *Tracker) answerExtended(r record) bool {
 	if r.typ == 'E' {
-		if e := t.failure(r); t.typ == 'E' && e.ran(true) {
-			t.failExtended(e)
+		if e := t.failure(r); e.ran(true) {
+			switch {
+			case t.typ == 'E':
+				t.failExtended(t.ext.portal, e)
+			case t.typ == 'B' && t.ext.known:
+				t.unbound = unbound{t.ext.name, t.ext.portal, e}
+			}
 		}
 		t.failed()
 		t.typ, t.skipping = 0, true
@@ -273,12 +278,34 @@ func (t *Tracker) executed(r record) {
 	t.captureExtended(p, c)
 }
 
+// unbound is a portal whose Bind failed, with values or while its statement was planned. If an Execute of it follows, the statement
+// was to be run, and the error is its answer.
+type unbound struct {
+	name   string
+	portal *portal
+	ending ending
+}
+
+// skipped handles a message that the server ignores after an error.
+func (t *Tracker) skipped(r record) {
+	switch r.typ {
+	case 'Q', 'F':
+		t.ignored.Skipped++
+	case 'E':
+		u := &t.unbound
+		name, ok := decodeExecute(r.body)
+		if t.ext.known = ok; u.portal != nil && ok && string(clip(name)) == u.name {
+			t.ext.portal = u.portal
+			t.failExtended(u.portal, u.ending)
+		}
+	}
+}
+
 // failExtended captures the statement of a portal whose first Execute failed. It has no effect on the session.
-func (t *Tracker) failExtended(e ending) {
+func (t *Tracker) failExtended(p *portal, e ending) {
 	if t.executedUnprotected() {
 		return
 	}
-	p := t.ext.portal
 	switch {
 	case !t.ext.known:
 		t.cfg.Counts.Skipped[NotCopied]++

@@ -89,6 +89,6 @@ func (t *Tracker) abandon() {
 			t.captureQuery()
 		}
 	case 'E':
-		t.failExtended(ending{at: t.now, outcome: capture.Lost})
+		t.failExtended(t.ext.portal, ending{at: t.now, outcome: capture.Lost})
 	}
 }

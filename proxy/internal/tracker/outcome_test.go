@@ -39,8 +39,12 @@ func TestOutcomes(t *testing.T) {
 		"extended":                    {after(portal().failWith("2201E")), []string{"SELECT f(x) FROM t | failed 2201E"}},
 		"extended, too deep":          {after(portal().failWith("54001")), []string{"SELECT f(x) FROM t | failed 54001"}},
 		"Parse":                       {after(newScript().parse("", "SELEC").bind("", "").execute("").sync().failWith("42601")), nil},
-		"Bind":                        {after(newScript().parse("", "SELECT $1").bind("", "", "x").execute("").sync().parsed().failWith("22P02")), nil},
-		"suspended, then failed":      {after(newScript().parse("", "SELECT 1").bind("", "").execute("").execute("").sync().parsed().back('2', "").back('s', "").failWith("22012")), []string{"SELECT 1 | suspended"}},
+		"Bind": {
+			after(newScript().parse("", "SELECT 1/$1").bind("", "", "0").execute("").execute("").parse("", "SELECT 0").bind("", "").execute("").sync().parsed().failWith("22012")),
+			[]string{"SELECT 1/$1 | failed 22012"},
+		},
+		"Bind, not executed":     {after(newScript().parse("", "SELECT 1/$1").bind("p", "", "0").execute("").sync().parsed().failWith("22012")), nil},
+		"suspended, then failed": {after(newScript().parse("", "SELECT 1").bind("", "").execute("").execute("").sync().parsed().back('2', "").back('s', "").failWith("22012")), []string{"SELECT 1 | suspended"}},
 		"EXECUTE": {
 			after(newScript().run1("PREPARE p (int) AS SELECT $1", "PREPARE", 'I').query("EXECUTE p(1)").failWith("22012")),
 			[]string{"PREPARE p (int) AS SELECT $1 | PREPARE", "SELECT $1 | failed 22012"},

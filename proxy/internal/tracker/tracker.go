@@ -39,6 +39,7 @@ type Tracker struct {
 	query    simpleQuery
 	ext      extendedMessage
 
+	unbound    unbound
 	failedCopy failedCopy
 	bare       bare
 	gap        gap
@@ -155,12 +156,10 @@ func (t *Tracker) ask() bool {
 			}
 		}
 		if t.skipping {
-			if r.typ == 'Q' || r.typ == 'F' {
-				t.ignored.Skipped++
-			}
+			t.skipped(r)
 			continue
 		}
-		t.typ, t.answered, t.copyIn = r.typ, false, false
+		t.typ, t.answered, t.copyIn, t.unbound = r.typ, false, false, unbound{}
 		t.begin(r)
 		return true
 	}
