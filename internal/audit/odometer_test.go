@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
@@ -31,7 +32,10 @@ func TestPrivacyBudget(t *testing.T) {
 		t.Helper()
 		q := query(honestQuery) // claims 0.5
 		q.User = user
-		for range executions {
+		for i := range executions {
+			if i%2 == 1 { // an error is an answer, too
+				q.Outcome, q.SQLState, q.Tag = capture.Failed, "22012", ""
+			}
 			l.Submit(q)
 		}
 		eventually.True(t, "the executions are recorded", func() bool { return l.Status().Ledger.Waiting == 0 }, func() any { return l.Status().Ledger })

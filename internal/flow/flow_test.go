@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"internal/generate/store":   {"internal/generate", "internal/pg/ident"},
 	"proxy":                     {"proxy/internal/relay", "proxy/internal/startup", "proxy/internal/tap", "proxy/internal/tracker", "proxy/internal/wire"},
 	"proxy/internal/relay":      {"proxy/internal/tap", "proxy/internal/wire"},
-	"proxy/internal/tap":        {"internal/capture", "proxy/internal/tracker", "proxy/internal/wire"},
+	"proxy/internal/tap":        {"internal/capture", "internal/sqltext", "proxy/internal/tracker", "proxy/internal/wire"},
 	"proxy/internal/startup":    {"internal/reload", "proxy/internal/wire"},
 	"proxy/internal/wire":       {},
 	"proxy/internal/tracker":    {"internal/capture", "internal/sqltext"},

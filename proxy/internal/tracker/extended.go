@@ -273,9 +273,13 @@ func (t *Tracker) executed(r record) {
 		t.unseen(s.unseen, shown, s.risk)
 		return
 	}
-	c := completion{ending: e, view: t.settings.current()}
-	c.ran = t.effect(s.effect, e.tag)
-	t.captureExtended(p, c)
+	v := t.settings.current()
+	if s.effect.Action == sqltext.Execute {
+		t.captureExecution(t.effect(s.effect, e.tag), cmp.Or(p.skip, s.skip), e, v)
+		return
+	}
+	t.effect(s.effect, e.tag)
+	t.captureExtended(p, &e, v)
 }
 
 // unbound is a portal whose Bind failed, with values or while its statement was planned. If an Execute of it follows, the statement
@@ -322,20 +326,18 @@ func (t *Tracker) failExtended(p *portal, e ending) {
 		t.cfg.Counts.Skipped[s.unseen]++
 		return
 	}
-	c := completion{ending: e, view: t.settings.current()}
+	v := t.settings.current()
 	if s.effect.Action == sqltext.Execute {
-		c.ran = t.execution(s.effect)
+		t.captureExecution(t.execution(s.effect), cmp.Or(p.skip, s.skip), e, v)
+		return
 	}
-	t.captureExtended(p, c)
+	t.captureExtended(p, &e, v)
 }
 
-func (t *Tracker) captureExtended(p *portal, c completion) {
+func (t *Tracker) captureExtended(p *portal, e *ending, v *view) {
 	s := p.statement
 	skip := p.skip
 	switch {
-	case s.effect.Action == sqltext.Execute:
-		t.captureExecution(c.ran, cmp.Or(p.skip, s.skip), c)
-		return
 	case s.skip != captured:
 		skip = s.skip
 	case len(s.sql) > t.cfg.MaxStatementBytes:
@@ -347,10 +349,10 @@ func (t *Tracker) captureExtended(p *portal, c completion) {
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear || !p.view.same(c.view)
+	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear || !p.view.same(v)
 	t.capture(capture.Query{
 		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
-	}, c.ending, c.view, hidden)
+	}, e, v, hidden)
 	p.params, p.results = nil, nil // now owned by the query
 }
 

@@ -107,7 +107,7 @@ func (x *execution) bind(e sqltext.Effect) {
 
 // captureExecution emits the prepared statement of a completed EXECUTE, as if it had come through the extended protocol.
 // Skip is why the EXECUTE itself is not captured.
-func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
+func (t *Tracker) captureExecution(x execution, skip Reason, e ending, v *view) {
 	switch {
 	case skip != captured:
 	case x.skip != captured:
@@ -126,5 +126,5 @@ func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
 	hidden := x.statement.effect.Hidden || x.statement.effect.Action == sqltext.Unclear
 	t.capture(capture.Query{
 		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params,
-	}, c.ending, c.view, hidden)
+	}, &e, v, hidden)
 }

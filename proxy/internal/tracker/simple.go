@@ -163,19 +163,19 @@ func (t *Tracker) captureQuery() {
 	if q.failure != nil && len(done) < q.count {
 		done = append(done, *q.failure)
 	}
-	for i, c := range done {
+	for i := range done {
 		if q.unprotected {
 			t.cfg.Counts.Skipped[cmp.Or(q.skip, Unprotected)]++
 		} else {
-			t.captureSimple(q.statements[i], c)
+			t.captureSimple(q.statements[i], &done[i])
 		}
 	}
 }
 
-func (t *Tracker) captureSimple(sql string, c completion) {
+func (t *Tracker) captureSimple(sql string, c *completion) {
 	skip := t.query.skip
 	if c.effect.Action == sqltext.Execute {
-		t.captureExecution(c.ran, skip, c)
+		t.captureExecution(c.ran, skip, c.ending, c.view)
 		return
 	}
 	if len(sql) > t.cfg.MaxStatementBytes {
@@ -192,5 +192,5 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 		sql = strings.Clone(sql) // so that the other statements' text is not retained
 	}
 	hidden := c.effect.Hidden || c.effect.Action == sqltext.Unclear
-	t.capture(capture.Query{SQL: sql}, c.ending, c.view, hidden)
+	t.capture(capture.Query{SQL: sql}, &c.ending, c.view, hidden)
 }

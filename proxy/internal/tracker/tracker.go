@@ -159,7 +159,10 @@ func (t *Tracker) ask() bool {
 			t.skipped(r)
 			continue
 		}
-		t.typ, t.answered, t.copyIn, t.unbound = r.typ, false, false, unbound{}
+		t.typ, t.answered, t.copyIn = r.typ, false, false
+		if t.unbound.portal != nil {
+			t.unbound = unbound{}
+		}
 		t.begin(r)
 		return true
 	}
@@ -368,7 +371,7 @@ func (t *Tracker) unseen(reason Reason, tag string, words sqltext.Risk) {
 }
 
 // capture emits a statement that was run.
-func (t *Tracker) capture(q capture.Query, e ending, v *view, hidden bool) {
+func (t *Tracker) capture(q capture.Query, e *ending, v *view, hidden bool) {
 	q.SessionID = t.cfg.SessionID
 	q.User, q.Database, q.ApplicationName = t.cfg.Startup.User, t.cfg.Startup.Database, v.app
 	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
