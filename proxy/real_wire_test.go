@@ -168,7 +168,7 @@ func TestFunctionCall(t *testing.T) {
 	}
 	send(t, conn, message('Q', "SELECT 'after'\x00"))
 	until(t, conn, 'Z')
-	if q := p.sink.find(t, "SELECT 'after'"); !q.SettingsUncertain {
+	if q := p.sink.find(t, "SELECT 'after'"); !q.Doubt.Has("dp.epsilon") {
 		t.Error("settings are certain though a function was called out of sight")
 	}
 }
@@ -284,7 +284,7 @@ func TestLongPipelines(t *testing.T) {
 	clients.Wait()
 	for i := range 4 {
 		for _, sql := range []string{fmt.Sprintf("SELECT 'behind %d 0' AS users", i), fmt.Sprintf("SELECT 'behind %d 1' AS users", i), fmt.Sprintf("SELECT 'prepared %d' AS users", i)} {
-			if q := p.sink.find(t, sql); q.SettingsUncertain {
+			if q := p.sink.find(t, sql); q.Doubt.Has("dp.epsilon") {
 				t.Errorf("%s: settings are uncertain", sql)
 			}
 		}

@@ -154,12 +154,12 @@ func TestCaptureComesBack(t *testing.T) {
 				ask("SELECT 'after'")
 				return slices.Contains(p.sink.sqls(), "SELECT 'after'")
 			})
-			if q := p.sink.find(t, "SELECT 'after'"); q.SettingsUncertain != test.uncertain {
-				t.Errorf("the settings are uncertain: %t", q.SettingsUncertain)
+			if q := p.sink.find(t, "SELECT 'after'"); q.Doubt.Has("dp.epsilon") != test.uncertain {
+				t.Errorf("the settings are uncertain: %t", q.Doubt.Has("dp.epsilon"))
 			}
 			ask("DISCARD ALL")
 			ask("SELECT 'discarded'")
-			if q := p.sink.find(t, "SELECT 'discarded'"); q.SettingsUncertain {
+			if q := p.sink.find(t, "SELECT 'discarded'"); q.Doubt.Has("dp.epsilon") {
 				t.Error("the settings are uncertain though all was discarded")
 			}
 			stats := p.Stats()
@@ -366,7 +366,7 @@ func TestLargeMessages(t *testing.T) {
 	until(t, conn, 'Z')
 	send(t, conn, message('Q', "SELECT 'after'\x00"))
 	until(t, conn, 'Z')
-	if q := p.sink.find(t, "SELECT 'after'"); q.SettingsUncertain {
+	if q := p.sink.find(t, "SELECT 'after'"); q.Doubt.Has("dp.epsilon") {
 		t.Error("settings are uncertain, though nothing in the statement can change them")
 	}
 	stats := p.Stats()

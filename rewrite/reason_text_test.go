@@ -21,7 +21,7 @@ func reasonTexts() map[rewrite.Reason][2]string {
 		rewrite.ReasonSystemCatalog:       {"the query reads protected tables and a catalog that describes tables, whose contents differ in a replay", ""},
 		rewrite.ReasonSystemColumn:        {"ctid, xmin, tableoid, ...: their values differ between any two copies", ""},
 		rewrite.ReasonSessionDependent:    {"the result depends on the user, role, schema or database of the session: current_user, row level security", ""},
-		rewrite.ReasonSettingsUncertain:   {"a name or claim depends on settings that the proxy could not track, or standard_conforming_strings is off", "qualify names with their schema"},
+		rewrite.ReasonSettingsUncertain:   {"a name, the claim or a function depends on a setting that the session may have changed unseen, or standard_conforming_strings is off", "set it again after calls of functions that change it; give the claim in a comment or an argument; qualify names with their schema"},
 		rewrite.ReasonAmbiguousName:       {"a name that may refer to several relations", "`privacy.catalog`, or `privacy.database` for names with a database"},
 		rewrite.ReasonTempTable:           {"a temporary table, which a replay cannot see", ""},
 		rewrite.ReasonUnknownTable:        {"a relation that is neither protected nor public", "`privacy.protected`, `privacy.public`"},

@@ -92,13 +92,24 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var assumed bool
+	q.Doubt, assumed = r.rules.Settle(q.Doubt)
 	root := parsed.stmt.ProtoReflect()
 	s := r.rules.Statement(root, q, resolve.PathOf(q, r.options.SearchPath))
+	if assumed {
+		s.AssumeSetters()
+	}
 	edits := walk(s, root)
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
 		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
 	}
 	return r.plan(q, parsed, s, edits)
+}
+
+// Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the settings that
+// they change. assumed is true if a plan lists AssumedSetters for it.
+func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
+	return r.rules.Settle(d)
 }
 
 // plan assembles the Plan.

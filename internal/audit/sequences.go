@@ -32,7 +32,7 @@ func newSequences(window time.Duration) sequences {
 // follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of its own. Queries without a claim belong
 // to no group.
 func (a *Auditor) follow(q capture.Query, r recognize.Recognized) {
-	if a.sequences.tracker == nil || r.Reason != "" || r.Unclaimed != "" || r.Query.Claim == nil || len(q.Then) > 0 || q.SettingsUncertain {
+	if a.sequences.tracker == nil || r.Reason != "" || r.Unclaimed != "" || r.Query.Claim == nil || len(q.Then) > 0 || q.Doubt.HasUnknownCode() {
 		return
 	}
 	a.sequences.mu.Lock()

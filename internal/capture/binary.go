@@ -18,12 +18,13 @@ const versionWithoutOutcome = 2
 
 // The bits of the flags byte after the version.
 const (
-	flagExtended = 1 << iota
-	flagUncertain
+	flagExtended  = 1 << iota
+	flagUncertain // of an earlier version, which knew only whether all settings are in doubt
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
-	_        // sequences without parameters, of an earlier version: such a query cannot be decoded
-	flagThen // Then is not empty, and follows
+	_         // sequences without parameters, of an earlier version: such a query cannot be decoded
+	flagThen  // Then is not empty, and follows
+	flagDoubt // Doubt is not empty, and follows
 )
 
 // errShort means that the input ended inside a field, or that a length exceeds the input.
@@ -39,8 +40,8 @@ func AppendBinary(dst []byte, q Query) []byte {
 	if q.Protocol == Extended {
 		flags |= flagExtended
 	}
-	if q.SettingsUncertain {
-		flags |= flagUncertain
+	if !q.Doubt.None() {
+		flags |= flagDoubt
 	}
 	if q.Named {
 		flags |= flagNamed
@@ -62,13 +63,13 @@ func AppendBinary(dst []byte, q Query) []byte {
 		dst = binary.AppendVarint(dst, int64(f))
 	}
 	dst = appendSettings(dst, q.Settings)
-	dst = binary.AppendUvarint(dst, uint64(len(q.Temporary)))
-	for _, name := range q.Temporary {
-		dst = appendString(dst, name)
-	}
+	dst = appendStrings(dst, q.Temporary)
 	if flags&flagCompleted != 0 {
 		dst = binary.AppendVarint(dst, q.Completed.Unix())
 		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
+	}
+	if flags&flagDoubt != 0 {
+		dst = appendDoubt(dst, q.Doubt)
 	}
 	if len(q.Then) > 0 {
 		dst = binary.AppendUvarint(dst, uint64(len(q.Then)))
@@ -85,6 +86,27 @@ func AppendBinary(dst []byte, q Query) []byte {
 
 func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, s := range list {
+		dst = appendString(dst, s)
+	}
+	return dst
+}
+
+func appendDoubt(dst []byte, d Doubt) []byte {
+	temporary := byte(0)
+	if d.Temporary {
+		temporary = 1
+	}
+	dst = appendStrings(append(dst, temporary), d.Names)
+	dst = binary.AppendUvarint(dst, uint64(len(d.Calls)))
+	for _, c := range d.Calls {
+		dst = appendStrings(appendStrings(appendStrings(dst, c.Functions), c.Except), c.Only)
+	}
+	return dst
 }
 
 func appendParams(dst []byte, params []Param) []byte {
@@ -146,7 +168,9 @@ func (d *decoder) query() Query {
 	if flags&flagExtended != 0 {
 		q.Protocol = Extended
 	}
-	q.SettingsUncertain = flags&flagUncertain != 0
+	if flags&flagUncertain != 0 {
+		q.Doubt = AnySetting()
+	}
 	q.Named = flags&flagNamed != 0
 	q.SessionID = d.uvarint()
 	for _, s := range [...]*string{&q.User, &q.Database, &q.ApplicationName, &q.SQL, &q.Tag} {
@@ -161,6 +185,9 @@ func (d *decoder) query() Query {
 	q.Temporary = list(d, 1, d.string)
 	if flags&flagCompleted != 0 {
 		q.Completed = d.time()
+	}
+	if flags&flagDoubt != 0 {
+		q.Doubt = d.doubt()
 	}
 	if flags&flagThen != 0 {
 		q.Then = list(d, 3, d.step)
@@ -179,6 +206,18 @@ func list[T any](d *decoder, size int, item func() T) []T {
 		items[i] = item()
 	}
 	return items
+}
+
+func (d *decoder) doubt() Doubt {
+	temporary := d.byte()
+	if temporary > 1 && d.err == nil {
+		d.err = fmt.Errorf("a doubt has the mark %d", temporary)
+	}
+	return Doubt{Temporary: temporary == 1, Names: list(d, 1, d.string), Calls: list(d, 3, d.calls)}
+}
+
+func (d *decoder) calls() Calls {
+	return Calls{Functions: list(d, 1, d.string), Except: list(d, 1, d.string), Only: list(d, 1, d.string)}
 }
 
 func (d *decoder) step() Step {

@@ -22,7 +22,7 @@ func queries() map[string]capture.Query {
 			Completed: time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC),
 		},
 		"extended": {
-			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, Named: true, SettingsUncertain: true, Temporary: []string{"a", "b c"},
+			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, Named: true, Temporary: []string{"a", "b c"},
 			Params: []capture.Param{
 				{OID: 25, Value: []byte("text")},
 				{OID: math.MaxUint32, Format: 1, Value: []byte{0, 255, 0}},
@@ -32,6 +32,9 @@ func queries() map[string]capture.Query {
 			ResultFormats: []int16{0, 1, math.MinInt16, math.MaxInt16},
 			Settings:      map[string]string{"dp.epsilon": "0.5", "search_path": `"$user", public`, "empty": ""},
 		},
+		"doubt": {SQL: "SELECT 1", Doubt: capture.Doubt{Names: []string{"a.b", "role"}, Temporary: true, Calls: []capture.Calls{
+			{Functions: []string{"f", "g"}, Except: []string{"a.c"}}, {Functions: []string{capture.UnknownCode}, Only: []string{"role"}}, {},
+		}}, Completed: time.Unix(7, 0).UTC()},
 		"sequence": {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT $1", Protocol: capture.Extended, Named: true, Params: []capture.Param{{OID: 23, Value: []byte("7")}}}, {}}, Completed: time.Unix(7, 0).UTC()},
 		"failed":   {SQL: "SELECT 1/x FROM t", Outcome: capture.Failed, SQLState: "22012"},
 		"lost":     {SQL: "SELECT 1", Outcome: capture.Lost},

@@ -54,9 +54,8 @@ type Query struct {
 	// Settings are the settings in force when the statement ran, as far as the client set them (startup options, SET, SET
 	// LOCAL), by lower-case name.
 	Settings map[string]string
-	// SettingsUncertain is true if Settings and ApplicationName may be wrong, because the session changed its settings in a
-	// way that cannot be followed (set_config, or a statement whose text was not captured, say).
-	SettingsUncertain bool
+	// Doubt says which settings, ApplicationName included, may differ from Settings.
+	Doubt Doubt
 	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no schema.
 	Temporary []string
 	// Then holds further statements of the session, in their order: the query is a sequence, whose answers are audited together. The
@@ -110,6 +109,7 @@ func (q Query) Size() int {
 	for _, name := range q.Temporary {
 		n += len(name)
 	}
+	n += q.Doubt.size()
 	for _, s := range q.Then {
 		n += paramSize + len(s.SQL) + sizeOf(s.Params)
 	}

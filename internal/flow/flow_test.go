@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 	"internal/pgparse":          {"internal/sqltext"},
 	"replay/hoist":              {"internal/pgparse", "internal/pg/ident"},
 	"rewrite":                   {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve"},
-	"rewrite/internal/judge":    {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/resolve"},
+	"rewrite/internal/judge":    {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "rewrite/internal/claim", "rewrite/internal/resolve"},
 	"rewrite/internal/claim":    {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
 	"rewrite/internal/resolve":  {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
 	"replay":                    {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/connect", "internal/pg/ident"},

@@ -11,6 +11,7 @@ const (
 	RiskTemps                     // temporary relations were created
 	RiskNames                     // prepared statements or cursors were removed
 	RiskRenames                   // temporary relations that exist were renamed, or views of them created
+	RiskCode                      // functions were created, which later statements may call
 )
 
 // Unread is the risk of the words in a text that could not be read, AllRisks that of a statement of which not even the
@@ -28,6 +29,9 @@ const MentionLen = len("pg_settings")
 func Mentions(text string) Risk {
 	var r Risk
 	if containsAround(text, "set", "_config") || containsAround(text, "pg", "_settings") || strings.Contains(text, `U&"`) || strings.Contains(text, `u&"`) {
+		r = RiskSettings
+	}
+	if strings.ContainsAny(text, "$'") && containsAround(text, "", "commit") { // a DO block can commit and then fail, without a tag
 		r = RiskSettings
 	}
 	if mentionsTemp(text) {
@@ -52,8 +56,11 @@ func TagRisk(tag string) Risk {
 	case "ALTER":
 		return RiskRenames
 	case "CREATE":
-		if rest == "VIEW" {
+		switch rest {
+		case "VIEW":
 			return RiskRenames
+		case "FUNCTION", "PROCEDURE":
+			return RiskCode
 		}
 	case "PREPARE":
 		if rest != "" { // PREPARE TRANSACTION

@@ -123,7 +123,7 @@ func remedies() map[string]string {
 		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions",
 		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh",
 		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
-		string(rewrite.ReasonSettingsUncertain):   "qualify names with their schema",
+		string(rewrite.ReasonSettingsUncertain):   "set the setting again after calls of functions that change it, or give the claim in a comment or an argument; qualify names with their schema",
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
 		string(rewrite.ReasonBadClaim):            "correct the claim",
 		string(rewrite.ReasonExplain):             "let the engine reject EXPLAIN: plans show true row counts",

@@ -72,7 +72,7 @@ func (r *Recognizer) Use(to *rewrite.Rewriter) {
 
 // Recognize returns the remembered result for a statement, or parses it, unless it belongs to a flood.
 func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
-	id := textOf(q)
+	id := r.textOf(q)
 	r.mu.Lock()
 	known, ok := r.known.Get(id)
 	r.mu.Unlock()
@@ -124,7 +124,7 @@ func (r *Recognizer) analyzeWith(rewriter *rewrite.Rewriter, q capture.Query) (p
 }
 
 // textOf hashes everything of a query that Analyze reads.
-func textOf(q capture.Query) [sha256.Size]byte {
+func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 	var b []byte
 	str := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -147,10 +147,12 @@ func textOf(q capture.Query) [sha256.Size]byte {
 		str(s)
 	}
 	flags := byte(q.Protocol)
-	if q.SettingsUncertain {
+	doubt, assumed := r.rewriter.Load().Settle(q.Doubt)
+	if assumed {
 		flags |= 1 << 7
 	}
 	b = append(b, flags)
+	b = capture.AppendBinary(b, capture.Query{Temporary: q.Temporary, Doubt: doubt})
 	params(q.Params)
 	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
 		str(name)

@@ -57,6 +57,11 @@ func (x *Index) Usable(schema, role string) bool {
 	return x.schemas[schema] && !x.denied[Denial{role, schema}]
 }
 
+// DeniesSome reports whether some role may not use a schema.
+func (x *Index) DeniesSome(schema string) bool {
+	return slices.ContainsFunc(x.Catalog.Denied, func(d Denial) bool { return d.Schema == schema })
+}
+
 // Find returns the overloads of schema.name, or, with schema "", those that an unqualified name may refer to.
 func (x *Index) Find(schema, name string, path []string) []*Function {
 	if x == nil {

@@ -120,7 +120,7 @@ func (g *together) check(all bool) {
 			wants = wants[1:]
 			found = w.sql == q.SQL && w.outcome == q.Outcome && w.state == q.SQLState && w.tag == q.Tag && w.params == text(q.Params) && w.extended == (q.Protocol == capture.Extended)
 			switch {
-			case found && !q.SettingsUncertain && q.Settings["dp.epsilon"] != w.epsilon:
+			case found && !q.Doubt.Has("dp.epsilon") && q.Settings["dp.epsilon"] != w.epsilon:
 				g.t.Errorf("%.60q: epsilon is certain to be %q, want %q", q.SQL, q.Settings["dp.epsilon"], w.epsilon)
 			case !found && all && len(w.sql) <= g.longest && strings.Contains(w.sql, "users"):
 				g.t.Errorf("not captured: %.60q %s", w.sql, w.outcome)

@@ -19,7 +19,7 @@ type statement struct {
 	sql    string // the one statement; "" for an empty query
 	oids   []uint32
 	effect sqltext.Effect
-	ascii  bool
+	text   letters
 	unseen Reason       // why its text is unknown; captured if it is known
 	risk   sqltext.Risk // of an unknown text
 	skip   Reason       // why it is not captured although its effect is known
@@ -27,7 +27,7 @@ type statement struct {
 
 // hides reports whether the statement can change settings in a way that its command tag does not show.
 func (s *statement) hides() bool {
-	return s.effect.Hidden || s.unseen != captured && s.risk&sqltext.RiskSettings != 0
+	return s.effect.Doubt.Any || len(s.effect.Doubt.Names)+len(s.effect.Assignments) > 0 || s.unseen != captured && s.risk&sqltext.RiskSettings != 0
 }
 
 func (s *statement) size() int { return entryBytes + len(s.sql) + 4*len(s.oids) }
@@ -108,7 +108,7 @@ func (t *Tracker) beginParse(body []byte) {
 		t.ext.statement = &t.unprotected.statement
 		return
 	}
-	s := &statement{oids: m.oids, ascii: ascii(m.sql)}
+	s := &statement{oids: m.oids, text: lettersOf(m.sql)}
 	s.gate(&t.gate)
 	t.ext.statement = s
 	if s.unseen != captured {
@@ -118,7 +118,7 @@ func (t *Tracker) beginParse(body []byte) {
 	case 0:
 	case 1:
 		s.sql = statements[0]
-		s.effect = sqltext.Analyze(s.sql)
+		s.effect = t.analyze(s.sql, s.text)
 	default:
 		s.unseen, s.risk = Unreadable, sqltext.Unread // the server accepts only one
 	}
@@ -149,7 +149,7 @@ func (s *statement) gate(g *gate) {
 	if s.unseen != captured {
 		return
 	}
-	unseen, skip := g.text(s.ascii)
+	unseen, skip := g.text(s.text)
 	if s.unseen = unseen; unseen != captured {
 		s.risk = sqltext.Unread
 	}
@@ -174,7 +174,7 @@ func (t *Tracker) answerExtended(r record) bool {
 				t.unbound = unbound{t.ext.name, t.ext.portal, e}
 			}
 		}
-		t.failed()
+		t.failed(t.failedExtended())
 		t.typ, t.skipping = 0, true
 		return true
 	}
@@ -265,6 +265,7 @@ func (t *Tracker) executed(r record) {
 		t.unseen(UnknownStatement, shown, t.unknown.risk())
 		return
 	case p.done:
+		t.settings.apply(sqltext.Effect{Doubt: p.statement.effect.Doubt}, nil, "")
 		return
 	}
 	p.done = true
@@ -275,10 +276,10 @@ func (t *Tracker) executed(r record) {
 	}
 	v := t.settings.current()
 	if s.effect.Action == sqltext.Execute {
-		t.captureExecution(t.effect(s.effect, e.tag), cmp.Or(p.skip, s.skip), e, v)
+		t.captureExecution(t.effect(s.effect, p.params, e.tag), cmp.Or(p.skip, s.skip), e, v)
 		return
 	}
-	t.effect(s.effect, e.tag)
+	t.effect(s.effect, p.params, e.tag)
 	t.captureExtended(p, &e, v)
 }
 
@@ -349,11 +350,23 @@ func (t *Tracker) captureExtended(p *portal, e *ending, v *view) {
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear || !p.view.same(v)
+	own := ownDoubt(s.effect).Add(p.view.since(v)) // names were resolved at Bind
 	t.capture(capture.Query{
 		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
-	}, e, v, hidden)
+	}, e, v, own)
 	p.params, p.results = nil, nil // now owned by the query
+}
+
+// failedExtended returns the effect that the statement of the current message would have had.
+func (t *Tracker) failedExtended() sqltext.Effect {
+	p := t.ext.portal
+	if t.typ != 'E' || p == nil || p.statement == nil {
+		return sqltext.Effect{}
+	}
+	if p.statement.unseen != captured {
+		return unseenEffect(p.statement.risk)
+	}
+	return t.failedEffect(p.statement.effect)
 }
 
 func (t *Tracker) forgetStatement(name string) {

@@ -238,7 +238,7 @@ func TestUnknownStatement(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := test.script.run1("SELECT 'after'", "SELECT 1", 'I').run(t)
-			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT 'after'" || !r.Queries[n-1].SettingsUncertain {
+			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT 'after'" || !r.Queries[n-1].Doubt.Has("dp.epsilon") {
 				t.Errorf("queries: %+v; want the last one with uncertain settings", r.Queries)
 			}
 			for _, q := range r.Queries {
@@ -282,7 +282,7 @@ func TestHeldMemory(t *testing.T) {
 		t.Fatalf("captured %d queries, want %d", got, want)
 	}
 	last := r.Queries[1]
-	if r.Counts.Skipped[tracker.NotCopied] != 1 || last.SettingsUncertain || last.Settings["x.y"] == "" {
+	if r.Counts.Skipped[tracker.NotCopied] != 1 || !last.Doubt.None() || last.Settings["x.y"] == "" {
 		t.Errorf("skipped %v, last query %+v", r.Counts.Skipped, last)
 	}
 }
@@ -304,7 +304,7 @@ func TestPortalAndSettings(t *testing.T) {
 			s := newScript().parse("q", "SELECT * FROM t").front('B', bindBody("p", "q", nil, nil, nil)).
 				parse("", c.between).front('B', bindBody("", "", nil, nil, nil)).execute("").execute("p").sync()
 			r := s.parsed().back('2', "").parsed().bound("X").complete("SELECT 1").ready('I').run(t)
-			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT * FROM t" || r.Queries[n-1].SettingsUncertain != c.uncertain {
+			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT * FROM t" || r.Queries[n-1].Doubt.Has("search_path") != c.uncertain {
 				t.Errorf("%+v; want the portal's query last, uncertain %t", r.Queries, c.uncertain)
 			}
 		})

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
@@ -98,7 +99,7 @@ func (t *Tracker) discardClient(r record) {
 func (t *Tracker) discardServer(r record) {
 	switch r.typ {
 	case 'S':
-		t.gate.report(r.body, !r.cut)
+		t.reported(r)
 	case 'C':
 		tag, _ := decodeText(r.body)
 		t.gap.risk |= sqltext.TagRisk(string(tag))
@@ -148,14 +149,20 @@ func (t *Tracker) resume(risk sqltext.Risk, syncs int) {
 	if t.preparedHides {
 		risk |= sqltext.RiskSettings
 	}
+	t.settings.reports.lost()
 	t.settings.unseen()
 	t.risk(risk)
 	t.unknown.add(risk&sqltext.RiskSettings != 0)
 	t.gate.ready(true)
 }
 
-// risk makes uncertain what statements with this risk may have changed.
+// risk makes uncertain what statements with this risk may have changed. They may have called any function.
 func (t *Tracker) risk(r sqltext.Risk) {
+	t.settings.doubt(sqltext.Doubt{Calls: []string{capture.UnlistedFunctions}})
+	if r&sqltext.RiskCode != 0 {
+		t.ownCode = true
+		t.settings.doubtAll()
+	}
 	if r&sqltext.RiskSettings != 0 {
 		t.settings.poison()
 		t.gate.change()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
@@ -18,6 +19,11 @@ func (s *script) gapWith(client, server tracker.Gap) *script {
 	s.client = append(s.client, tracker.AppendResume(tracker.AppendGap(nil), client))
 	s.server = append(s.server, tracker.AppendResume(tracker.AppendGap(nil), server))
 	return s
+}
+
+// uncertain reports whether a setting, or the meaning of names, is in doubt, apart from what functions do.
+func uncertain(q capture.Query) bool {
+	return q.Doubt.Has("a.b") || q.Doubt.Has("dp.epsilon") || q.Doubt.Temporary
 }
 
 // TestGap: wherever a gap begins, messages after it are paired correctly. Statements prepared before it are still known, and
@@ -54,7 +60,7 @@ func TestGap(t *testing.T) {
 			for _, q := range r.Queries {
 				if slices.Contains(want, q.SQL) {
 					behind = append(behind, q.SQL)
-					if q.SettingsUncertain {
+					if uncertain(q) {
 						t.Errorf("%s: settings are uncertain", q.SQL)
 					}
 				}
@@ -83,6 +89,8 @@ func TestGapRisk(t *testing.T) {
 		forgotten      bool
 	}{
 		"nothing":                {},
+		"CREATE FUNCTION":        {server: sqltext.TagRisk("CREATE FUNCTION"), uncertain: true},
+		"DO with COMMIT":         {client: sqltext.Mentions("DO $$ BEGIN SET a.b = 1; COMMIT; RAISE EXCEPTION 'x'; END $$"), uncertain: true},
 		"SET":                    {server: sqltext.TagRisk("SET"), uncertain: true},
 		"set_config":             {client: sqltext.Mentions("SELECT Set_Config($1)"), uncertain: true},
 		"temporary table":        {client: sqltext.Mentions("CREATE TEMP TABLE t()"), uncertain: true},
@@ -112,16 +120,16 @@ func TestGapRisk(t *testing.T) {
 			r := bind(s.run1("SELECT 1", "SELECT 1", 'I')).run1("DISCARD ALL", "DISCARD ALL", 'I').run1("SELECT 2", "SELECT 1", 'I').run(t)
 			behind := map[string]bool{}
 			for _, q := range r.Queries {
-				behind[q.SQL] = q.SettingsUncertain
+				behind[q.SQL] = uncertain(q)
 			}
-			if uncertain, ok := behind["SELECT 1"]; !ok || uncertain != c.uncertain {
-				t.Errorf("captured %t, settings uncertain %t; want %t", ok, uncertain, c.uncertain)
+			if got, ok := behind["SELECT 1"]; !ok || got != c.uncertain {
+				t.Errorf("captured %t, settings uncertain %t; want %t", ok, got, c.uncertain)
 			}
 			if _, ok := behind["SELECT 'old'"]; ok == c.forgotten || c.forgotten != (r.Counts.Skipped[tracker.UnknownStatement] == 1) {
 				t.Errorf("the statement prepared before the gap was captured: %t; skipped %v", ok, r.Counts.Skipped)
 			}
-			if uncertain, ok := behind["SELECT 2"]; !ok || uncertain {
-				t.Errorf("after DISCARD ALL: captured %t, settings uncertain %t", ok, uncertain)
+			if got, ok := behind["SELECT 2"]; !ok || got {
+				t.Errorf("after DISCARD ALL: captured %t, settings uncertain %t", ok, got)
 			}
 		})
 	}
@@ -144,7 +152,7 @@ func TestPreparedInGap(t *testing.T) {
 			t.Parallel()
 			r := newScript().gapWith(tracker.Gap{Risk: c.risk}, tracker.Gap{}).run1("DISCARD ALL", "DISCARD ALL", 'I').
 				bind("", "s").execute("").sync().bound(c.tag).ready('I').run1("SELECT 1", "SELECT 1", 'I').run(t)
-			if n := len(r.Queries); n != 2 || r.Queries[1].SettingsUncertain != c.uncertain || r.Counts.Skipped[tracker.UnknownStatement] != 1 {
+			if n := len(r.Queries); n != 2 || uncertain(r.Queries[1]) != c.uncertain || r.Counts.Skipped[tracker.UnknownStatement] != 1 {
 				t.Errorf("queries %+v, skipped %v; want the last one uncertain: %t", r.Queries, r.Counts.Skipped, c.uncertain)
 			}
 		})

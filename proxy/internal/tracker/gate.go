@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"slices"
+
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
@@ -9,9 +11,10 @@ import (
 type encoding uint8
 
 const (
-	encodingUnknown encoding = iota // not reported, or unsupported
+	encodingUnknown encoding = iota // not reported
 	encodingUTF8
-	encodingASCII // SQL_ASCII: readable if all bytes are below 0x80
+	encodingASCII // bytes below 0x80 are always ASCII characters: the syntax can be read, other characters cannot
+	encodingMixed // bytes below 0x80 can be parts of other characters; text without others is ASCII
 )
 
 // gate decides whether the text of statements can be read and captured: only with standard_conforming_strings on and a
@@ -41,19 +44,22 @@ func (g *gate) report(body []byte, whole bool) {
 		switch string(value) {
 		case "UTF8", "UNICODE":
 			g.encoding = encodingUTF8
-		case "SQL_ASCII":
-			g.encoding = encodingASCII
+		case "BIG5", "GB18030", "GBK", "JOHAB", "SJIS", "SHIFT_JIS_2004", "UHC": // chapter 24.3 of the manual: client only
+			g.encoding = encodingMixed
 		default:
-			g.encoding = encodingUnknown
+			g.encoding = encodingASCII
 		}
 	}
 }
 
-// effect records a change by a completed statement that the server has not reported yet.
-func (g *gate) effect(e sqltext.Effect) {
+// effect records a change by a completed statement, or by its calls of set_config, that the server has not reported yet.
+func (g *gate) effect(e sqltext.Effect, changes []sqltext.Effect) {
+	for _, c := range changes {
+		g.effect(c, nil)
+	}
 	switch e.Action {
-	case sqltext.Set, sqltext.Reset:
-		if e.Name == "client_encoding" || e.Name == "standard_conforming_strings" {
+	case sqltext.Set, sqltext.Reset, sqltext.Change:
+		if isGate(e.Name) {
 			g.change()
 		}
 	case sqltext.ResetAll, sqltext.DiscardAll, sqltext.Unclear:
@@ -61,9 +67,14 @@ func (g *gate) effect(e sqltext.Effect) {
 	case sqltext.Commit, sqltext.Rollback, sqltext.RollbackTo:
 		g.pending = g.pending || g.touched
 	}
-	if e.Hidden {
+	if e.Doubt.Any || slices.ContainsFunc(e.Doubt.Names, isGate) {
 		g.change()
 	}
+}
+
+// isGate reports whether a setting decides how text is read.
+func isGate(name string) bool {
+	return name == "client_encoding" || name == "standard_conforming_strings"
 }
 
 func (g *gate) change() { g.touched, g.pending = true, true }
@@ -76,17 +87,28 @@ func (g *gate) ready(idle bool) {
 	}
 }
 
-// text classifies a text, given whether all its bytes are ASCII. Unseen is why it cannot be read at all, skip why it is not
-// captured although it can. ASCII reads the same in every encoding.
-func (g *gate) text(isASCII bool) (unseen, skip Reason) {
+// letters says which characters a text has.
+type letters uint8
+
+const (
+	otherLetters letters = iota
+	asciiLetters         // only ASCII, which reads the same in every encoding
+	plainLetters         // only ASCII without backslashes, which reads the same whatever standard_conforming_strings is
+)
+
+// text classifies a text. Unseen is why it cannot be read at all, skip why it is not captured although it can.
+func (g *gate) text(text letters) (unseen, skip Reason) {
+	isASCII := text != otherLetters
 	switch {
+	case g.pending && text == plainLetters:
+		return captured, captured
 	case g.pending:
 		return Encoding, Encoding
 	case !g.conforming:
 		return Strings, Strings
-	case g.encoding == encodingUTF8, g.encoding == encodingASCII && isASCII:
+	case g.encoding == encodingUTF8, g.encoding != encodingUnknown && isASCII:
 		return captured, captured
-	case isASCII:
+	case g.encoding == encodingASCII || isASCII:
 		return captured, Encoding
 	}
 	return Encoding, Encoding
@@ -94,9 +116,13 @@ func (g *gate) text(isASCII bool) (unseen, skip Reason) {
 
 // params is like text, for the parameters of a Bind message.
 func (g *gate) params(isASCII bool) Reason {
-	_, skip := g.text(isASCII)
+	text := otherLetters
+	if isASCII {
+		text = plainLetters // values are no literals, so that backslashes mean nothing
+	}
+	_, skip := g.text(text)
 	if skip == Strings {
-		return captured // values are not literals
+		return captured
 	}
 	return skip
 }
@@ -109,6 +135,20 @@ func asciiParams(params []capture.Param) bool {
 		}
 	}
 	return true
+}
+
+// lettersOf classifies a text.
+func lettersOf(b []byte) letters {
+	kind := plainLetters
+	for _, c := range b {
+		if c >= 0x80 {
+			return otherLetters
+		}
+		if c == '\\' {
+			kind = asciiLetters
+		}
+	}
+	return kind
 }
 
 func ascii(b []byte) bool {

@@ -16,7 +16,7 @@ type execution struct {
 // remember keeps a prepared statement. Protocol and SQL share one namespace.
 func (t *Tracker) remember(name string, s *statement) {
 	t.forgetStatement(name)
-	if s.unseen != captured || s.effect.Hidden || s.effect.Action != sqltext.None {
+	if s.unseen != captured || !s.effect.Inert() {
 		t.preparedSetter = true
 	}
 	t.preparedHides = t.preparedHides || s.hides()
@@ -25,7 +25,7 @@ func (t *Tracker) remember(name string, s *statement) {
 		return
 	}
 	if t.heldStatements+s.size() > t.cfg.MaxHeldBytes/2 {
-		s = &statement{effect: s.effect, ascii: s.ascii, unseen: s.unseen, risk: s.risk, skip: NotCopied}
+		s = &statement{effect: s.effect, text: s.text, unseen: s.unseen, risk: s.risk, skip: NotCopied}
 	}
 	t.statements[name] = s
 	t.heldStatements += s.size()
@@ -33,10 +33,10 @@ func (t *Tracker) remember(name string, s *statement) {
 
 // prepareSQL keeps the statement of a PREPARE.
 func (t *Tracker) prepareSQL(e sqltext.Effect) {
-	s := &statement{sql: e.Statement, oids: e.Types, ascii: ascii([]byte(e.Statement))}
+	s := &statement{sql: e.Statement, oids: e.Types, text: lettersOf([]byte(e.Statement))}
 	s.gate(&t.gate)
 	if s.unseen == captured {
-		s.effect = sqltext.Analyze(s.sql)
+		s.effect = t.analyze(s.sql, s.text)
 		if !e.Plain {
 			s.skip = Arguments // the parameters' types are unknown
 		}
@@ -54,8 +54,9 @@ func (t *Tracker) executeSQL(e sqltext.Effect, tag string) execution {
 	case s.effect.Action == sqltext.Execute:
 		t.settings.poison()
 	default:
-		t.effect(s.effect, tag)
-		return newExecution(s, e)
+		x := newExecution(s, e)
+		t.effect(s.effect, x.params, tag)
+		return x
 	}
 	return t.execution(e)
 }
@@ -123,8 +124,7 @@ func (t *Tracker) captureExecution(x execution, skip Reason, e ending, v *view) 
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	hidden := x.statement.effect.Hidden || x.statement.effect.Action == sqltext.Unclear
 	t.capture(capture.Query{
 		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params,
-	}, &e, v, hidden)
+	}, &e, v, ownDoubt(x.statement.effect))
 }

@@ -16,7 +16,7 @@ const maxStatements = 256
 type simpleQuery struct {
 	statements  []string // nil if the query is unprotected
 	count       int      // statements in the text
-	ascii       bool
+	text        letters
 	unseen      Reason       // why the text is unknown; captured if it is known
 	risk        sqltext.Risk // of an unknown text
 	skip        Reason       // why it is not captured although it is known
@@ -50,12 +50,12 @@ func (t *Tracker) beginQuery(r record) {
 		t.query.unseen, t.query.risk = Unreadable, sqltext.Unread
 		return
 	}
-	t.query.ascii = ascii(text)
+	t.query.text = lettersOf(text)
 	t.query.gate(&t.gate)
 	if t.query.unseen != captured {
 		return
 	}
-	if t.query.count, t.query.unprotected = t.unprotectedQuery(text, t.query.skip); !t.query.unprotected {
+	if t.query.count, t.query.unprotected = t.unprotectedQuery(text, t.query.skip, true); !t.query.unprotected {
 		t.query.statements = sqltext.Split(string(text))
 		t.query.count = len(t.query.statements)
 	}
@@ -69,7 +69,7 @@ func (q *simpleQuery) gate(g *gate) {
 	if q.unseen != captured {
 		return
 	}
-	unseen, skip := g.text(q.ascii)
+	unseen, skip := g.text(q.text)
 	if unseen != captured {
 		q.unseen, q.risk, q.statements, q.count = unseen, sqltext.Unread, nil, 0
 	}
@@ -91,7 +91,7 @@ func (t *Tracker) answerQuery(r record) bool {
 			t.failSimple(e)
 		}
 		q.failed = true
-		t.failed()
+		t.failed(t.failedSimple())
 	case 'T', 'H':
 		q.analyzed = true
 	case 'G':
@@ -119,8 +119,8 @@ func (t *Tracker) completeSimple(r record) {
 	}
 	c := completion{ending: ending{tag: string(tag), at: t.now}, view: t.settings.current()}
 	if i := len(q.done); i < len(q.statements) {
-		c.effect = sqltext.Analyze(q.statements[i])
-		c.ran = t.effect(c.effect, c.tag)
+		c.effect = t.analyze(q.statements[i], q.text)
+		c.ran = t.effect(c.effect, nil, c.tag)
 	}
 	q.done = append(q.done, c)
 }
@@ -134,7 +134,7 @@ func (t *Tracker) failSimple(e ending) {
 	}
 	c := &completion{ending: e}
 	if i := len(q.done); i < len(q.statements) {
-		c.view, c.effect = t.settings.current(), sqltext.Analyze(q.statements[i])
+		c.view, c.effect = t.settings.current(), t.analyze(q.statements[i], q.text)
 		if c.effect.Action == sqltext.Execute {
 			c.ran = t.execution(c.effect)
 		}
@@ -191,6 +191,39 @@ func (t *Tracker) captureSimple(sql string, c *completion) {
 	if t.query.count > 1 {
 		sql = strings.Clone(sql) // so that the other statements' text is not retained
 	}
-	hidden := c.effect.Hidden || c.effect.Action == sqltext.Unclear
-	t.capture(capture.Query{SQL: sql}, &c.ending, c.view, hidden)
+	t.capture(capture.Query{SQL: sql}, &c.ending, c.view, ownDoubt(c.effect))
+}
+
+// failedSimple returns the effect that the statement would have had at which the query failed.
+func (t *Tracker) failedSimple() sqltext.Effect {
+	q := &t.query
+	switch {
+	case q.unseen != captured:
+		return unseenEffect(q.risk)
+	case len(q.done) < len(q.statements):
+		return t.failedEffect(t.analyze(q.statements[len(q.done)], q.text))
+	}
+	return sqltext.Effect{}
+}
+
+// unseenEffect returns the effect of a statement whose text is not known, except that its words have this risk.
+func unseenEffect(words sqltext.Risk) sqltext.Effect {
+	return sqltext.Effect{MayCommit: true, Doubt: sqltext.Doubt{
+		Any: words&sqltext.RiskSettings != 0, Calls: []string{capture.UnlistedFunctions},
+	}}
+}
+
+// failedEffect returns the effect of a failed statement: for EXECUTE, of the prepared statement.
+func (t *Tracker) failedEffect(e sqltext.Effect) sqltext.Effect {
+	if e.Action != sqltext.Execute {
+		return e
+	}
+	s := t.statements[e.Name]
+	switch {
+	case s == nil:
+		return sqltext.Effect{}
+	case s.unseen != captured:
+		return unseenEffect(s.risk)
+	}
+	return s.effect
 }

@@ -1,6 +1,7 @@
 package tracker_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,7 +69,6 @@ func TestSkipped(t *testing.T) {
 		reason tracker.Reason
 		n      uint64
 	}{
-		{"latin1", newScript().status("client_encoding", "LATIN1").run1("SELECT 1", "SELECT 1", 'I'), tracker.Encoding, 1},
 		{"latin1 with other bytes", newScript().status("client_encoding", "LATIN1").run1("SELECT '\xe4'", "SELECT 1", 'I'), tracker.Encoding, 1},
 		{"encoding not reported", (&script{}).status("standard_conforming_strings", "on").ready('I').run1("SELECT 1", "SELECT 1", 'I'), tracker.Encoding, 1},
 		{"encoding report not copied", func() *script {
@@ -82,7 +82,7 @@ func TestSkipped(t *testing.T) {
 			back('1', "").back('2', "").complete("SELECT 1").ready('I'), tracker.Encoding, 1},
 		{"backslashes in strings", newScript().status("standard_conforming_strings", "off").run1(`SELECT '\''`, "SELECT 1", 'I'), tracker.Strings, 1},
 		{"encoding may have changed in the pipeline", newScript().
-			parse("", "SET client_encoding = sjis").bind("", "").execute("").parse("", "SELECT 1").bind("", "").execute("").sync().
+			parse("", "SET client_encoding = sjis").bind("", "").execute("").parse("", "SELECT '\xe4'").bind("", "").execute("").sync().
 			back('1', "").back('2', "").complete("SET").back('1', "").back('2', "").complete("SELECT 1").status("client_encoding", "SJIS").ready('I'), tracker.Encoding, 1},
 		{"too long", newScript().run1("SELECT '"+long(200)+"'", "SELECT 1", 'I'), tracker.TooLong, 1},
 		{"too many statements", newScript().run1(long2("SELECT 1;", 300), "SELECT 1", 'I'), tracker.TooLong, 1},
@@ -115,28 +115,44 @@ func long2(s string, n int) string {
 	return out
 }
 
-// TestReadableAgain: text in another encoding is not captured, but it is followed if it is ASCII.
+// TestReadableAgain: text in another encoding is captured if it is ASCII, and followed if its syntax can be read. When UTF8
+// returns, only settings whose values could not be read are in doubt.
 func TestReadableAgain(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name, sql string
-		uncertain bool
+		name, encoding, sql string
+		doubt               []string // of a.b and a.c
+		captured            bool
 	}{
-		{"ascii", "SET a.b = 1", false},
-		{"other bytes", "SET a.b = '\xe4'", true},
+		{"ascii", "LATIN1", "SET a.b = 1", nil, true},
+		{"other bytes", "LATIN1", "SET a.b = '\xe4'", []string{"a.b"}, false},
+		{"other bytes in set_config", "LATIN1", "SELECT set_config('a.b', '\xe4', false)", []string{"a.b"}, false},
+		{"other bytes elsewhere", "EUC_JP", "SELECT '\xa4\xa2'", nil, false},
+		{"ascii in an encoding with ASCII bytes in other characters", "SJIS", "SET a.b = 1", nil, true},
+		{"other bytes in such an encoding", "SJIS", "SELECT '\x83\x5c'", []string{"a.b", "a.c"}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := newScript().query("SET NAMES 'LATIN1'").complete("SET").status("client_encoding", "LATIN1").ready('I').
-				run1(test.sql, "SET", 'I').
+			r := newScript().query("SET NAMES '"+test.encoding+"'").complete("SET").status("client_encoding", test.encoding).ready('I').
+				run1(test.sql, "X", 'I').
 				query("SET NAMES 'UTF8'").complete("SET").status("client_encoding", "UTF8").ready('I').
-				run1("SELECT 1", "SELECT 1", 'I').wantSQL(t, "SET NAMES 'LATIN1' | SET", "SELECT 1 | SELECT 1")
-			if got := r.Queries[1].SettingsUncertain; got != test.uncertain {
-				t.Errorf("settings uncertain: %v, want %v", got, test.uncertain)
+				run1("SELECT 1", "SELECT 1", 'I').run(t)
+			last := r.Queries[len(r.Queries)-1]
+			var doubt []string
+			for _, name := range []string{"a.b", "a.c"} {
+				if last.Doubt.Has(name) {
+					doubt = append(doubt, name)
+				}
 			}
-			if want := "1"; !test.uncertain && r.Queries[1].Settings["a.b"] != want {
-				t.Errorf("settings are %v, want a.b = %s", r.Queries[1].Settings, want)
+			if diff := cmp.Diff(test.doubt, doubt); diff != "" {
+				t.Errorf("in doubt: %s", diff)
+			}
+			if captured := slices.Contains(r.sqls(), test.sql+" | X"); captured != test.captured {
+				t.Errorf("captured: %v, want %v", captured, test.captured)
+			}
+			if test.captured && last.Settings["a.b"] != "1" {
+				t.Errorf("settings are %v, want a.b = 1", last.Settings)
 			}
 		})
 	}

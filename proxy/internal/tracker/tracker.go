@@ -55,6 +55,8 @@ type Tracker struct {
 	unknown        unknown
 
 	settings    settings
+	ownCode     bool          // the session created a function that may change settings
+	cursors     sqltext.Doubt // what running its cursors can change
 	gate        gate
 	unprotected unprotected
 }
@@ -196,7 +198,7 @@ func (t *Tracker) answer(r record) bool {
 		t.now = recordTime(r.body)
 		return true
 	case 'S':
-		t.gate.report(r.body, !r.cut)
+		t.reported(r)
 		t.regate()
 		return true
 	}
@@ -273,18 +275,24 @@ func (t *Tracker) endCopyIn() bool {
 	}
 }
 
-// failed handles an ErrorResponse to the current message.
-func (t *Tracker) failed() {
+// reported handles a ParameterStatus message.
+func (t *Tracker) reported(r record) {
+	t.gate.report(r.body, !r.cut)
+	t.settings.report(r.body, !r.cut)
+}
+
+// failed handles an ErrorResponse to the current message, at a statement with this effect.
+func (t *Tracker) failed(e sqltext.Effect) {
 	if t.copyIn {
 		t.copyIn, t.failedCopy, t.bare = false, failedCopy{active: true}, bare{active: true}
 	}
-	t.settings.fail()
+	t.settings.fail(e)
 }
 
 func (t *Tracker) answerSync(r record) bool {
 	switch r.typ {
 	case 'E': // the commit failed
-		t.failed()
+		t.failed(sqltext.Effect{})
 	case 'Z':
 		t.typ = 0
 		t.ready(r)
@@ -297,7 +305,8 @@ func (t *Tracker) answerSync(r record) bool {
 // answerFunctionCall follows the fast-path protocol; the effect of the function is unknown.
 func (t *Tracker) answerFunctionCall(r record) bool {
 	if r.typ == 'V' {
-		t.settings.apply(sqltext.Effect{Hidden: true}, "")
+		t.settings.begin()
+		t.settings.doubtAll()
 		return true
 	}
 	return t.answerSync(r)
@@ -314,6 +323,10 @@ func (t *Tracker) ready(r record) {
 		return
 	}
 	t.settled = t.ignored
+	if status == 'I' { // at the end of a transaction, cursors WITH HOLD run to their end
+		t.settings.doubt(t.cursors)
+		t.cursors = sqltext.Doubt{}
+	}
 	t.settings.ready(status)
 	t.gate.ready(status == 'I')
 	if status == 'I' {
@@ -321,13 +334,23 @@ func (t *Tracker) ready(r record) {
 	}
 }
 
-// effect applies the effect of a completed statement to the session. The result is set for EXECUTE.
-func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
+// effect applies the effect of a completed statement, which had these parameters, to the session. The result is set for
+// EXECUTE.
+func (t *Tracker) effect(e sqltext.Effect, params []capture.Param, tag string) (ran execution) {
+	if t.ownCode && runsCode(e) {
+		t.settings.begin()
+		t.settings.doubtAll()
+	}
 	if e.Inert() {
 		return ran
 	}
-	t.settings.apply(e, tag)
-	t.gate.effect(e)
+	changes, doubt := t.assignments(e.Assignments, params)
+	if doubt {
+		e.Doubt.Any = true
+	}
+	t.settings.apply(e, changes, tag)
+	t.gate.effect(e, changes)
+	t.ownCode = t.ownCode || e.Defines
 	switch e.Action {
 	case sqltext.Prepare:
 		t.prepareSQL(e)
@@ -335,7 +358,7 @@ func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
 		ran = t.executeSQL(e, tag)
 	case sqltext.ExecuteWithin:
 		if t.preparedSetter {
-			t.settings.apply(sqltext.Effect{Hidden: true}, "")
+			t.settings.doubtAll()
 		}
 	case sqltext.Deallocate:
 		if e.Name == "" {
@@ -343,17 +366,37 @@ func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
 		} else {
 			t.forgetStatement(e.Name)
 		}
-	case sqltext.DeclareCursor, sqltext.CloseCursor:
+	case sqltext.DeclareCursor:
+		if t.cursors = t.cursors.With(e.Doubt); len(t.cursors.Calls)+len(t.cursors.Names) > maxCalls {
+			t.cursors = sqltext.Doubt{Any: true}
+		}
+		t.forgetPortal(e.Name)
+	case sqltext.CloseCursor:
 		if e.Name == "" {
 			t.forgetPortals()
 		} else {
 			t.forgetPortal(e.Name)
 		}
-	case sqltext.DiscardAll, sqltext.Unclear:
+	case sqltext.Fetch, sqltext.Commit: // of a cursor WITH HOLD
+		t.settings.apply(sqltext.Effect{Doubt: t.cursors}, nil, "")
+	case sqltext.DiscardAll:
+		t.ownCode, t.cursors = false, sqltext.Doubt{}
+		t.forgetStatements()
+		t.forgetPortals()
+	case sqltext.Unclear:
 		t.forgetStatements()
 		t.forgetPortals()
 	}
 	return ran
+}
+
+// runsCode reports whether a statement may call functions.
+func runsCode(e sqltext.Effect) bool {
+	switch e.Action {
+	case sqltext.None, sqltext.Execute, sqltext.ExecuteWithin, sqltext.DeclareCursor, sqltext.Fetch, sqltext.Commit, sqltext.Unclear:
+		return true
+	}
+	return false
 }
 
 // unseen handles a completed statement whose text is unknown, except that its words have this risk.
@@ -362,20 +405,20 @@ func (t *Tracker) unseen(reason Reason, tag string, words sqltext.Risk) {
 	t.risk(words | sqltext.TagRisk(tag))
 	switch tag {
 	case "BEGIN", "START TRANSACTION":
-		t.settings.apply(sqltext.Effect{Action: sqltext.Begin}, tag)
+		t.settings.apply(sqltext.Effect{Action: sqltext.Begin}, nil, tag)
 	case "COMMIT":
-		t.settings.apply(sqltext.Effect{Action: sqltext.Commit}, tag)
+		t.settings.apply(sqltext.Effect{Action: sqltext.Commit}, nil, tag)
 	case "ROLLBACK": // or ROLLBACK TO SAVEPOINT: then the transaction status contradicts
-		t.settings.apply(sqltext.Effect{Action: sqltext.Rollback}, tag)
+		t.settings.apply(sqltext.Effect{Action: sqltext.Rollback}, nil, tag)
 	}
 }
 
-// capture emits a statement that was run.
-func (t *Tracker) capture(q capture.Query, e *ending, v *view, hidden bool) {
+// capture emits a statement that was run. Besides what was in doubt before, own is what it could change itself.
+func (t *Tracker) capture(q capture.Query, e *ending, v *view, own capture.Doubt) {
 	q.SessionID = t.cfg.SessionID
 	q.User, q.Database, q.ApplicationName = t.cfg.Startup.User, t.cfg.Startup.Database, v.app
 	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
-	q.Settings, q.SettingsUncertain, q.Temporary = v.settings, v.uncertain || hidden, v.temps.namedIn(q.SQL)
+	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
 	t.cfg.Counts.Captured++
 	t.cfg.Emit(q)
 }

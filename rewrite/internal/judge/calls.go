@@ -40,6 +40,9 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	if class == functionUser && schema == "" && s.path.Uncertain {
 		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+dotted, "")
 	}
+	if class == functionUser {
+		s.changed("FuncCall", n.GetLocation(), dotted, s.rules.setters.reads(name)...)
+	}
 	if signature, ok := s.rules.functions.signature(schema, name, s.path); ok {
 		s.Calls = append(s.Calls, &claim.Call{Signature: signature, Call: n})
 		return copied, class == functionUser && s.assumeFunction(dotted, users)
@@ -190,13 +193,25 @@ func (s *Statement) callee(n *pg_query.FuncCall, schema, name string, users []*c
 	}
 }
 
+// changed reports whether a function reads a setting that may have changed, and then refuses the call.
+func (s *Statement) changed(node string, offset int32, function string, settings ...string) bool {
+	for _, name := range settings {
+		if s.query.Doubt.Has(name) {
+			s.Refuse(ReasonSettingsUncertain, node, offset, "function "+function+" reads the setting "+name+", which the session may have changed",
+				"set it again after calls of functions that change settings")
+			return true
+		}
+	}
+	return false
+}
+
 // readsKnownSetting reports whether a call of current_setting reads a setting that a replay sets from Plan.Settings.
 func (s *Statement) readsKnownSetting(n *pg_query.FuncCall) bool {
 	if len(n.GetArgs()) == 0 {
 		return false
 	}
 	name := strings.ToLower(pgparse.Text(n.GetArgs()[0]))
-	return !s.query.SettingsUncertain && AffectsResult(name)
+	return AffectsResult(name) && !s.changed("FuncCall", n.GetLocation(), "current_setting", name)
 }
 
 // Sample allows the two built-in sampling methods and those declared safe.

@@ -57,7 +57,6 @@ type functions struct {
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
 	signatures     []claim.Signature
-	setters        bool // one of the source's may change the settings of a session
 
 	builtinOperators map[string]bool
 }
@@ -68,7 +67,6 @@ func newFunctions(o Options) *functions {
 		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Signatures,
 		builtinOperators: map[string]bool{},
 	}
-	f.setters = hasSetters(f.source)
 	for line := range strings.Lines(builtinOperators) {
 		f.builtinOperators[strings.TrimSpace(line)] = true
 	}
@@ -137,6 +135,22 @@ func (f *functions) readsProtected(n *names, schema, name string, users []*catal
 func (f *functions) declared(schema, name string) bool {
 	_, isDP := f.signature(schema, name, resolve.Path{})
 	return isDP || f.isAllowed(schema, name, resolve.Path{})
+}
+
+// declaredAnywhere reports whether the configuration declares functions of a name, in whatever schema.
+func (f *functions) declaredAnywhere(name string) bool {
+	if f.anyUser && !isForeignFamily(name) {
+		return true
+	}
+	for declared := range f.allowed {
+		if declared[1] == name {
+			return true
+		}
+	}
+	return slices.ContainsFunc(f.signatures, func(s claim.Signature) bool {
+		_, declared, _ := ident.ParseFunction(s.Function)
+		return declared == name
+	})
 }
 
 // describeFunctions adds the catalog's properties of user-defined functions to a name: "f (volatile, plpgsql)".

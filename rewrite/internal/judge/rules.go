@@ -10,6 +10,7 @@ package judge
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -41,12 +42,19 @@ type Rules struct {
 	names     *names
 	functions *functions
 	opaque    map[*catalog.Function]bool // of the source: functions whose reads cannot be derived
+	setters   *setters
 }
 
 // New analyses the catalogs.
 func New(o Options) *Rules {
 	f := newFunctions(o)
-	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f)}
+	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f)}
+}
+
+// Settle replaces the functions in the doubt of a session by what they change according to the catalog, and reports whether it
+// had to assume that some change nothing (AssumedSetters).
+func (r *Rules) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
+	return r.setters.settle(d), r.setters.assumes(d)
 }
 
 // IsPublicOrOther reports whether a relation is listed as public or as one without a copy.
