@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
+	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
 // DeterministicPolicy is the treatment of answers that never vary in each world and differ between the worlds.
@@ -56,9 +57,28 @@ func (a *Audit) sameAnswer() bool {
 	return a.monotony.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]
 }
 
+// blank reports whether no answer of either world had a row, or all had the same rows without a value that is not NULL: then the trials show nothing, not even that
+// noise is missing.
+func (a *Audit) blank() bool {
+	m := &a.monotony
+	if m.pairs == 0 || a.confirming() || !m.constant() || m.first[0] != m.first[1] || len(a.retained) == 0 {
+		return false
+	}
+	return isBlank(&a.retained[0].worlds[0]) && isBlank(&a.retained[0].worlds[1])
+}
+
+func isBlank(o *Outcome) bool {
+	for _, row := range o.Rows {
+		if slices.ContainsFunc(row, func(v Value) bool { return v.Kind != outcome.Null }) {
+			return false
+		}
+	}
+	return !o.Failed()
+}
+
 // deterministic returns the finding, nil for none.
 func (a *Audit) deterministic() *Deterministic {
-	if a.opts.Deterministic == DeterministicIgnore {
+	if a.opts.Deterministic == DeterministicIgnore || a.blank() {
 		return nil
 	}
 	d := &Deterministic{Repeats: Trials{a.scores.Repeats.Echoes[0], a.scores.Repeats.Echoes[1]}}

@@ -90,7 +90,7 @@ func (a *Audit) histogram(s *score.Series, toward uint64, direction string) *His
 	h := &Histogram{D0: make([]int, bins), D1: make([]int, bins), Direction: direction}
 	bounds := make([]float64, bins+1)
 	for i := range bounds {
-		bounds[i] = lo + (hi-lo)*float64(i)/bins
+		bounds[i] = min(lo+(hi-lo)/bins*float64(i), hi) // a multiple of the range may exceed the greatest float
 	}
 	h.Edges = withheld.Of(bounds)
 	for w, counts := range [][]int{h.D0, h.D1} {

@@ -210,6 +210,8 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 		return Inconclusive, repeated + ": the answers never vary and differ between D0 and D1"
 	case a.pairs > 0 && !a.measuring() && a.withdrawn() != "":
 		return Inconclusive, a.withdrawn()
+	case a.blank():
+		return Inconclusive, "no answer on D0 or D1 has a row or a value that is not NULL, so the trials show nothing: check that the copies and the public tables have rows (dpwatch doctor), and the conditions of the query"
 	case a.detectedAt > 0 && a.confirming():
 		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v: %d pairs of trials showed it, and %d pairs on fresh sessions confirmed it",
 			a.claim.Epsilon, a.opts.Confidence, a.first.pairs, a.atViolation()-a.first.pairs)
@@ -237,7 +239,7 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 func (a *Audit) warnings() []withheld.Text {
 	w := []withheld.Text{}
 	add := func(format string, args ...any) { w = append(w, withheld.Sprintf(format, args...)) }
-	if a.opts.Deterministic == DeterministicIgnore {
+	if a.opts.Deterministic == DeterministicIgnore || a.blank() {
 		// no warning: the operator expects it
 	} else if a.monotony.pairs > 1 && a.monotony.constant() {
 		add("deterministic or cached noise: the answers of each world never vary")

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // Alerts configures where alerts are sent besides the log.
@@ -60,26 +62,18 @@ type Label struct {
 
 // AlertRoute sends the alerts that match every field that is set to receivers.
 type AlertRoute struct {
-	Severity  string   `yaml:"severity"` // the lowest
-	Kind      string   `yaml:"kind"`
-	Database  string   `yaml:"database"`
-	User      string   `yaml:"user"`
-	Engine    string   `yaml:"engine"`
-	Receivers []string `yaml:"receivers"`
+	Severity  finding.Severity `yaml:"severity"` // the lowest
+	Kind      finding.Kind     `yaml:"kind"`
+	Database  string           `yaml:"database"`
+	User      string           `yaml:"user"`
+	Engine    string           `yaml:"engine"`
+	Receivers []string         `yaml:"receivers"`
 }
 
-// SeverityRow is the severity of violations whose certified bound exceeds the claimed epsilon by Excess or more.
+// SeverityRow is the severity of violations whose measured epsilon exceeds the claim by Excess or more: see finding.Scale.
 type SeverityRow struct {
-	Excess   float64 `yaml:"excess"`
-	Severity string  `yaml:"severity"`
-}
-
-// Severities returns the severities of alerts, the lowest first.
-func Severities() []string { return []string{"info", "warning", "error", "critical"} }
-
-// AlertKinds returns the kinds of alerts.
-func AlertKinds() []string {
-	return []string{"violation", "suspected", "deterministic", "engine_drift", "budget_exceeded", "unclaimed_read", "coverage_low", "auditor_unhealthy"}
+	Excess   float64          `yaml:"excess"`
+	Severity finding.Severity `yaml:"severity"`
 }
 
 // ReceiverTypes returns the types of receivers.
@@ -89,7 +83,7 @@ func ReceiverTypes() []string {
 
 func defaultAlerts() Alerts {
 	return Alerts{
-		Severity: []SeverityRow{{0, "warning"}, {0.5, "error"}, {2, "critical"}},
+		Severity: []SeverityRow{{0, finding.Warning}, {0.5, finding.Error}, {2, finding.Critical}},
 		Resend:   Duration(time.Minute), ResolveAfter: Duration(24 * time.Hour), UnhealthyAfter: Duration(10 * time.Minute),
 		Coverage: Coverage{Share: 0.5, After: Duration(time.Hour)},
 	}
@@ -125,7 +119,7 @@ func (d *decoder) alerts(a *Alerts) {
 	}
 	for i, row := range a.Severity {
 		path := fmt.Sprintf("alerts.severity[%d]", i)
-		d.oneOf(path+".severity", row.Severity, Severities()...)
+		d.oneOf(path+".severity", string(row.Severity), texts(finding.Severities())...)
 		if !(row.Excess >= 0) || i > 0 && !(row.Excess > a.Severity[i-1].Excess) {
 			d.add(path+".excess", "must be at least 0 and more than that of the row before")
 		}
@@ -188,10 +182,10 @@ func (d *decoder) receiver(path string, r *Receiver) {
 
 func (d *decoder) alertRoute(path string, r AlertRoute, names, used map[string]bool) {
 	if r.Severity != "" {
-		d.oneOf(path+".severity", r.Severity, Severities()...)
+		d.oneOf(path+".severity", string(r.Severity), texts(finding.Severities())...)
 	}
 	if r.Kind != "" {
-		d.oneOf(path+".kind", r.Kind, AlertKinds()...)
+		d.oneOf(path+".kind", string(r.Kind), texts(finding.Kinds())...)
 	}
 	if len(r.Receivers) == 0 {
 		d.add(path+".receivers", "missing: the names of receivers")
@@ -202,6 +196,14 @@ func (d *decoder) alertRoute(path string, r AlertRoute, names, used map[string]b
 		}
 		used[name] = true
 	}
+}
+
+// texts returns words as strings.
+func texts[T ~string](words []T) (out []string) {
+	for _, w := range words {
+		out = append(out, string(w))
+	}
+	return out
 }
 
 // httpURL validates a URL; "" is none. The error has no part of it: it may hold a secret.

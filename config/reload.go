@@ -7,14 +7,13 @@ import (
 )
 
 // reloadable lists the keys, with all keys below them, that take effect when a running dpwatch reads its configuration again: what only the auditor
-// processes use. Everything else needs a restart.
+// processes use, and the names that the relay looks for. Everything else needs a restart.
 var reloadable = []string{
-	"alerts", "audit", "budgets", "claims", "neighbours", "shadow", "ledger.retention", "log.sql", "log.values",
-	"privacy.public", "privacy.search_path", "privacy.catalog_refresh", "privacy.unclaimed_reads", "privacy.unit", "privacy.paths",
+	"alerts", "audit", "budgets", "claims", "neighbours", "shadow", "ledger.retention", "log.sql", "log.values", "privacy",
 }
 
 // fixed lists exceptions from reloadable: the relay uses them.
-var fixed = []string{"audit.parse_timeout"}
+var fixed = []string{"audit.parse_timeout", "privacy.database"}
 
 // Reloadable reports whether a change of a key takes effect without a restart. A key of an engine in engines is as the same key of the top level.
 func Reloadable(key string) bool {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // Unused is a setting that has no effect because of other settings.
@@ -77,7 +79,7 @@ func (u unused) alerts() {
 	var routes [][]string
 	for i, r := range a.Routes {
 		path := fmt.Sprintf("alerts.routes[%d]", i)
-		routes = append(routes, []string{r.Kind, r.Database, r.User, r.Engine, r.Severity})
+		routes = append(routes, []string{string(r.Kind), r.Database, r.User, r.Engine, string(r.Severity)})
 		if r.Engine != "" && !slices.Contains(u.EngineNames(), r.Engine) {
 			u.add(path+".engine", "matches nothing: there is no engine %q; the engines are %s", r.Engine, strings.Join(u.EngineNames(), ", "))
 		}
@@ -95,25 +97,25 @@ func (u unused) alerts() {
 }
 
 // neverSent returns the kinds of alerts that there are none of, with the reason.
-func (u unused) neverSent(engines []Config) map[string]string {
-	never := map[string]string{}
+func (u unused) neverSent(engines []Config) map[finding.Kind]string {
+	never := map[finding.Kind]string{}
 	if !u.Alerts.Suspected {
-		never["suspected"] = "alerts.suspected is false"
+		never[finding.Suspected] = "alerts.suspected is false"
 	}
 	if u.Alerts.Coverage.Share == 0 {
-		never["coverage_low"] = "alerts.coverage.share is 0"
+		never[finding.CoverageLow] = "alerts.coverage.share is 0"
 	}
 	if u.Alerts.UnhealthyAfter == 0 {
-		never["auditor_unhealthy"] = "alerts.unhealthy_after is 0s"
+		never[finding.AuditorUnhealthy] = "alerts.unhealthy_after is 0s"
 	}
 	if !slices.ContainsFunc(engines, func(c Config) bool { return len(c.Budgets) > 0 }) {
-		never["budget_exceeded"] = "budgets is empty"
+		never[finding.BudgetExceeded] = "budgets is empty"
 	}
 	if !slices.ContainsFunc(engines, func(c Config) bool {
 		r := c.Privacy.UnclaimedReads
 		return r.Policy == "alert" || slices.ContainsFunc(r.Rules, func(r UnclaimedRule) bool { return r.Policy == "alert" })
 	}) {
-		never["unclaimed_read"] = "no policy of privacy.unclaimed_reads is alert"
+		never[finding.UnclaimedRead] = "no policy of privacy.unclaimed_reads is alert"
 	}
 	return never
 }

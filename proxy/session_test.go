@@ -123,17 +123,25 @@ func TestBurst(t *testing.T) {
 }
 
 // TestCaptureComesBack: a client that sends more at once than the budget loses the capture of these messages, not of later
-// ones. The settings are uncertain until the client discards them.
+// ones. The settings are uncertain afterwards if the lost messages may have changed them.
 func TestCaptureComesBack(t *testing.T) {
 	t.Parallel()
-	for name, loops := range map[string]int{"loop": 1, "goroutines": -1} {
+	for name, test := range map[string]struct {
+		loops     int
+		sql       string
+		uncertain bool
+	}{
+		"loop":       {1, "SELECT 'many'", false},
+		"goroutines": {-1, "SELECT 'many'", false},
+		"set_config": {1, "SELECT set_config('a.b', 'c', false)", true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, ready(t, obliging), func(o *proxy.Options) { o.CaptureBudgetBytes, o.Loops = 8<<10, loops })
+			p := start(t, ready(t, obliging), func(o *proxy.Options) { o.CaptureBudgetBytes, o.Loops = 8<<10, test.loops })
 			conn := p.enter(t)
 			const n = 4000
 			var sent sync.WaitGroup
-			sent.Go(func() { _, _ = conn.Write(bytes.Repeat(message('Q', "SELECT 'many'\x00"), n)) })
+			sent.Go(func() { _, _ = conn.Write(bytes.Repeat(message('Q', test.sql+"\x00"), n)) })
 			for range n {
 				until(t, conn, 'Z')
 			}
@@ -146,12 +154,12 @@ func TestCaptureComesBack(t *testing.T) {
 				ask("SELECT 'after'")
 				return slices.Contains(p.sink.sqls(), "SELECT 'after'")
 			})
-			if q := p.sink.find(t, "SELECT 'after'"); !q.SettingsUncertain {
-				t.Error("the settings are certain though statements were missed")
+			if q := p.sink.find(t, "SELECT 'after'"); q.Doubt.Has("dp.epsilon") != test.uncertain {
+				t.Errorf("the settings are uncertain: %t", q.Doubt.Has("dp.epsilon"))
 			}
 			ask("DISCARD ALL")
 			ask("SELECT 'discarded'")
-			if q := p.sink.find(t, "SELECT 'discarded'"); q.SettingsUncertain {
+			if q := p.sink.find(t, "SELECT 'discarded'"); q.Doubt.Has("dp.epsilon") {
 				t.Error("the settings are uncertain though all was discarded")
 			}
 			stats := p.Stats()
@@ -358,8 +366,8 @@ func TestLargeMessages(t *testing.T) {
 	until(t, conn, 'Z')
 	send(t, conn, message('Q', "SELECT 'after'\x00"))
 	until(t, conn, 'Z')
-	if q := p.sink.find(t, "SELECT 'after'"); !q.SettingsUncertain {
-		t.Error("settings are certain though a statement was not seen")
+	if q := p.sink.find(t, "SELECT 'after'"); q.Doubt.Has("dp.epsilon") {
+		t.Error("settings are uncertain, though nothing in the statement can change them")
 	}
 	stats := p.Stats()
 	if stats.SkippedNotCopied != 1 || stats.QueriesCaptured != 1 || stats.BytesFromClients < 4<<20 {

@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/dpwatch/dpwatch/proxy/internal/tap"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
@@ -51,16 +54,34 @@ type Stats struct {
 	SkippedArguments        uint64 `json:"skipped_arguments"`         // EXECUTE not with plain literals; unsupported parameter type
 	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // Options.MaybeProtected returned false
 
-	// Sessions whose capture stopped, by reason; their traffic continued. UncapturedOverflow counts gaps: capture resumes
-	// when the session is idle, and one session can have several. The statements in a gap count as SkippedNotCopied.
+	// Sessions whose capture stopped, by reason; their traffic continued. UncapturedPairing and UncapturedOverflow count gaps:
+	// capture resumes when the session is idle, and one session can have several. The statements in a gap count as
+	// SkippedNotCopied.
 	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // an answer of the engine did not match the client's message
-	UncapturedCopy        uint64 `json:"uncaptured_copy"`        // a COPY failed: unknown which Sync messages the server ignored
 	UncapturedReplication uint64 `json:"uncaptured_replication"` // the replication protocol
 	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible type or length of a message; unknown protocol version
 	UncapturedOverflow    uint64 `json:"uncaptured_overflow"`    // gaps: the messages exceeded the capture budget
 	UncapturedPanic       uint64 `json:"uncaptured_panic"`       // a panic in the capture code
 	UncapturedPassthrough uint64 `json:"uncaptured_passthrough"` // TLS was passed through to the engine
+
+	// Unfollowed counts the open sessions whose statements are not captured at present, by the names of the reasons in
+	// metrics: during a gap, or because capture stopped. UnfollowedSessions names the first ones.
+	Unfollowed         map[string]uint64   `json:"unfollowed"`
+	UnfollowedSessions []UnfollowedSession `json:"unfollowed_sessions,omitempty"`
 }
+
+// UnfollowedSession is an open session whose statements are not captured at present.
+type UnfollowedSession struct {
+	Session     uint64    `json:"session"` // as in the log
+	User        string    `json:"user"`
+	Database    string    `json:"database"`
+	Application string    `json:"application,omitempty"`
+	Reason      string    `json:"reason"`
+	Since       time.Time `json:"since"`
+}
+
+// maxUnfollowed limits Stats.UnfollowedSessions.
+const maxUnfollowed = 10
 
 // Add adds the counters of another server to stats. CertificateExpiry becomes the earlier of the two.
 func (stats *Stats) Add(other Stats) {
@@ -70,6 +91,17 @@ func (stats *Stats) Add(other Stats) {
 			f.SetUint(f.Uint() + add.Field(i).Uint())
 		}
 	}
+	unfollowed := maps.Clone(stats.Unfollowed)
+	for reason, n := range other.Unfollowed {
+		if unfollowed == nil {
+			unfollowed = map[string]uint64{}
+		}
+		unfollowed[reason] += n
+	}
+	stats.Unfollowed = unfollowed
+	sessions := slices.Concat(stats.UnfollowedSessions, other.UnfollowedSessions)
+	slices.SortStableFunc(sessions, func(x, y UnfollowedSession) int { return x.Since.Compare(y.Since) })
+	stats.UnfollowedSessions = sessions[:min(len(sessions), maxUnfollowed)]
 	if end := other.CertificateExpiry; stats.CertificateExpiry.IsZero() || !end.IsZero() && end.Before(stats.CertificateExpiry) {
 		stats.CertificateExpiry = end
 	}
@@ -93,7 +125,22 @@ func (s *Server) Stats() Stats {
 	stats.CertificateExpiry, stats.CertificateLoads, stats.CertificateFaults = s.legs.Certificate()
 	counts, dropped := s.drainer.Counts()
 	stats.add(&counts, dropped)
+	stats.unfollowed(s.drainer.Unfollowed())
 	return stats
+}
+
+// unfollowed sets the sessions that are not followed.
+func (stats *Stats) unfollowed(sessions []tap.Unfollowed) {
+	stats.Unfollowed = map[string]uint64{}
+	for _, reason := range [...]tracker.Off{tracker.OffOverflow, tracker.OffPairing, tracker.OffProtocol, tracker.OffReplication, tracker.OffPanic} {
+		stats.Unfollowed[reason.String()] = 0
+	}
+	for i, u := range sessions {
+		stats.Unfollowed[u.Reason.String()]++
+		if i < maxUnfollowed {
+			stats.UnfollowedSessions = append(stats.UnfollowedSessions, UnfollowedSession{u.Session, u.User, u.Database, u.Application, u.Reason.String(), u.Since})
+		}
+	}
 }
 
 // load copies counters, a pointer to a struct of atomic.Uint64, into the fields of the same names.
@@ -117,7 +164,6 @@ func (stats *Stats) add(t *tracker.Counts, dropped uint64) {
 	stats.SkippedArguments = t.Skipped[tracker.Arguments]
 	stats.SkippedUnprotected = t.Skipped[tracker.Unprotected]
 	stats.UncapturedPairing = t.Off[tracker.OffPairing]
-	stats.UncapturedCopy = t.Off[tracker.OffCopy]
 	stats.UncapturedReplication = t.Off[tracker.OffReplication]
 	stats.UncapturedProtocol = t.Off[tracker.OffProtocol]
 	stats.UncapturedOverflow = t.Off[tracker.OffOverflow]

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,8 +21,8 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 		return nil, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	query := func(sql string, args ...string) ([][][]byte, error) {
-		return ask(ctx, conn, "check the shadow database", sql, args...)
+	query := func(columns int, sql string, args ...string) ([][][]byte, error) {
+		return ask(ctx, conn, "check the shadow database", columns, sql, args...)
 	}
 	schemas := append([]string{d0}, d1...)
 	if warnings, err = p.rights(ctx, conn, schemas); err != nil {
@@ -48,14 +49,18 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 	return warnings, p.checkEngines(ctx)
 }
 
-// ask returns the rows of one of dpwatch's own queries, with arguments and values in text format. op names the query in errors,
-// which are SetupErrors or Transient errors.
-func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...string) ([][][]byte, error) {
+// ask returns the rows of one of dpwatch's own queries, with arguments and values in text format. Every row has the given
+// number of columns, none of them NULL: the server may be another than expected, such as a pooler, a proxy or an engine.
+// op names the query in errors, which are SetupErrors or Transient errors.
+func ask(ctx context.Context, conn *pgconn.PgConn, op string, columns int, sql string, args ...string) (rows [][][]byte, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
 		values[i] = []byte(a)
 	}
-	result := conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	var result *pgconn.Result
+	if err := guarded(func() error { result = conn.ExecParams(ctx, sql, values, nil, nil, nil).Read(); return nil }); err != nil {
+		return nil, &transientError{op: op, err: err}
+	}
 	if result.Err != nil {
 		_, err := classify(result.Err)
 		if err == nil {
@@ -63,17 +68,42 @@ func ask(ctx context.Context, conn *pgconn.PgConn, op, sql string, args ...strin
 		}
 		return nil, err
 	}
+	for _, row := range result.Rows {
+		if len(row) != columns {
+			return nil, unexpectedAnswer(op, fmt.Sprintf("a row of %d columns instead of %d", len(row), columns))
+		}
+		if slices.ContainsFunc(row, func(v []byte) bool { return v == nil }) {
+			return nil, unexpectedAnswer(op, "NULL where no value can be NULL")
+		}
+	}
 	return result.Rows, nil
 }
 
+// askRow is ask for a query whose answer has one row.
+func askRow(ctx context.Context, conn *pgconn.PgConn, op string, columns int, sql string, args ...string) ([][]byte, error) {
+	rows, err := ask(ctx, conn, op, columns, sql, args...)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rows) != 1:
+		return nil, unexpectedAnswer(op, fmt.Sprintf("%d rows instead of 1", len(rows)))
+	}
+	return rows[0], nil
+}
+
+// unexpectedAnswer returns the error for an answer that no PostgreSQL gives to one of dpwatch's own queries.
+func unexpectedAnswer(op, what string) error {
+	return &SetupError{Op: op, Hint: "the server's answer has " + what + ": the connection string must lead to PostgreSQL itself, and nothing between may change answers"}
+}
+
 // askOnce is ask in a session of its own.
-func (p *Player) askOnce(ctx context.Context, op, sql string, args ...string) ([][][]byte, error) {
+func (p *Player) askOnce(ctx context.Context, op string, columns int, sql string, args ...string) ([][][]byte, error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	return ask(ctx, conn, op, sql, args...)
+	return ask(ctx, conn, op, columns, sql, args...)
 }
 
 // isTrue reports whether a boolean value from ask is true.
@@ -81,8 +111,8 @@ func isTrue(v []byte) bool { return string(v) == "t" }
 
 // columnsOf returns the names and types of a table's columns in physical order, and an error if the role may not read them.
 // schemas are all schemas that the role must read, for the GRANT statements in the error.
-func (p *Player) columnsOf(query func(string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
-	rows, err := query(`SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
+func (p *Player) columnsOf(query func(int, string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
+	rows, err := query(2, `SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a
 		JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -101,7 +131,7 @@ func (p *Player) columnsOf(query func(string, ...string) ([][][]byte, error), sc
 	for i, r := range rows {
 		columns[i] = string(r[0]) + " " + string(r[1])
 	}
-	granted, err := query(`SELECT pg_catalog.has_schema_privilege($1, 'USAGE')
+	granted, err := query(1, `SELECT pg_catalog.has_schema_privilege($1, 'USAGE')
 		AND pg_catalog.has_table_privilege(pg_catalog.format('%I.%I', $1::text, $2::text), 'SELECT')`, schema, table)
 	if err != nil {
 		return "", err
@@ -117,7 +147,7 @@ func (p *Player) columnsOf(query func(string, ...string) ([][][]byte, error), sc
 
 // Tables returns the names of the tables and views in a schema that the role may read, sorted.
 func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
-	rows, err := p.askOnce(ctx, "list tables", `SELECT c.relname FROM pg_catalog.pg_class c
+	rows, err := p.askOnce(ctx, "list tables", 1, `SELECT c.relname FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 		AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
@@ -135,7 +165,7 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 // NoTables returns an error that says why Tables returned none for a schema: the schema does not exist, is empty, or the role
 // may not use it or read its tables.
 func (p *Player) NoTables(ctx context.Context, schema string) error {
-	rows, err := p.askOnce(ctx, "check schema "+schema, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+	rows, err := p.askOnce(ctx, "check schema "+schema, 2, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
 			(SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
 		FROM pg_catalog.pg_namespace n WHERE n.nspname = $1`, schema)
 	if err != nil {
@@ -158,14 +188,22 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 
 // Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when
 // copies are created again (by dpwatch neighbours refresh, or manually with DROP, RENAME or TRUNCATE). Outcomes from before
-// and after a change must not be mixed. Rows changed in place do not change it. Errors are as for Check.
+// and after a change must not be mixed. Rows changed in place do not change it. Errors are as for Check; it is one if a schema has no relation, because copies that are
+// missing are no other copies.
 func (p *Player) Epoch(ctx context.Context, schemas []string) (string, error) {
-	rows, err := p.askOnce(ctx, "read the epoch of the copies", `
-		SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(pg_catalog.concat_ws(' ', n.nspname, c.relname, c.oid, c.relfilenode), ',' ORDER BY c.oid), ''))
+	rows, err := p.askOnce(ctx, "read the epoch of the copies", 2, `
+		SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(pg_catalog.concat_ws(' ', n.nspname, c.relname, c.oid, c.relfilenode), ',' ORDER BY c.oid), '')),
+			coalesce((SELECT s FROM pg_catalog.unnest(pg_catalog.string_to_array($1, pg_catalog.chr(1))) s EXCEPT SELECT pg_catalog.unnest(pg_catalog.array_agg(n.nspname::text)) ORDER BY 1 LIMIT 1), '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = ANY (pg_catalog.string_to_array($1, pg_catalog.chr(1))) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')`, strings.Join(schemas, "\x01"))
 	if err != nil {
 		return "", err
+	}
+	if len(rows) != 1 {
+		return "", unexpectedAnswer("read the epoch of the copies", fmt.Sprintf("%d rows instead of 1", len(rows)))
+	}
+	if missing := string(rows[0][1]); missing != "" {
+		return "", p.NoTables(ctx, missing)
 	}
 	return string(rows[0][0]), nil
 }

@@ -3,7 +3,6 @@ package replay_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -27,41 +27,11 @@ func oddEngine(t *testing.T) (dsn string, heard func() []string) {
 		defer mu.Unlock()
 		texts = append(texts, protocol+" "+sql)
 	}
-	return serveEngine(t, func(b *pgproto3.Backend) { oddSession(b, note) }), func() []string {
+	return pgtest.Serve(t, func(b *pgproto3.Backend) { oddSession(b, note) }), func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(texts)
 	}
-}
-
-// serveEngine serves an engine's port: a goroutine for every accepted session, until serve returns.
-func serveEngine(t *testing.T, serve func(*pgproto3.Backend)) (dsn string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				b := pgproto3.NewBackend(conn, conn)
-				if _, err := b.ReceiveStartupMessage(); err != nil {
-					return
-				}
-				b.Send(&pgproto3.AuthenticationOk{})
-				b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
-				b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
-				serve(b)
-			}()
-		}
-	}()
-	return fmt.Sprintf("postgres://u@%s/x?sslmode=disable", listener.Addr())
 }
 
 func oddSession(b *pgproto3.Backend, note func(protocol, sql string)) {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -98,6 +99,18 @@ func classify(err error) (state string, _ error) {
 		return "", &transientError{op: "replay", err: err}
 	}
 	return sqlstate.Code(pg.Code), nil
+}
+
+// classify is the function of that name; of a missing privilege the hint names the role, the database, and what to grant.
+func (p *Player) classify(err error) (state string, _ error) {
+	state, err = classify(err)
+	var setup *SetupError
+	if errors.As(err, &setup) {
+		if denied := connect.Denied(p.cfg, err); denied != "" {
+			setup.Hint = denied + "; " + setup.Hint
+		}
+	}
+	return state, err
 }
 
 // temporary reports whether an SQLSTATE is about the state of the server or the connection.

@@ -33,12 +33,12 @@ var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
 //     clock;
 //   - aggregates built from such functions.
 func readTransactionTraits(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
-	rows, err := ask(ctx, conn, "read the functions' definitions", `
+	rows, err := ask(ctx, conn, "read the functions' definitions", 5, `
 		SELECT p.proname, p.pronamespace = 'pg_catalog'::regnamespace, l.lanname, p.provolatile = 'i',
-			CASE WHEN p.pronamespace = 'pg_catalog'::regnamespace THEN ''
+			coalesce(CASE WHEN p.pronamespace = 'pg_catalog'::regnamespace THEN ''
 				WHEN p.prokind IN ('a', 'w') AND a.aggfnoid IS NOT NULL THEN pg_catalog.concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
 					a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
-				WHEN l.lanname IN ('sql', 'plpgsql') THEN pg_catalog.pg_get_functiondef(p.oid) END
+				WHEN l.lanname IN ('sql', 'plpgsql') THEN pg_catalog.pg_get_functiondef(p.oid) END, '')
 		FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang LEFT JOIN pg_catalog.pg_aggregate a ON a.aggfnoid = p.oid`)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
@@ -13,18 +14,19 @@ const maxViewDepth = 32
 
 // knowledge reads the catalog facts that hoisting needs from the shadow database: the properties of all functions and
 // operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever their
-// declaration.
+// declaration, as do functions of pg_catalog that package builtin does not list: they may depend on anything.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
 	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
 	const op = "read the volatility of functions"
 	// View definitions qualify the names of relations that are not in this path.
-	if _, err := ask(ctx, conn, op, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
+	if _, err := ask(ctx, conn, op, 1, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
 		return k, err
 	}
 	// The catalog declares every aggregate immutable; the volatility of its support functions counts.
-	rows, err := ask(ctx, conn, op, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR parts.volatile),
+	rows, err := ask(ctx, conn, op, 7, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR coalesce(parts.volatile, false)),
 		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset), pg_catalog.bool_or(p.prokind NOT IN ('a', 'w')),
-		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w'))
+		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w')),
+		pg_catalog.bool_or(p.pronamespace = 'pg_catalog'::regnamespace AND NOT 'internal'::regtype = ANY (p.proargtypes))
 		FROM pg_catalog.pg_proc p LEFT JOIN (
 			SELECT a.aggfnoid, pg_catalog.bool_or(f.provolatile = 'v') AS volatile
 			FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
@@ -35,7 +37,8 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		return k, err
 	}
 	for _, r := range rows {
-		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]), Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
+		unlisted := isTrue(r[6]) && builtin.Of(string(r[0])) == builtin.Unlisted
+		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]) || unlisted, Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
 	}
 	if err := readTransactionTraits(ctx, conn, k); err != nil {
 		return k, err
@@ -45,7 +48,7 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		traits.Volatile = true
 		k.Functions[name] = traits
 	}
-	rows, err = ask(ctx, conn, op, `SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o
+	rows, err = ask(ctx, conn, op, 1, `SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o
 		JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode WHERE p.provolatile = 'v'`)
 	if err != nil {
 		return k, err
@@ -80,6 +83,7 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 			continue
 		}
 		r.seen[relation] = true
+		r.know.Relations[relation] = true // until the views that it reads, which may read it, have been followed
 		varies, err := r.varies(ctx, relation, depth)
 		if err != nil {
 			return err
@@ -92,8 +96,8 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 // varies reports whether one relation may give different rows in two trials. Tables without row security and materialized
 // views do not; a view does if its query does.
 func (r *relationReader) varies(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
-	rows, err := ask(ctx, r.conn, "read the kind of a relation", `SELECT c.relkind, c.relrowsecurity,
-		CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END
+	rows, err := ask(ctx, r.conn, "read the kind of a relation", 3, `SELECT c.relkind, c.relrowsecurity,
+		coalesce(CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END, '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relname = $2`, relation.Schema, relation.Name)
 	if err != nil {

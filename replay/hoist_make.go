@@ -48,14 +48,14 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 		return nil, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	rows, err := ask(ctx, conn, "check the privilege TEMPORARY",
+	granted, err := askRow(ctx, conn, "check the privilege TEMPORARY", 2,
 		"SELECT pg_catalog.current_database(), pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')")
 	if err != nil {
 		return nil, err
 	}
-	if !isTrue(rows[0][1]) {
+	if !isTrue(granted[1]) {
 		return nil, &unhoistable{reason: fmt.Sprintf("the replay role cannot create temporary tables: GRANT TEMPORARY ON DATABASE %s TO it to make trials faster",
-			ident.Quote(string(rows[0][0])))}
+			ident.Quote(string(granted[0])))}
 	}
 	know, err := knowledge(ctx, conn, noise, worlds...)
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 				Width float64 `json:"Plan Width"`
 			} `json:"Plan"`
 		}
-		if len(result.Rows) == 1 && json.Unmarshal(result.Rows[0][0], &plans) == nil && len(plans) == 1 {
+		if len(result.Rows) == 1 && len(result.Rows[0]) == 1 && json.Unmarshal(result.Rows[0][0], &plans) == nil && len(plans) == 1 {
 			total += plans[0].Plan.Rows * (plans[0].Plan.Width + 28) // 28: a row's header and its pointer
 		}
 	}

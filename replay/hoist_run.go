@@ -20,7 +20,7 @@ type hoistRun struct {
 func (r *Run) hoisting() *hoistRun {
 	whole := *r
 	whole.stmt.Hoist = nil
-	whole.sessions = make([]*session, len(r.sessions))
+	whole.sessions, whole.planning = make([]*session, len(r.sessions)), newPlanning(r.planning.get())
 	return &hoistRun{Hoisting: r.stmt.Hoist, origin: r, whole: &whole}
 }
 
@@ -135,7 +135,8 @@ func (h *hoistRun) start() {
 	s.Hoist, s.setup, s.Worlds, s.together = nil, h.parts.make, h.parts.rests, h.parts.together
 	h.rest = &Run{
 		player: h.origin.player, stmt: s, coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)),
-		values: h.parts.values, oids: h.parts.oids, format: h.parts.format, halt: h.origin.halt, sparing: h.origin.sparing,
+		values: h.parts.values, oids: h.parts.oids, format: h.parts.format, planning: newPlanning(unknownPlanning),
+		halt: h.origin.halt, sparing: h.origin.sparing,
 	}
 }
 

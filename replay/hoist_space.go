@@ -105,15 +105,15 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 		if _, err := conn.Exec(ctx, "ANALYZE pg_temp."+piece.Name).ReadAll(); err != nil {
 			return 0, serverReason("creating a table for a deterministic part", err)
 		}
-		rows, err := ask(ctx, conn, "read the size of a hoisted table", "SELECT pg_catalog.pg_total_relation_size($1::pg_catalog.regclass)", "pg_temp."+piece.Name)
+		answer, err := askRow(ctx, conn, "read the size of a hoisted table", 1, "SELECT pg_catalog.pg_total_relation_size($1::pg_catalog.regclass)", "pg_temp."+piece.Name)
 		if err != nil {
 			return 0, err
 		}
-		grown, err := strconv.ParseInt(string(rows[0][0]), 10, 64)
+		grown, err := strconv.ParseUint(string(answer[0]), 10, 62)
 		if err != nil {
-			return 0, fmt.Errorf("read the size of a hoisted table: %w", err)
+			return 0, unexpectedAnswer("read the size of a hoisted table", "something else than a size")
 		}
-		if size += grown; size > max(quota, int64(len(h.pieces))*smallTable) {
+		if size += int64(grown); size > max(quota, int64(len(h.pieces))*smallTable) {
 			return 0, h.tooMuch(quota)
 		}
 	}

@@ -28,12 +28,12 @@ func (h *hoisted) compare(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	all := make([]string, len(h.pieces))
 	for i, piece := range h.pieces {
-		rows, err := ask(ctx, conn, "compare the rows of deterministic parts",
-			"SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.hashtextextended(dpwatch_row::pg_catalog.text, 0)) FROM pg_temp."+piece.Name+" AS dpwatch_row")
+		answer, err := askRow(ctx, conn, "compare the rows of deterministic parts", 1,
+			"SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*), pg_catalog.sum(pg_catalog.hashtextextended(dpwatch_row::pg_catalog.text, 0))) FROM pg_temp."+piece.Name+" AS dpwatch_row")
 		if err != nil {
 			return err
 		}
-		all[i] = string(rows[0][0]) + " " + string(rows[0][1])
+		all[i] = string(answer[0])
 	}
 	h.sums.mu.Lock()
 	defer h.sums.mu.Unlock()

@@ -3,12 +3,13 @@ package replay
 import (
 	"bytes"
 	"context"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // planning is the answer to the question whether a plan of a statement may be reused for many trials.
-type planning uint8
+type planning uint32
 
 const (
 	unknownPlanning planning = iota
@@ -18,6 +19,18 @@ const (
 	// freshPlanning: every trial is parsed and planned again.
 	freshPlanning
 )
+
+// sharedPlanning is the planning of a Run, which sessions that are opened at the same time read and set.
+type sharedPlanning struct{ value atomic.Uint32 }
+
+func newPlanning(p planning) *sharedPlanning {
+	shared := &sharedPlanning{}
+	shared.set(p)
+	return shared
+}
+
+func (s *sharedPlanning) get() planning  { return planning(s.value.Load()) }
+func (s *sharedPlanning) set(p planning) { s.value.Store(uint32(p)) }
 
 // planChecks is how often a statement is planned to check whether its plan may be reused. The planner evaluates a function that
 // is declared IMMUTABLE even if it draws noise, and its result becomes a constant of the plan: a reused plan would repeat
@@ -31,7 +44,7 @@ func (r *Run) checkPlanning(ctx context.Context, conn *pgconn.PgConn) (planning,
 	for i := range planChecks {
 		result := conn.ExecParams(ctx, "EXPLAIN (VERBOSE) "+r.stmt.Worlds[0], r.values, r.oids, r.format, nil).Read()
 		if result.Err != nil {
-			if _, err := classify(result.Err); err != nil {
+			if _, err := r.player.classify(result.Err); err != nil {
 				return unknownPlanning, err
 			}
 			return freshPlanning, nil

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -57,5 +58,33 @@ func TestPlansOfNamedStatements(t *testing.T) {
 				t.Errorf("%g generic plans among the first five executions of each world", early)
 			}
 		})
+	}
+}
+
+// TestPlansOfConcurrentSessions: sessions that are opened at the same time may all find that the statement cannot be prepared any more.
+// The race detector checks what they share.
+func TestPlansOfConcurrentSessions(t *testing.T) {
+	t.Parallel()
+	dsn := shadow(t)
+	opt := options(dsn)
+	opt.Connections = 4
+	run, err := player(t, opt).Start(replay.Statement{Worlds: []string{"SELECT count(income) FROM d0.people", "SELECT count(income) FROM d1.people"}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	if _, err := run.Rounds(t.Context(), 20); err != nil {
+		t.Fatal(err)
+	}
+	run.Close()
+	pgtest.Exec(t, dsn, "ALTER TABLE d1.people RENAME COLUMN income TO salary")
+	after, err := run.Rounds(t.Context(), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, round := range after {
+		if round[0].Failed() || round[1].SQLState != "42703" {
+			t.Fatalf("outcomes %q and %q; want a number, and the error of a missing column", round[0].SQLState, round[1].SQLState)
+		}
 	}
 }

@@ -198,6 +198,9 @@ func TestOwnQuestionsHaveTheirTime(t *testing.T) {
 	if _, err := p.Epoch(t.Context(), []string{"d0", "d1"}); err != nil {
 		t.Error(err)
 	}
+	if epoch, err := p.Epoch(t.Context(), []string{"d0", "d1", "gone"}); err == nil || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("copies that are missing have the epoch %q, %v", epoch, err)
+	}
 	for _, simple := range []bool{false, true} {
 		got, err := rounds(t, p, replay.Statement{Simple: simple}, `SELECT pg_sleep(600) FROM %s.people`, 2)
 		if err != nil {

@@ -103,7 +103,7 @@ func (p *Player) Excess(ctx context.Context, schemas []string) ([]Excess, error)
 }
 
 func (p *Player) excess(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]Excess, error) {
-	rows, err := ask(ctx, conn, "check the replay role", rightsQuery, array(schemas), array(slices.Concat(schemas, p.opt.SearchPath)), array(p.opt.Public))
+	rows, err := ask(ctx, conn, "check the replay role", 2, rightsQuery, array(schemas), array(slices.Concat(schemas, p.opt.SearchPath)), array(p.opt.Public))
 	if err != nil {
 		return nil, err
 	}

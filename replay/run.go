@@ -59,7 +59,7 @@ type Run struct {
 	oids     []uint32
 	format   []int16
 	sessions []*session
-	planning planning
+	planning *sharedPlanning
 	simple   bool      // trials are simple queries
 	hoist    *hoistRun // nil = not hoisted
 	halt     *atomic.Bool
@@ -85,11 +85,11 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	}
 	r := &Run{
 		player: p, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
-		sessions: make([]*session, p.opt.Connections), halt: new(atomic.Bool), sparing: new(sparing),
+		sessions: make([]*session, p.opt.Connections), planning: newPlanning(unknownPlanning), halt: new(atomic.Bool), sparing: new(sparing),
 	}
 	r.bind(s)
 	if r.simple {
-		r.planning = freshPlanning
+		r.planning.set(freshPlanning)
 	}
 	if s.Hoist != nil && s.Separate == nil && len(p.opt.Engines) == 0 { // an engine beside the database has no temporary tables
 		r.hoist = r.hoisting()

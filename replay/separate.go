@@ -114,7 +114,7 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 // inOwnSession runs a trial in a new session and closes it.
 func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration, err error) {
 	one := *r
-	one.planning = freshPlanning
+	one.planning = newPlanning(freshPlanning)
 	var s *session
 	if engines := len(r.player.engines); engines > 0 {
 		conn, err := r.openEngine(ctx, min(t.world, engines-1))

@@ -62,7 +62,7 @@ func (r *Run) open(ctx context.Context) error {
 		r.sessions[i] = nil
 		missing = append(missing, i)
 	}
-	if len(missing) > 0 && r.planning == unknownPlanning { // the first session decides for all
+	if len(missing) > 0 && r.planning.get() == unknownPlanning { // the first session decides for all
 		s, err := r.session(ctx)
 		if err != nil {
 			return err
@@ -101,23 +101,25 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 		}
 	}
 	setup := time.Since(connected)
-	if r.planning == unknownPlanning {
-		if r.planning, err = r.checkPlanning(ctx, s.conn); err != nil {
+	plan := r.planning.get()
+	if plan == unknownPlanning {
+		if plan, err = r.checkPlanning(ctx, s.conn); err != nil {
 			s.close()
 			return nil, err
 		}
+		r.planning.set(plan)
 		began = time.Now().Add(-setup) // the check of planning is for the whole run
 	}
-	if r.planning == steadyPlanning {
+	if plan == steadyPlanning {
 		for i, sql := range r.stmt.Worlds {
 			description, err := s.conn.Prepare(ctx, "dpwatch"+strconv.Itoa(i), sql, r.oids)
 			if err != nil {
 				s.close()
-				if _, err := classify(err); err != nil {
+				if _, err := r.player.classify(err); err != nil {
 					return nil, err
 				}
 				// A statement that fails in only one world is an outcome, trial by trial.
-				r.planning = freshPlanning
+				r.planning.set(freshPlanning)
 				return r.session(ctx)
 			}
 			s.prepared = append(s.prepared, description)
@@ -239,6 +241,6 @@ func (r *Run) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outcome, 
 			return o, false, nil
 		}
 	}
-	state, err := classify(err)
+	state, err := r.player.classify(err)
 	return outcome.Outcome{SQLState: state}, true, err
 }

@@ -93,18 +93,19 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 	for {
 		message, err := s.conn.ReceiveMessage(context.Background()) // runSimple watches the context
 		if err != nil {
-			state, err := classify(err)
+			state, err := r.player.classify(err)
 			return outcome.Outcome{SQLState: state}, err
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:
+			s.reader.begin() // the last of several results counts
 			s.reader.describe(len(m.Fields), func(i int) (string, uint32) { return string(m.Fields[i].Name), m.Fields[i].DataTypeOID })
 		case *pgproto3.DataRow:
 			if err := s.reader.row(m.Values, r.player.opt.MaxRows, r.player.opt.MaxBytes); err != nil {
 				return o, &transientError{op: "replay", err: err}
 			}
 		case *pgproto3.ErrorResponse:
-			if state, err = classify(pgconn.ErrorResponseToPgError(m)); err != nil {
+			if state, err = r.player.classify(pgconn.ErrorResponseToPgError(m)); err != nil {
 				return o, err
 			}
 		case *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse, *pgproto3.NoticeResponse,

@@ -144,7 +144,7 @@ func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[str
 
 // scans returns the numbers of scans by schema.
 func (r *Run) scans(ctx context.Context, conn *pgconn.PgConn) (map[string]int64, error) {
-	rows, err := ask(ctx, conn, "count the scans of the copies", scanQuery, array(r.player.opt.Copies))
+	rows, err := ask(ctx, conn, "count the scans of the copies", 2, scanQuery, array(r.player.opt.Copies))
 	if err != nil {
 		return nil, err
 	}

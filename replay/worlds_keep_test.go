@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -35,7 +36,7 @@ func keepingEngine(t *testing.T, source string) (dsn string) {
 		}
 		return results
 	}
-	return serveEngine(t, func(b *pgproto3.Backend) { keepingSession(b, ask) })
+	return pgtest.Serve(t, func(b *pgproto3.Backend) { keepingSession(b, ask) })
 }
 
 func keepingSession(b *pgproto3.Backend, ask func(string) []*pgconn.Result) {

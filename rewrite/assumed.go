@@ -11,6 +11,7 @@ const (
 	AssumedCopies     = judge.AssumedCopies
 	AssumedCasts      = judge.AssumedCasts
 	AssumedSetters    = judge.AssumedSetters
+	AssumedSettings   = judge.AssumedSettings
 	AssumedShadowPath = judge.AssumedShadowPath
 	AssumedAttribute  = judge.AssumedAttribute
 )

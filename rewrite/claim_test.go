@@ -352,7 +352,7 @@ func TestBadClaims(t *testing.T) {
 	t.Run("uncertain settings", func(t *testing.T) {
 		t.Parallel()
 		_, err := claimOf(t, rewrite.ClaimRules{}, capture.Query{
-			SQL: "SELECT count(*) FROM public.users", Settings: map[string]string{"dp.epsilon": "1"}, SettingsUncertain: true,
+			SQL: "SELECT count(*) FROM public.users", Settings: map[string]string{"dp.epsilon": "1"}, Doubt: capture.AnySetting(),
 		})
 		if got := reasonOf(t, err); got != rewrite.ReasonSettingsUncertain {
 			t.Errorf("refused as %s, want %s", got, rewrite.ReasonSettingsUncertain)

@@ -300,10 +300,24 @@ func TestAssumed(t *testing.T) {
 		"catalogs": {
 			catalogOptions(), capture.Query{SQL: "SELECT lower(name) FROM users"}, []string{rewrite.AssumedTemp},
 		},
-		"catalogs, a function that changes settings": {
-			withSetter, capture.Query{SQL: "SELECT lower(name) FROM users"}, []string{rewrite.AssumedTemp, rewrite.AssumedSetters},
+		"catalogs, a function that changes settings, not called": {
+			withSetter, capture.Query{SQL: "SELECT lower(name) FROM users"}, []string{rewrite.AssumedTemp},
 		},
-		"catalogs, qualified, a function that changes settings": {withSetter, capture.Query{SQL: "SELECT id FROM public.users"}, nil},
+		"catalogs, a function that changes settings, called": {
+			withSetter, capture.Query{SQL: "SELECT id FROM public.users", Doubt: called("enter")}, nil,
+		},
+		"catalogs, a function in C called": {
+			withOpaque, capture.Query{SQL: "SELECT id FROM public.users", Doubt: called("in_c")}, []string{rewrite.AssumedSetters},
+		},
+		"catalogs, a declared function with dynamic SQL called": {
+			withOpaque, capture.Query{SQL: "SELECT id FROM public.users", Doubt: called("dynamic")}, []string{rewrite.AssumedSetters},
+		},
+		"catalogs, unknown code": {
+			catalogOptions(), capture.Query{SQL: "SELECT id FROM public.users", Doubt: capture.AnySetting()}, []string{rewrite.AssumedSettings},
+		},
+		"pure, a function called": {
+			pure, capture.Query{SQL: "SELECT id FROM public.users", Doubt: called("f")}, []string{rewrite.AssumedLists, rewrite.AssumedCopies, rewrite.AssumedSetters},
+		},
 		"pure, declared functions": {
 			allowing(pure, "top_orders", "clip"),
 			capture.Query{SQL: "SELECT clip(n, 1) FROM public.users, top_orders(5) AS t(n)"},

@@ -37,7 +37,7 @@
 // read. Without them, the assumptions are: Options.Protected, Public and Others are all relations of every schema that they
 // mention; the schema with the user's name holds none of these unless it is listed; an unqualified built-in function is the
 // built-in one; x.f is a column of x, not a call of a user-defined function f(x); and copies read only their own schema. In
-// either case a session is assumed to have no temporary table unless capture.Query.SettingsUncertain is set. Plan.Assumed
+// either case a session is assumed to have no temporary table unless capture.Query.Doubt says otherwise. Plan.Assumed
 // lists the assumptions of a plan. If they are not enough to resolve a query, it is refused.
 //
 // # Hostile input

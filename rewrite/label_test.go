@@ -71,7 +71,10 @@ func TestClaimLabels(t *testing.T) {
 			o.Claims = c.rules
 			o.Protected = append(o.Protected, table("seen"))
 			o.Source = labelled(c.labels, o)
-			q := capture.Query{SQL: plain, User: c.user, Database: "shop", Settings: map[string]string{"search_path": "public"}, SettingsUncertain: c.unsure}
+			q := capture.Query{SQL: plain, User: c.user, Database: "shop", Settings: map[string]string{"search_path": "public"}}
+			if c.unsure {
+				q.Doubt.Names = []string{"role"}
+			}
 			if c.sql != "" {
 				q.SQL = c.sql
 			}
@@ -119,7 +122,10 @@ func TestClaimLabels(t *testing.T) {
 		for _, schema := range o.Neighbours {
 			o.Shadow.Relations = append(o.Shadow.Relations, catalog.Relation{Table: rewrite.Table{Schema: schema, Name: "users"}, Kind: catalog.KindTable})
 		}
-		q := capture.Query{SQL: "SELECT count(*) FROM public.users", User: c.user, Database: "shop", Settings: map[string]string{"search_path": "public"}, SettingsUncertain: c.unsure}
+		q := capture.Query{SQL: "SELECT count(*) FROM public.users", User: c.user, Database: "shop", Settings: map[string]string{"search_path": "public"}}
+		if c.unsure {
+			q.Doubt.Names = []string{"role"}
+		}
 		o.Source.Relations = o.Source.Relations[:1] // users
 		o.Source.Relations[0].Reads = nil
 		_, err := newRewriter(t, o).Analyze(q)

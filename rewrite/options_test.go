@@ -128,7 +128,7 @@ func TestDeclarations(t *testing.T) {
 			query: capture.Query{SQL: "SELECT other.noisy(id, 1, 0) FROM users"}, want: rewrite.ReasonUnknownFunction,
 		},
 		"unqualified user function under uncertain settings": {
-			query: capture.Query{SQL: "SELECT anon_count(id, 1) FROM public.users", SettingsUncertain: true}, want: rewrite.ReasonSettingsUncertain,
+			query: capture.Query{SQL: "SELECT anon_count(id, 1) FROM public.users", Doubt: capture.AnySetting()}, want: rewrite.ReasonSettingsUncertain,
 		},
 		"quoted upper case is another function": {
 			query: capture.Query{SQL: `SELECT "Clip"(id) FROM users`}, want: rewrite.ReasonUnknownFunction,

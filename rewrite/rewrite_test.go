@@ -68,7 +68,7 @@ func goldenQuery(tb testing.TB, file string) capture.Query {
 		case "user":
 			q.User = rest
 		case "uncertain":
-			q.SettingsUncertain = true
+			q.Doubt = capture.AnySetting()
 		case "param":
 			var p capture.Param
 			var text string

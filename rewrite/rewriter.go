@@ -26,6 +26,11 @@ type Rewriter struct {
 	schema  *wireSchema
 }
 
+// Names returns the names, without schemas, of the relations and functions through which a statement may read a protected table,
+// and of the declared functions, in order: a statement without any of them cannot be one to audit. nil = every statement may.
+// ok is false if Options.Source is not known.
+func (r *Rewriter) Names() (names []string, ok bool) { return r.rules.Names() }
+
 // Plan is the analysis of a query for an audit. It is immutable and safe for concurrent use.
 type Plan struct {
 	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (with constants; without comments, white
@@ -92,13 +97,24 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var assumed bool
+	q.Doubt, assumed = r.rules.Settle(q.Doubt)
 	root := parsed.stmt.ProtoReflect()
 	s := r.rules.Statement(root, q, resolve.PathOf(q, r.options.SearchPath))
+	if assumed {
+		s.AssumeSetters()
+	}
 	edits := walk(s, root)
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
 		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
 	}
 	return r.plan(q, parsed, s, edits)
+}
+
+// Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the settings that
+// they change. assumed is true if a plan lists AssumedSetters for it.
+func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
+	return r.rules.Settle(d)
 }
 
 // plan assembles the Plan.

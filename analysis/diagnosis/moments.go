@@ -64,7 +64,7 @@ func momentsOf(s *Slot) (m moments, ok bool) {
 		}
 	}
 	m.shift, m.deviation = mean[0]-mean[1], math.Sqrt(variance)
-	if math.IsNaN(m.shift) || math.IsInf(m.shift, 0) {
+	if math.IsNaN(m.shift) || math.IsInf(m.shift, 0) || !(m.deviation > 0) { // squares overflow or underflow
 		return m, false
 	}
 	return m, m.fit()
@@ -140,8 +140,10 @@ func (m *moments) needed(epsilon, delta float64) float64 {
 	return shift * gaussianScale(epsilon, delta)
 }
 
-// ratio is the shift in scales.
-func (m *moments) ratio() float64 { return math.Abs(m.shift) / m.scale }
+// ratio is the shift in scales, at most greatestRatio, so that its square is finite.
+func (m *moments) ratio() float64 { return min(math.Abs(m.shift)/m.scale, greatestRatio) }
+
+const greatestRatio = 1e100
 
 // gaussianScale returns the standard deviation of Gaussian noise that keeps (epsilon, delta) for a shift of 1 (Balle and Wang 2018,
 // theorem 8), +Inf for delta 0.

@@ -52,7 +52,8 @@ func (e *Evidence) several(all []moments, top *moments) (c Cause, ok bool) {
 		m := &all[i]
 		z := m.shift / m.deviation
 		z2 += z*z - 1
-		sum += max(0, m.ratio()*m.ratio()-m.deviation*m.deviation/(m.scale*m.scale))
+		deviation := m.deviation / m.scale
+		sum += max(0, m.ratio()*m.ratio()-deviation*deviation)
 		if math.Abs(z) > 2.5 {
 			some++
 			columns[m.slot.Column], groups[m.slot.Group] = true, true
@@ -193,7 +194,7 @@ func nearRound(x, within float64) bool {
 	if !(x > within) {
 		return true
 	}
-	for e := math.Floor(math.Log10(x - within)); e <= math.Ceil(math.Log10(x+within)); e++ {
+	for e := math.Floor(math.Log10(x - within)); e <= math.Ceil(math.Log10(min(x+within, math.MaxFloat64))); e++ {
 		for _, d := range [...]float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8} {
 			if math.Abs(d*math.Pow(10, e)-x) <= within {
 				return true

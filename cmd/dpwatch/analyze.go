@@ -171,6 +171,9 @@ func checkCounts(d0, d1 []int) error {
 		if d0[i] < 0 || d1[i] < 0 {
 			return fmt.Errorf("bucket %d has a negative count", i)
 		}
+		if d0[i] > math.MaxInt-total[0] || d1[i] > math.MaxInt-total[1] {
+			return fmt.Errorf("bucket %d: the counts up to it exceed %d together", i, math.MaxInt)
+		}
 		total[0] += d0[i]
 		total[1] += d1[i]
 	}

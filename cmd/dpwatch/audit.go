@@ -31,7 +31,7 @@ judged. This finds noise that queries share or reuse; each query may be right al
 With --config, the connection, the copies, the tables, the claims, the confidence and the number of trials are those of
 dpwatch run; flags override them, and --epsilon is not needed if the configuration has a claim for the query.
 
-Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive.`,
+Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child process), 2 violation, 3 inconclusive.`,
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
   dpwatch audit --config dpwatch.yaml --file query.sql --d1 d1_2 --max-trials 2000 --plot plots
   dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users" \

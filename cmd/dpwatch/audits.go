@@ -61,7 +61,7 @@ func auditsShowCommand(env environment) *cobra.Command {
 		Use: "show ID", Short: "Show everything about one audit of a running dpwatch",
 		Long: `Show everything that the status has about one audit: the query, the claim, what the audit waits for, the verdict and its reason, the
 bound, the event, the confirmation, the watch after the verdict, warnings, assumptions and neighbours. The beginning of the ID is enough if no other audit begins with it. The values of
-rows are withheld unless log.values is set. Of an audit that is only in the ledger (evicted, or of another engine), the claim, the
+rows are withheld unless log.values is set and the token has the role auditor. Of an audit that is only in the ledger (evicted, or of another engine), the claim, the
 verdict, the bound, the users and the history are shown.
 
 Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such audit.`,

@@ -71,7 +71,7 @@ With --connect, the command also checks everything that dpwatch run needs: that 
 (with TLS if it is configured), connection strings work, the copies exist with the same columns and can be read, public tables
 and declared functions exist where replays find them; also row security, temporary tables, and privileges of the replay role
 beyond reading; and the directory of the spool. Nothing is changed. Every check is listed as ok, warning, fault or unchecked, with a remedy; missing GRANTs are
-printed as statements. The exit code is 1 if there is a fault.`,
+printed as statements, by database. The exit code is 1 if there is a fault.`,
 		Example: `  dpwatch config check --config dpwatch.yaml
   dpwatch config check --config dpwatch.yaml --connect
   dpwatch config check --config dpwatch.yaml --connect -o json`,
@@ -156,11 +156,14 @@ func printChecks(w io.Writer, checks []preflight.Check) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if grants := preflight.Grants(checks); len(grants) > 0 {
-		fmt.Fprintln(w, "\n-- missing rights, for an administrator to grant in the shadow database:")
-		for _, g := range grants {
+	databases, grants := preflight.Grants(checks)
+	for _, database := range databases {
+		fmt.Fprintf(w, "\n-- missing rights, for an administrator to grant in database %s:\n", database)
+		for _, g := range grants[database] {
 			fmt.Fprintln(w, g+";")
 		}
+	}
+	if len(databases) > 0 {
 		fmt.Fprintln(w)
 	}
 	return nil

@@ -49,18 +49,22 @@ func find(checks []preflight.Check, name, text string) preflight.Check {
 func TestCheckConnectSound(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
-	pgtest.Exec(t, dsn, "CREATE TABLE people AS TABLE d0.people; CREATE SCHEMA ref; CREATE TABLE ref.shops (id int)",
+	pgtest.Exec(t, dsn, `CREATE TABLE people AS TABLE d0.people; CREATE SCHEMA ref; CREATE TABLE ref.shops (id int);
+		CREATE SCHEMA "My dp"; CREATE FUNCTION "My dp"."Noise"(x float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT x';
+		CREATE SCHEMA types; CREATE TYPE types.kind AS ENUM ('x'); ALTER TABLE people ADD kind types.kind; ALTER TABLE d0.people ADD kind types.kind; ALTER TABLE d1.people ADD kind types.kind`,
 		"REVOKE ALL ON DATABASE "+pgtest.Connect(t, dsn).Config().Database+" FROM PUBLIC", "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC")
 	replayer := replayRole(t, dsn)
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: %q}
 shadow: {dsn: %q}
 privacy: {protected: [public.people], public: [ref.shops], catalog: %q}
-claims: {functions: [{name: noisy, epsilon: -1}]}
+claims: {functions: [{name: noisy, epsilon: -1}, {name: My dp.Noise, epsilon: 2}]}
 ledger: {dsn: %q}
 `, upstreamOf(t, dsn), replayer, dsn, dsn))
+	said := ""
 	for round := 0; ; round++ {
 		r := call(t, "", "config", "check", "--connect", "--config", path)
+		said += r.stdout
 		if r.code == exitDone && !strings.Contains(r.stdout, "GRANT") {
 			break
 		}
@@ -74,6 +78,14 @@ ledger: {dsn: %q}
 		if granted == 0 || round == 3 {
 			t.Fatalf("round %d:\n%s%s", round, r.stdout, r.stderr)
 		}
+	}
+	for _, want := range []string{"My dp.Noise: the role may not use its schema", `GRANT USAGE ON SCHEMA "My dp" TO`, "to grant in database test_", `GRANT USAGE ON SCHEMA "types" TO`} {
+		if !strings.Contains(said, want) {
+			t.Errorf("nothing says %q:\n%s", want, said)
+		}
+	}
+	if strings.Contains(said, `EXECUTE ON FUNCTION "My dp"`) {
+		t.Errorf("a privilege that is not missing:\n%s", said)
 	}
 	call(t, "", "config", "check", "--connect", "--config", path).want(t, exitDone, "no faults")
 	for _, c := range checksOf(t, exitDone, path) {
@@ -91,13 +103,14 @@ func TestCheckConnectFaults(t *testing.T) {
 		CREATE SCHEMA d2; CREATE TABLE d2.people AS SELECT id::bigint, grp FROM d0.people;
 		CREATE SCHEMA dp; CREATE FUNCTION dp.hidden_sum(x float8, epsilon float8) RETURNS float8 LANGUAGE sql STABLE AS 'SELECT x';
 		CREATE FUNCTION steady(x float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT x + random()';
+		CREATE FUNCTION owned(x float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE SECURITY DEFINER AS 'SELECT x';
 		CREATE FUNCTION mighty() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
 		CREATE EXTENSION dblink;
 		CREATE FUNCTION total_step(float8, float8, float8) RETURNS float8 LANGUAGE sql AS 'SELECT $1 + $2';
 		CREATE AGGREGATE total(float8, float8) (SFUNC = total_step, STYPE = float8);
 		ALTER TABLE d0.people ENABLE ROW LEVEL SECURITY; ALTER TABLE d1.people ENABLE ROW LEVEL SECURITY`)
 	replayer := replayRole(t, dsn, "d0", "d1", "d2")
-	pgtest.Exec(t, dsn, "ALTER FUNCTION mighty() OWNER TO postgres; REVOKE SELECT ON d2.people FROM "+pgtest.Connect(t, replayer).Config().User,
+	pgtest.Exec(t, dsn, "ALTER FUNCTION mighty() OWNER TO postgres; ALTER FUNCTION owned(float8, float8) OWNER TO postgres; REVOKE SELECT ON d2.people FROM "+pgtest.Connect(t, replayer).Config().User,
 		"REVOKE TEMPORARY ON DATABASE "+pgtest.Connect(t, dsn).Config().Database+" FROM PUBLIC")
 	busy, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +121,7 @@ func TestCheckConnectFaults(t *testing.T) {
 proxy: {listen: %q, upstream: 127.0.0.1:1}
 shadow: {dsn: %q, d1: [d1, d2, d3], search_path: [public, nosuch]}
 privacy: {protected: [public.people, public.orders], public: [ref.shops], catalog: %q}
-claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1}, {name: total, epsilon: 2}, {name: noisy, epsilon: 3}, {name: dp.nothing, epsilon: 1}], safe_functions: [steady]}
+claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1}, {name: total, epsilon: 2}, {name: noisy, epsilon: 3}, {name: owned, epsilon: 2}, {name: dp.nothing, epsilon: 1}], safe_functions: [steady]}
 `, busy.Addr(), replayer, dsn))
 	checks := checksOf(t, exitFailure, path)
 	for _, tc := range []struct {
@@ -132,12 +145,13 @@ claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1},
 		{preflight.Fault, "claims.functions", "nosy: does not exist in the engine's database", "correct the name"},
 		{preflight.Fault, "claims.functions", "hidden_sum: exists in schema dp of the shadow database, which is not in the search path (public)", "shadow.search_path"},
 		{preflight.Fault, "claims.functions", "noisy: epsilon is argument 3, and the function has at most 2", "correct the position"},
-		{preflight.OK, "claims.functions", "total: found as total(double precision,double precision)", ""},
+		{preflight.OK, "claims.functions", "total: found as public.total(double precision,double precision)", ""},
 		{preflight.Fault, "claims.functions", "dp.nothing: does not exist", "install"},
-		{preflight.Warning, "volatility", "steady(double precision): calls random() and is not declared VOLATILE", "ALTER FUNCTION"},
+		{preflight.Warning, "volatility", "public.steady(double precision): calls random() and is not declared VOLATILE", "ALTER FUNCTION"},
 		{preflight.Warning, "audit.hoist", "the role may not create them", "GRANT TEMPORARY ON DATABASE"},
-		{preflight.Warning, "security definer", "mighty()", "SECURITY INVOKER"},
-		{preflight.Warning, "foreign data", "dblink(text,text)", "REVOKE"},
+		{preflight.Warning, "security definer", "public.mighty(): the role may call", "REVOKE EXECUTE ON ROUTINE public.mighty() FROM PUBLIC, "},
+		{preflight.Warning, "security definer", "public.owned(double precision,double precision): a function of claims", "ALTER ROUTINE public.owned(double precision,double precision) SECURITY INVOKER"},
+		{preflight.Warning, "foreign data", "public.dblink(text,text)", "REVOKE"},
 		{preflight.Unchecked, "neighbours", "whether each pair differs by exactly one unit", ""},
 	} {
 		if c := find(checks, tc.name, tc.text); c.Status != tc.status || !strings.Contains(c.Fix, tc.fix) {
@@ -145,7 +159,7 @@ claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1},
 		}
 	}
 	for _, c := range checks {
-		if c.Name == "volatility" && strings.HasPrefix(c.Object, "total") {
+		if c.Name == "volatility" && strings.HasPrefix(c.Object, "public.total") {
 			t.Errorf("an aggregate, which has no volatility: %+v", c)
 		}
 		if t.Failed() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/longtest"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // The user chooses the verdict on deterministic answers; they never give an epsilon.
@@ -49,6 +50,24 @@ func TestDeterministicFlag(t *testing.T) {
 		call(t, "", append(args[:len(args):len(args)], "--deterministic", "maybe")...).want(t, exitFailure, "must be violation, warning or ignore")
 	}
 	call(t, "", audit...).want(t, exitViolation, "deterministic and differ between D0 and D1; this says nothing about an epsilon")
+}
+
+// Answers without rows, or with NULL alone, show nothing: the audit of a join with an empty table is inconclusive, and says why.
+func TestAuditOfNothing(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	pgtest.Exec(t, dsn, "CREATE TABLE d0.visits (id int); CREATE TABLE d1.visits (id int)")
+	for _, sql := range []string{
+		"SELECT grp, noisy(count(*), 1) FROM people JOIN visits USING (id) GROUP BY grp", "SELECT noisy(sum(id), 1) FROM people JOIN visits USING (id)",
+	} {
+		r := call(t, "", "audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1", "--max-trials", "200", "--sql", sql)
+		r.want(t, exitInconclusive, "no answer on D0 or D1 has a row or a value that is not NULL", "dpwatch doctor")
+		if strings.Contains(r.stdout, "deterministic") {
+			t.Errorf("%s: deterministic:\n%s", sql, r.stdout)
+		}
+	}
+	empty := file(t, "results.jsonl", strings.Repeat(`{"columns":["n"],"rows":[]}`+"\n", 200))
+	call(t, "", "analyze", "--d0", empty, "--d1", empty, "--epsilon", "1").want(t, exitInconclusive, "no answer on D0 or D1 has a row")
 }
 
 // dpwatch audit reports a violation only after fresh trials have confirmed it.

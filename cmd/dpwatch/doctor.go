@@ -11,9 +11,11 @@ import (
 func doctorCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Examine a deployment: everything that config check --connect checks, and how it works", Args: cobra.NoArgs,
-		Long: `Examine a deployment. Everything that config check --connect checks, and: the clocks of the databases, whether the hosts of the receivers of alerts
+		Long: `Examine a deployment. Everything that config check --connect checks, and: the numbers of rows of copies and public
+tables beside the engine's, the clocks of the databases, whether the hosts of the receivers of alerts
 can be reached, how many of the captured queries in the ledger are rewritten as the configuration is now, how fast one of them is replayed, and what
-the audits of all of them take. It replays one captured query for two seconds, and changes nothing.
+the audits of all of them take. It counts the rows of tables that are not large, replays one
+captured query for two seconds, and changes nothing.
 
 Every check is listed as ok, warning, fault or unchecked, with a remedy. The exit code is 1 if there is a fault.`,
 		Example: `  dpwatch doctor --config dpwatch.yaml

@@ -57,7 +57,7 @@ func (f *adminFlags) explain(ctx context.Context, env environment, o findings.Ex
 		}
 	}
 	if o.Reveal {
-		return findings.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.values is set")
+		return findings.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.values is set and the token has the role auditor")
 	}
 	asked, err := f.target(env, status.FetchNearest)
 	if err != nil {

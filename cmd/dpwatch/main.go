@@ -6,12 +6,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+
+	"github.com/dpwatch/dpwatch/internal/supervise"
 )
 
 func main() {
+	if args := os.Args[1:]; len(args) > 0 && args[0] == supervise.VerdictCommand {
+		runSupervised(args[1:])
+	}
 	var signals interrupts
 	os.Exit(run(signals.untilSignal(context.Background(), os.Stderr), os.Args[1:], environment{
 		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: os.Executable, Removes: signals.removes,
+		Supervise: func(ctx context.Context, trace bool) (int, error) { return superviseSelf(ctx, &signals, trace) },
 	}))
 }
 

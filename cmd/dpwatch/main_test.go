@@ -19,6 +19,7 @@ import (
 // TestMain is also the program itself, for tests that need it as a separate process and for its auditor.
 func TestMain(m *testing.M) {
 	if os.Getenv("DPWATCH_TEST_AS_PROGRAM") == "1" || len(os.Args) == 2 && slices.Contains([]string{"auditor", relay.PageCommand}, os.Args[1]) { // which does not have this variable
+		plantPanic()
 		main()
 		return
 	}

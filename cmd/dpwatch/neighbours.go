@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 error, 2 (verify) a pair is not neighbouring.`,
 	group.AddCommand(
 		buildCommand(env, "create", "Create the copies, if there are none", neighbours.Create),
 		buildCommand(env, "refresh", "Create new copies beside the present ones and swap them in one transaction", neighbours.Refresh),
-		verifyCommand(env), listCommand(env), dropCommand(env),
+		supervised(env, verifyCommand(env), othersData), listCommand(env), dropCommand(env),
 	)
 	return group
 }

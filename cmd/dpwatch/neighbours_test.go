@@ -99,7 +99,13 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 		t.Errorf("list shows a value: %q", out)
 	}
 	dpwatch(exitDone, "refresh")
+	doctor := call(t, "", "doctor", "--config", file)
+	doctor.want(t, exitDone, "d0.tx: has as many rows as public.tx in the engine's database")
+	if strings.Contains(doctor.stdout, "do not differ by") {
+		t.Errorf("the rows of a sound set: %s", doctor.stdout)
+	}
 	pgtest.Exec(t, shadow, "DELETE FROM d1_2.tx WHERE id = 11")
+	call(t, "", "doctor", "--config", file).want(t, exitFailure, "d1_2: its number of rows and that of d0 do not differ by the rows of its unit", "neighbours refresh")
 	out, _ = dpwatch(exitViolation, "verify", "-o", "json")
 	var verified struct{ Pairs []struct{ Faults []string } }
 	if err := json.Unmarshal([]byte(out), &verified); err != nil || len(verified.Pairs[0].Faults) != 0 || len(verified.Pairs[1].Faults) != 1 {

@@ -21,8 +21,13 @@ func TestObserve(t *testing.T) {
 	if a := s.status(t).Audit.Audits[0]; a.State != "queued" || a.Report.Claimed.Epsilon != 0.5 {
 		t.Errorf("%+v; want a queued audit with its claim", a)
 	}
+	s.until(t, "the log names the unknown table", func() bool { return strings.Contains(s.log.String(), "other is neither protected nor public") })
 	call(t, "", "status", "--address", s.admin).want(t, exitDone, "observing: nothing is replayed")
-	_, metrics := s.get(t, "/metrics")
+	var metrics string
+	s.until(t, "the metrics; a query without trials is not audited", func() bool {
+		_, metrics = s.get(t, "/metrics")
+		return strings.Contains(metrics, "\ndpwatch_dp_queries 1\n") && strings.Contains(metrics, "\ndpwatch_dp_queries_audited_ratio 0\n")
+	})
 	for line := range strings.Lines(metrics) {
 		if strings.HasPrefix(line, "dpwatch_replays_total{") && !strings.HasSuffix(line, " 0\n") || strings.HasPrefix(line, "dpwatch_shadow_up") {
 			t.Error(line)

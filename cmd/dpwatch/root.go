@@ -53,8 +53,8 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime error, 2 vi
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		demoCommand(env), runCommand(env), workerCommand(env), healthCommand(env), statusCommand(env), coverageCommand(env), budgetsCommand(env), auditsCommand(env), explainCommand(env), reproduceCommand(env), reportCommand(env), acceptCommand(env), alertCommand(env), alertsCommand(env), auditCommand(env), analyzeCommand(env), rewriteCommand(env),
-		neighboursCommand(env), migrateCommand(env), initCommand(env), generateCommand(env), calibrateCommand(env), configCommand(env), doctorCommand(env), bundleCommand(env), versionCommand(env), manCommand(), auditorCommand(env), pageCommand(env),
+		supervised(env, demoCommand(env), ownData), runCommand(env), workerCommand(env), healthCommand(env), statusCommand(env), coverageCommand(env), budgetsCommand(env), auditsCommand(env), explainCommand(env), supervised(env, reproduceCommand(env), showsValues("reveal")), reportCommand(env), acceptCommand(env), alertCommand(env), alertsCommand(env), supervised(env, auditCommand(env), showsValues("values")), supervised(env, analyzeCommand(env), showsValues("values")), rewriteCommand(env),
+		neighboursCommand(env), migrateCommand(env), initCommand(env), generateCommand(env), supervised(env, calibrateCommand(env), ownData), configCommand(env), doctorCommand(env), bundleCommand(env), versionCommand(env), manCommand(), auditorCommand(env), pageCommand(env),
 	)
 	root.SetVersionTemplate("{{.Version}}\n")
 	helpUsage(root)

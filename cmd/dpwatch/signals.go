@@ -12,8 +12,13 @@ import (
 
 // interrupts ends a command at the first SIGINT or SIGTERM.
 type interrupts struct {
-	cleansUp atomic.Bool // the command cleans up before it ends
+	cleansUp atomic.Bool                     // the command cleans up before it ends
+	child    atomic.Pointer[func(os.Signal)] // takes the signals instead: the command runs in a child process
+	sent     chan os.Signal                  // of such a child: what its parent received counts, and not its own signals; nil elsewhere
 }
+
+// forward passes the signals to a child process from now on.
+func (i *interrupts) forward(child func(os.Signal)) { i.child.Store(&child) }
 
 // removes records that the command cleans up when its context ends. Then a third signal, not the second, ends the process,
 // because programs such as timeout send two signals in quick succession.
@@ -25,16 +30,30 @@ func (i *interrupts) removes() { i.cleansUp.Store(true) }
 // client), could be lost.
 func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 3)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	own := make(chan os.Signal, 3)
+	signal.Notify(own, os.Interrupt, syscall.SIGTERM)
+	signals := own
+	if i.sent != nil {
+		signals = i.sent
+	}
 	go func() {
-		<-signals
+		first := <-signals
+		for child := i.child.Load(); child != nil; first = <-signals {
+			(*child)(first)
+		}
 		if i.cleansUp.Load() {
 			cancel()
 			<-signals
 			fmt.Fprintln(stderr, "dpwatch: removing what was created; another signal ends the process at once")
 		}
-		signal.Stop(signals) // earlier signals are in the channel; the next one has its default action
+		if i.sent != nil {
+			cancel()
+			next := <-signals
+			signal.Stop(own)
+			_ = syscall.Kill(os.Getpid(), next.(syscall.Signal))
+			return
+		}
+		signal.Stop(own) // earlier signals are in the channel; the next one has its default action
 		select {
 		case next := <-signals:
 			_ = syscall.Kill(os.Getpid(), next.(syscall.Signal))

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // Label is a name and a value that a receiver adds to every message.
@@ -18,9 +20,9 @@ type amAlert struct {
 }
 
 // AlertmanagerName is the label alertname of a kind: budget_exceeded becomes DPWatchBudgetExceeded.
-func AlertmanagerName(kind string) string {
+func AlertmanagerName(kind finding.Kind) string {
 	name := "DPWatch"
-	for word := range strings.SplitSeq(kind, "_") {
+	for word := range strings.SplitSeq(string(kind), "_") {
 		if word != "" {
 			name += strings.ToUpper(word[:1]) + word[1:]
 		}
@@ -34,7 +36,7 @@ func Alertmanager(messages []Message, extra []Label, until time.Time) ([]byte, e
 	out := make([]amAlert, len(messages))
 	for i, m := range messages {
 		out[i] = amAlert{
-			Labels:      map[string]string{"alertname": AlertmanagerName(m.Kind), "dpwatch_alert": m.ID, "kind": m.Kind, "engine": m.Engine},
+			Labels:      map[string]string{"alertname": AlertmanagerName(m.Kind), "dpwatch_alert": m.ID, "kind": string(m.Kind), "engine": m.Engine},
 			Annotations: map[string]string{"summary": m.Title},
 			StartsAt:    m.StartsAt, EndsAt: until, GeneratorURL: m.Link,
 		}
@@ -51,6 +53,7 @@ func Alertmanager(messages []Message, extra []Label, until time.Time) ([]byte, e
 			{a.Labels, "database", m.Database},
 			{a.Labels, "query_id", m.Query},
 			{a.Annotations, "description", m.Detail},
+			{a.Annotations, "action", m.Action},
 			{a.Annotations, "query_summary", m.Summary},
 			{a.Annotations, "users", strings.Join(m.Users, ", ")},
 			{a.Annotations, "applications", strings.Join(m.Applications, ", ")},

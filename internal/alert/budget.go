@@ -17,9 +17,15 @@ type Budget struct {
 	Period                      time.Duration // 0 = ever
 }
 
+// valid returns b with names that PostgreSQL stores as text.
+func (b Budget) valid() Budget {
+	b.User, b.Database, b.Application = valid(b.User), valid(b.Database), valid(b.Application)
+	return b
+}
+
 func (b Budget) fields() []zap.Field {
 	fields := []zap.Field{
-		zap.String("dp.finding.kind", string(BudgetExceeded)), zap.String("dp.budget.name", b.Name),
+		zap.String("dp.budget.name", b.Name),
 		zap.String("db.user", b.User), zap.String("db.namespace", b.Database),
 		zap.Int64("dp.budget.answers", b.Answers), zap.Float64("dp.budget.epsilon", b.Epsilon), zap.Float64("dp.delta", b.Delta),
 		zap.Float64("dp.budget.spent", b.Spent), zap.String("dp.budget.composition", b.Composition), zap.Duration("dp.budget.period", b.Period),

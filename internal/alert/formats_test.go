@@ -8,25 +8,26 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 var at = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // finding has a value of a row, which is withheld, and a literal that no message may have.
-func finding() alert.Finding {
+func leak() alert.Finding {
 	return alert.Finding{
-		ID: "3f9c", Group: "g", Summary: "SELECT <x> & y", User: "ann", Database: "app", Neighbour: "d1", EngineEpoch: "e1", Epsilon: 0.5, Source: "comment",
+		Kind: finding.Violation, ID: "3f9c", Group: "g", Summary: "SELECT <x> & y", User: "ann", Database: "app", Neighbour: "d1", EngineEpoch: "e1", Epsilon: 0.5, Source: "comment",
 		Lower: 1.25, Confidence: 0.95, Estimate: math.NaN(), Odds: math.NaN(), Line: withheld.New("group 'Oslo' tells", "a group tells"), SQL: "SELECT 4711",
 	}
 }
 
-var plain = alert.Style{Engine: "shop", Table: []alert.Excess{{Least: 0, Severity: alert.Warning}, {Least: 0.75, Severity: alert.Error}}}
+var plain = alert.Style{Engine: "shop", Scale: finding.Scale{{Least: 0, Severity: finding.Warning}, {Least: 0.75, Severity: finding.Error}}}
 
 // TestFormats: every format has the identifier, the severity and the end of an alert in its place, and none has values of rows or literals.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	m := plain.Message(finding(), at).State()
+	m := plain.Message(leak(), at).State()
 	over := m
 	over.Status, over.EndsAt = alert.Ended, at.Add(time.Minute)
 	extra := []alert.Label{{Name: "team", Value: "privacy"}}
@@ -82,34 +83,34 @@ func TestFormats(t *testing.T) {
 // TestMessage: the identifier depends on the engine, the query and the epoch in which the violation was first seen, and on nothing else.
 func TestMessage(t *testing.T) {
 	t.Parallel()
-	first := plain.Message(finding(), at)
-	same := finding()
+	first := plain.Message(leak(), at)
+	same := leak()
 	same.Neighbour, same.User, same.Lower = "d2", "bob", 3
 	if m := plain.Message(same, at.Add(time.Hour)); m.ID != first.ID || m.Subject != first.Subject {
 		t.Errorf("another neighbour: %s, want %s", m.ID, first.ID)
 	}
-	later := finding()
+	later := leak()
 	later.EngineEpoch = "e2"
 	if m := plain.Message(later, at); m.ID == first.ID || m.Subject != first.Subject {
 		t.Error("another epoch has the same identifier")
 	}
-	fixed := finding()
-	fixed.Deterministic, fixed.Lower = true, math.NaN()
-	if m := plain.Message(fixed, at); m.Kind != "deterministic" || m.Severity != alert.Error || m.Lower != nil {
+	fixed := leak()
+	fixed.Kind, fixed.Lower = finding.Deterministic, math.NaN()
+	if m := plain.Message(fixed, at); m.Kind != finding.Deterministic || m.Severity != finding.Error || m.Lower != nil {
 		t.Errorf("deterministic: %+v", m)
 	}
-	seen := map[string]bool{"deterministic": true}
+	seen := map[finding.Kind]bool{finding.Deterministic: true}
 	for _, f := range []alert.Finding{
-		finding(),
-		{Kind: alert.Suspected, ID: "1"},
-		{Kind: alert.FunctionDiffers, Function: "public.f"},
-		{Kind: alert.BudgetExceeded, Budget: alert.Budget{Name: "b", Spent: math.Inf(1)}},
-		{Kind: alert.UnclaimedRead, Group: "g"},
-		{Kind: alert.CoverageLow, Condition: "c"},
-		{Kind: alert.AuditorUnhealthy, Condition: "c", Component: "ledger"},
+		leak(),
+		{Kind: finding.Suspected, ID: "1"},
+		{Kind: finding.EngineDrift, Function: "public.f"},
+		{Kind: finding.BudgetExceeded, Budget: alert.Budget{Name: "b", Spent: math.Inf(1)}},
+		{Kind: finding.UnclaimedRead, Group: "g"},
+		{Kind: finding.CoverageLow, Condition: "c"},
+		{Kind: finding.AuditorUnhealthy, Condition: "c", Component: "ledger"},
 	} {
 		m := plain.Message(f, at)
-		if m.Title == "" || m.Subject == "" || m.Status != alert.Firing || !m.Severity.AtLeast(alert.Info) {
+		if m.Title == "" || m.Subject == "" || m.Status != alert.Firing || !m.Severity.AtLeast(finding.Info) {
 			t.Errorf("%s: %+v", f.Kind, m)
 		}
 		if _, err := json.Marshal(m); err != nil {
@@ -117,7 +118,7 @@ func TestMessage(t *testing.T) {
 		}
 		seen[m.Kind] = true
 	}
-	for _, kind := range alert.Kinds() {
+	for _, kind := range finding.Kinds() {
 		if !seen[kind] {
 			t.Errorf("no finding of kind %s", kind)
 		}

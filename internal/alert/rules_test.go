@@ -6,12 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 const (
@@ -33,14 +32,17 @@ func read(t *testing.T, path string) string {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	text, runbook, tests := read(t, rules), read(t, page), read(t, strings.Replace(rules, "rules.yml", "rules_test.yml", 1))
-	if !slices.Equal(config.AlertKinds(), alert.Kinds()) {
-		t.Errorf("kinds in the configuration %q, of alerts %q", config.AlertKinds(), alert.Kinds())
-	}
-	for _, kind := range alert.Kinds() {
+	for _, kind := range finding.Kinds() {
 		if !strings.Contains(text, "- alert: "+alert.AlertmanagerName(kind)+"\n") {
 			t.Errorf("no rule for kind %s", kind)
 		}
-		if !strings.Contains(runbook, "\n## "+kind+"\n") {
+		_, rule, _ := strings.Cut(text, "- alert: "+alert.AlertmanagerName(kind)+"\n")
+		rule, _, _ = strings.Cut(rule, "- alert: ")
+		metric := strings.Contains(rule, `dpwatch_alerts_firing{kind="`+string(kind)+`"}`) // it has the severity as a label
+		if metric == strings.Contains(rule, "labels:") || !metric && !strings.Contains(rule, "severity: "+string(kind.Severity())+", kind: "+string(kind)) {
+			t.Errorf("the rule for kind %s has another severity than its alerts: %s", kind, rule)
+		}
+		if !strings.Contains(runbook, "\n## "+string(kind)+"\n") {
 			t.Errorf("no section for kind %s", kind)
 		}
 	}

@@ -21,6 +21,7 @@ func Slack(m Message, extra []Label) ([]byte, error) {
 		{"query", m.Query},
 		{"statement", m.Summary},
 		{"detail", m.Detail},
+		{"what to do", m.Action},
 	}, extra...) {
 		if l.Value != "" {
 			lines = append(lines, "*"+l.Name+":* "+slackText(l.Value))

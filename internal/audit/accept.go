@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -112,6 +112,9 @@ func (a *Auditor) acceptance(key string) *view.Accepted {
 func (a *Auditor) alertViolation(key string, f alert.Finding) {
 	a.mu.Lock()
 	accepted := a.acceptance(key)
+	if j := a.jobs[key]; j != nil && f.Change == nil {
+		f.Change = a.engineChange(j)
+	}
 	a.mu.Unlock()
 	if accepted != nil {
 		a.opt.Logger.Info("an accepted violation was found again: no alert is sent", zap.String("audit", f.ID), zap.Float64("epsilon_lower", f.Lower), zap.Time("until", accepted.Until))
@@ -146,8 +149,8 @@ func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open b
 		}
 	}
 	f = alert.Finding{
-		ID: shortID(c.Key), Group: c.Fingerprint, Summary: c.Summary, Source: c.Source, Confidence: a.opt.Analysis.Confidence,
-		TrialsD0: int(c.Trials), TrialsD1: int(c.Trials), Estimate: math.NaN(), Odds: math.NaN(),
+		Group: c.Fingerprint, Summary: c.Summary, Source: c.Source, Confidence: a.opt.Analysis.Confidence,
+		TrialsD0: int(c.Trials), TrialsD1: int(c.Trials), Odds: math.NaN(),
 	}
 	if j != nil {
 		f.User, f.Database, f.Route = j.query.User, j.query.Database, j.Owner.Route
@@ -155,27 +158,34 @@ func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open b
 	if c.Epsilon != nil && c.Delta != nil {
 		f.Epsilon, f.Delta = *c.Epsilon, *c.Delta
 	}
-	lower := math.NaN()
+	s := view.Standing{Claimed: analysis.Float(f.Epsilon), Lower: analysis.Float(math.NaN()), Estimate: analysis.Float(math.NaN()), Trials: int(c.Trials)}
 	if c.Lower != nil {
-		lower = *c.Lower
+		s.Lower = analysis.Float(*c.Lower)
 	}
-	var s view.Standing
-	if len(c.Violation) > 0 && json.Unmarshal(c.Violation, &s) == nil {
-		f.Neighbour, f.TrialsD0, f.TrialsD1, f.EngineEpoch, lower = s.Neighbour, s.Trials, s.Trials, s.FirstEngine, float64(s.Lower)
+	if len(c.Violation) > 0 {
+		_ = json.Unmarshal(c.Violation, &s) // this process or an earlier one wrote it
 	}
-	f.Lower, f.Deterministic = lower, math.IsNaN(lower)
+	Describe(&f, shortID(c.Key), &s)
 	return f, c.Open
 }
 
 // acceptances adds to a status which violations are accepted. The caller holds Auditor.mu.
 func (a *Auditor) acceptances(s *view.Status) {
 	for i := range s.Audits {
-		if e := &s.Audits[i]; e.Standing != nil || e.Verdict == string(analysis.Violation) {
+		if e := &s.Audits[i]; e.Status() == finding.Open {
 			e.Accepted = a.acceptance(e.Key)
 		}
 	}
 	for i := range s.Records {
 		s.Records[i].Accepted = a.acceptance(a.records.order[i].seat.Key)
+	}
+	for key := range a.accepted {
+		if c := a.acceptance(key); c != nil {
+			if s.Accepted == nil {
+				s.Accepted = map[string]view.Accepted{}
+			}
+			s.Accepted[shortID(key)] = *c
+		}
 	}
 }
 
@@ -183,7 +193,7 @@ func (a *Auditor) acceptances(s *view.Status) {
 func (a *Auditor) acceptedViolations() (n int) {
 	for key := range a.accepted {
 		j := a.jobs[key]
-		if (a.records.byKey[key] != nil || j != nil && (j.Phase() == schedule.Violation || j.Open)) && a.acceptance(key) != nil {
+		if (a.records.byKey[key] != nil || j != nil && j.violates()) && a.acceptance(key) != nil {
 			n++
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
@@ -59,8 +59,8 @@ func (l *ledgerRig) actions(t *testing.T, key string, want ...string) {
 // alerts waits for a number of alerts of violations.
 func (e *engineRig) alerts(t *testing.T, want int) {
 	t.Helper()
-	eventually.True(t, "the alerts", func() bool { return e.kinds()[alert.Violation] >= want }, func() any { return e.kinds() })
-	if n := e.kinds()[alert.Violation]; n != want {
+	eventually.True(t, "the alerts", func() bool { return e.kinds()[finding.Violation] >= want }, func() any { return e.kinds() })
+	if n := e.kinds()[finding.Violation]; n != want {
 		t.Errorf("%d alerts, want %d", n, want)
 	}
 }
@@ -104,7 +104,7 @@ func TestAccept(t *testing.T) {
 
 	e.deploy(t, "CREATE OR REPLACE FUNCTION laplace(scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT scale / 17 * ln((1 - random()) / (1 - random()))'")
 	e.actions(t, found.Key, "end dpwatch the engine changed", "accept ann known")
-	eventually.True(t, "the alerts of the end and of the new engine", func() bool { return e.kinds()[alert.Violation] >= 3 }, func() any { return e.kinds() })
+	eventually.True(t, "the alerts of the end and of the new engine", func() bool { return e.kinds()[finding.Violation] >= 3 }, func() any { return e.kinds() })
 	e.decidedOn(t, 1)
 	accepted(false)
 

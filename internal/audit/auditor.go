@@ -19,7 +19,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // noClaimTrials bounds the trials of a query without a claim: its estimate is shown, but there can be no violation.
@@ -36,12 +35,14 @@ type Auditor struct {
 	begun   atomic.Int64  // audits with a claim that have begun, if there is no ledger
 	// reported counts those of them that have ended in a violation.
 	reported atomic.Int64
+	panics   atomic.Uint64
 
 	recognizer *recognize.Recognizer
 	idle       idleRuns
 	keeper     *keep.Keeper
 	remote     remote
 	informed   chan struct{} // closed after the first call of Renew, or if Renew is nil
+	inform     sync.Once     // closes informed
 	deployed   chan struct{} // a label was posted; capacity 1
 	stale      chan struct{} // requests a renewal before RenewEvery; capacity 1
 
@@ -60,10 +61,10 @@ type Auditor struct {
 	coverage  coverage
 	captured  uint64
 	skipped   map[string]uint64
+	unlisted  map[string]bool // tables and functions that were logged, see logUnlisted
 	evictions map[string]uint64
 	turned    turnedAway
 	faults    uint64
-	panics    uint64
 	shadow    string
 	warnings  []string
 	catalog   string
@@ -106,7 +107,7 @@ func New(opt Options) (*Auditor, error) {
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
-		jobs: map[string]*job{}, wished: map[string]int{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, evictions: map[string]uint64{},
+		jobs: map[string]*job{}, wished: map[string]int{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, unlisted: map[string]bool{}, evictions: map[string]uint64{},
 		asked:   recent.Map[string, demand]{N: 4 * recognize.RememberedTexts},
 		seed:    maphash.MakeSeed(),
 		readers: recent.Map[reader, time.Time]{N: reportedUnclaimed},
@@ -120,8 +121,9 @@ func New(opt Options) (*Auditor, error) {
 	}
 	a.recognizer = recognize.New(opt.Rewriter, opt.Unclaimed, opt.Announce, func(r any) { a.recovered("analyze", r) })
 	if opt.Renew == nil {
-		close(a.informed)
+		a.inform.Do(func() { close(a.informed) })
 	}
+	a.idle.recovered = func(r any) { a.recovered("close an idle replay", r) }
 	if opt.Ledger == nil {
 		opt.Spool = nil
 	}
@@ -136,30 +138,35 @@ func (a *Auditor) Run(ctx context.Context) error {
 	if a.keeper.On {
 		group.Go(func() error { return a.keep(ctx) })
 		if !a.opt.Observe {
-			group.Go(func() error { return a.shareTurns(ctx) })
+			group.Go(a.loopErr(ctx, "share turns", a.shareTurns))
 		}
-		group.Go(func() error { a.retain(ctx); return nil })
-		group.Go(func() error { a.meter(ctx); return nil })
+		group.Go(a.loop(ctx, "remove old records", a.retain))
+		group.Go(a.loop(ctx, "compare privacy budgets", a.meter))
 	}
-	group.Go(func() error { a.intake(ctx); return nil })
+	group.Go(a.loop(ctx, "take queries", a.intake))
 	if !a.opt.Observe {
-		group.Go(func() error { a.checkShadow(ctx); return nil })
-		group.Go(func() error { a.watchEpoch(ctx); return nil })
+		group.Go(a.loop(ctx, "check the shadow database", a.checkShadow))
+		group.Go(a.loop(ctx, "read the epoch of the copies", a.watchEpoch))
 		for range a.opt.Workers {
-			group.Go(func() error { a.work(ctx); return nil })
+			group.Go(a.loop(ctx, "run turns", a.work))
 		}
 	}
-	group.Go(func() error { a.closeIdleRuns(ctx); return nil })
-	group.Go(func() error { a.summarize(ctx, summaryEvery); return nil })
-	if a.opt.Renew != nil {
-		group.Go(func() error { a.renew(ctx); return nil })
-	}
-	if a.opt.Gate != nil {
-		group.Go(func() error { a.opt.Gate.Run(ctx); return nil })
-	}
+	group.Go(a.loop(ctx, "summarize", func(ctx context.Context) { a.summarize(ctx, summaryEvery) }))
+	a.runShared(ctx, group)
 	err := group.Wait()
 	a.closeLedger()
 	return err
+}
+
+// runShared runs in a group what an auditor and a worker have in common.
+func (a *Auditor) runShared(ctx context.Context, group *errgroup.Group) {
+	group.Go(a.loop(ctx, "close idle replays", a.closeIdleRuns))
+	if a.opt.Renew != nil {
+		group.Go(a.loop(ctx, "read the catalogs", a.renew))
+	}
+	if a.opt.Gate != nil {
+		group.Go(a.loop(ctx, "pace replays", a.opt.Gate.Run))
+	}
 }
 
 // next returns the next job that is due, or nil and how long to wait.
@@ -236,11 +243,4 @@ func (a *Auditor) checkShadow(ctx context.Context) {
 		case <-time.After(a.opt.RetryAfter):
 		}
 	}
-}
-
-func (a *Auditor) recovered(where string, r any) {
-	a.opt.Logger.Error("panic recovered", zap.String("where", where), zap.String("panic", a.say(withheld.Recovered(r))), zap.Stack("stack"))
-	a.mu.Lock()
-	a.panics++
-	a.mu.Unlock()
 }

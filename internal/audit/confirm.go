@@ -4,9 +4,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // Results of a confirmation, fit for a metric label.
@@ -36,7 +36,9 @@ func (a *Auditor) reportSuspected(j *job, over bool) {
 		return
 	}
 	f := a.finding(j, &j.worlds[0], j.worst())
-	f.Kind, f.Over = alert.Suspected, over
+	if f.Kind = finding.Suspected; over {
+		f.Status = finding.Resolved
+	}
 	a.opt.OnFinding(f)
 }
 

@@ -52,8 +52,9 @@ func (c *coverage) mark(h uint64, audited bool) {
 	c.audited[h] = true
 }
 
-// queries returns the number of distinct queries, and the share that are audited (1 without any).
-func (c *coverage) queries() (n, share float64) {
+// queries returns the number of distinct queries, and the share that are audited (1 without any). untried is how many of those that have an audit
+// and are stored here have had no trial.
+func (c *coverage) queries(untried int) (n, share float64) {
 	if len(c.hashes) == 0 {
 		return 0, 1
 	}
@@ -61,7 +62,19 @@ func (c *coverage) queries() (n, share float64) {
 	if c.beyond {
 		n = (coverageSample - 1) / (float64(c.hashes[len(c.hashes)-1]) / (1 << 64))
 	}
-	return n, float64(len(c.audited)) / float64(len(c.hashes))
+	return n, float64(len(c.audited)-untried) / float64(len(c.hashes))
+}
+
+// covered returns the number of distinct queries, and the share that are audited: their audit has or had trials. An audit that began again counts, as
+// the trials before it do. The caller holds Auditor.mu.
+func (a *Auditor) covered() (n, share float64) {
+	untried := 0
+	for key, j := range a.jobs {
+		if j.Trials == 0 && j.restarts+j.repeats == 0 && a.coverage.audited[keyHash(key)] {
+			untried++
+		}
+	}
+	return a.coverage.queries(untried)
 }
 
 // keyHash returns a hash of an audit's key, which is itself a hash in hexadecimal.

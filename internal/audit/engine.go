@@ -22,6 +22,7 @@ type engines struct {
 	unsaved            bool             // label was posted and is not in the ledger yet
 	trouble            string           // why production could not be read the last time; "" = it was read
 	reported           map[string]bool  // functions that were reported to differ
+	changes            []engineChanged  // that this process has noticed, the latest last
 
 	pair     [2]*engine.Snapshot // of compared
 	compared map[string][]string // functions that differ, by engine.Calls
@@ -51,10 +52,15 @@ func (a *Auditor) engineNow(ctx context.Context) error {
 	a.mu.Lock()
 	before := a.engines.shadow
 	a.engines.shadow = now
+	var changed []string
+	if before != nil && before != now {
+		changed = now.Changed(before)
+		a.engines.noteChange(a.opt.Now(), changed, !sameBase(now, before))
+	}
 	a.mu.Unlock()
 	if before != nil && before != now {
 		a.idle.clear() // their tables may be computed by the old functions
-		a.review(now.Changed(before))
+		a.review(changed)
 	}
 	return nil
 }
@@ -94,6 +100,7 @@ func (a *Auditor) productionNow(ctx context.Context) {
 func (a *Auditor) Deploy(label string) {
 	a.mu.Lock()
 	a.engines.label, a.engines.unsaved = label, true
+	a.engines.noteChange(a.opt.Now(), nil, true)
 	a.mu.Unlock()
 	select {
 	case a.deployed <- struct{}{}:

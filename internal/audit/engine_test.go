@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
@@ -76,12 +76,20 @@ func (e *engineRig) decidedOn(t *testing.T, restarts int) view.Entry {
 	})
 }
 
-func (e *engineRig) kinds() map[alert.Kind]int {
+// kinds counts the findings by kind; all violations that last are of kind Violation, and the others of "resolved".
+func (e *engineRig) kinds() map[finding.Kind]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	count := map[alert.Kind]int{}
+	count := map[finding.Kind]int{}
 	for _, f := range e.findings {
-		count[f.Kind]++
+		switch {
+		case f.Status == finding.Resolved:
+			count["resolved"]++
+		case f.Kind.IsViolation():
+			count[finding.Violation]++
+		default:
+			count[f.Kind]++
+		}
 	}
 	return count
 }
@@ -111,6 +119,10 @@ func TestDeploy(t *testing.T) {
 		t.Errorf("found after %d trials and %d restarts; want at most 500 and one: an unrelated function restarts nothing", at, bad.EngineRestarts)
 	}
 
+	if c := bad.Standing.Change; c == nil || len(c.Functions) == 0 || c.At.After(bad.Standing.FirstSeen) {
+		t.Errorf("the engine changed before the violation: %+v", bad.Standing)
+	}
+
 	stop()
 	e.deploy(t, rightNoise)
 	e.restart(t, nil) // another process, with the epoch of the ledger
@@ -133,7 +145,7 @@ func TestDeploy(t *testing.T) {
 	if r.Engine != bad.Engine || r.By != good.Engine || good.Engine != first.Engine || !(r.Lower > 1) || r.FirstSeen.IsZero() || float64(r.MinimalDetectable) > float64(r.Lower) {
 		t.Errorf("resolved %+v; the violation %+v", r, bad.Standing)
 	}
-	if k := e.kinds(); k[alert.Violation] != 1 || k[alert.Resolved] != 1 || k[alert.FunctionDiffers] > 1 {
+	if k := e.kinds(); k[finding.Violation] != 1 || k["resolved"] != 1 || k[finding.EngineDrift] > 1 {
 		t.Errorf("findings by kind: %v", k)
 	}
 	e.events(t, good.Key, "decided no_evidence", "violation", "resolved no_evidence")
@@ -207,7 +219,7 @@ func TestProductionDiffers(t *testing.T) {
 		s := e.Status().Audits
 		return len(s) == 2 && len(s[1].Differ) > 0 && s[1].Report.Trials.D0 == 0
 	}, func() any { return e.Status() })
-	if k := e.kinds(); k[alert.FunctionDiffers] != 1 {
+	if k := e.kinds(); k[finding.EngineDrift] != 1 {
 		t.Errorf("findings by kind: %v, want one function", k)
 	}
 	pgtest.Exec(t, e.production, rightNoise)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
 )
 
@@ -125,7 +126,7 @@ func (a *Auditor) reportDiffer(j *job, differ []string) {
 		if !a.engines.reported[name] {
 			a.engines.reported[name] = true
 			a.opt.OnFinding(alert.Finding{
-				Kind: alert.FunctionDiffers, Function: name, ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary,
+				Kind: finding.EngineDrift, Function: name, ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary,
 				User: j.query.User, Database: j.query.Database, Route: j.Owner.Route,
 			})
 		}

@@ -70,9 +70,8 @@ const lately = 200 * time.Millisecond
 // currentLately is current for a turn that begins: it does not read again what was read just now. What changed since is noticed at the end of the
 // turn, as what changes during the turn.
 func (a *Auditor) currentLately(ctx context.Context, j *job) (fresh bool, err error) {
-	a.mu.Lock()
-	same := time.Since(a.read) < lately && j.epoch == a.epoch && a.sameEngine(j)
-	a.mu.Unlock()
+	same := false
+	a.locked(func() { same = time.Since(a.read) < lately && j.epoch == a.epoch && a.sameEngine(j) })
 	if same {
 		return true, nil
 	}

@@ -91,6 +91,7 @@ func (j *job) record() *view.Record { // with Auditor.mu held
 		c.Neighbour = j.worlds[i].schema
 	}
 	if s := j.violation(); s != nil {
+		c.Standing = s
 		c.Claimed, c.Lower, c.Trials, c.Neighbour = s.Claimed, s.Lower, s.Trials, s.Neighbour
 	}
 	return c

@@ -38,7 +38,7 @@ var (
 	descBytes      = desc("dpwatch_audit_memory_bytes", "Estimated memory of all audits.")
 	descBudget     = desc("dpwatch_audit_memory_limit_bytes", "Limit of dpwatch_audit_memory_bytes; 0 = no limit.")
 	descQueries    = desc("dpwatch_dp_queries", "Distinct auditable DP queries so far; an estimate above a thousand.")
-	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries that have an audit or had one that was decided.")
+	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries whose audit has or had trials.")
 	descLedger     = desc("dpwatch_ledger_up", "1 if the last use of the ledger succeeded, else 0; absent if audits are kept in memory only.")
 	descRecords    = desc("dpwatch_ledger_record_only", "1 if another process audits this engine with the same ledger and this one only records what it captures for it, else 0.")
 	descUnsaved    = desc("dpwatch_ledger_unsaved_audits", "Audits whose latest state is not in the ledger yet.")
@@ -62,9 +62,11 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the present values.
+// Collect sends the present values. It is called in a goroutine of the registry.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
-	for _, m := range g.collect() { // sending happens without the lock
+	var all []prometheus.Metric
+	_ = g.a.contain("collect metrics", func() error { all = g.collect(); return nil })
+	for _, m := range all { // sending happens without the lock
 		out <- m
 	}
 }
@@ -99,7 +101,7 @@ func (g *gauges) collect() []prometheus.Metric {
 		if t := j.life.Timing; t != nil && t.Differs {
 			timing++
 		}
-		if j.Phase() == schedule.Violation || j.Open {
+		if j.violates() {
 			violations++
 		}
 		if j.Phase() == schedule.Queued && !a.opt.Observe {
@@ -163,7 +165,7 @@ func (g *gauges) collect() []prometheus.Metric {
 	gauge(descLastTrial, last)
 	gauge(descBytes, float64(a.roster.Bytes()))
 	gauge(descBudget, float64(a.opt.Memory))
-	n, share := a.coverage.queries()
+	n, share := a.covered()
 	gauge(descQueries, n)
 	gauge(descCovered, share)
 	taken := map[string]bool{} // ids are truncated hashes, and two series with one name would make all metrics fail
@@ -208,7 +210,7 @@ func (a *Auditor) withSeries() []*job {
 	var violations, others []*job
 	for _, j := range a.order {
 		switch {
-		case j.Phase() == schedule.Violation || j.Open || j.worst().DetectedAt != nil:
+		case j.violates() || j.worst().DetectedAt != nil:
 			violations = append(violations, j)
 		case j.Trials > 0 || j.Phase() == schedule.Decided:
 			others = append(others, j)

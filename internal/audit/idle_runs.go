@@ -22,6 +22,8 @@ type idleRuns struct {
 	mu     sync.Mutex // guards the fields below
 	runs   []*idleRun // longest idle first
 	closed bool
+
+	recovered func(r any) // reports a panic; set once
 }
 
 // idleRun is an idle replay between two turns.
@@ -102,7 +104,14 @@ func (k *idleRuns) put(j *job, run trial.Trials, may bool) {
 		run.Close()
 		return
 	}
-	r.timer = time.AfterFunc(maxIdleTime, func() { k.end(r) })
+	r.timer = time.AfterFunc(maxIdleTime, func() {
+		defer func() {
+			if fault := recover(); fault != nil {
+				k.recovered(fault)
+			}
+		}()
+		k.end(r)
+	})
 	k.runs = append(k.runs, r)
 	var oldest *idleRun
 	if len(k.runs) > maxIdleRuns {

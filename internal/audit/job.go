@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -61,6 +62,8 @@ type job struct {
 	doubted    bool    // its evidence has been that of a violation at the error rate of a single audit. Written with Auditor.mu held
 	confirming bool    // a confirmation has begun, or has ended with the verdict; see confirm. Written with Auditor.mu held
 	suspected  float64 // the wealth to be confirmed
+
+	unshown bool // its entry in the status panics. Guarded by Auditor.mu
 }
 
 // world is one neighbour of D0.
@@ -71,33 +74,38 @@ type world struct {
 	reported bool        // its violation has been reported
 }
 
-// prepare creates the texts and the evidence of an audit in its first turn. It returns false if the audit has no more
-// turns: the query cannot be judged, or the ledger has its verdict. The error is that of the ledger. The caller has the
-// job's turn.
+// unjudgeable is an error that every later turn of an audit would meet: it ends the audit without evidence. All other errors postpone it.
+type unjudgeable struct{ error }
+
+// prepare creates the texts and the evidence of an audit in its first turn. It returns false if the audit has no more turns, because the ledger
+// has its verdict or production runs other functions, or with an error. The caller has the job's turn.
 func (a *Auditor) prepare(ctx context.Context, j *job) (bool, error) {
-	if j.hasTexts() {
-		return true, nil
-	}
-	if decided, err := a.recall(ctx, j); decided || err != nil {
+	if decided, err := a.recall(ctx, j); decided || err != nil { // first: nothing is known of the audit before
 		return false, err
 	}
-	share := 1.0
-	if j.evidence == nil {
-		var err error
-		if share, err = a.allot(ctx, j); err != nil {
+	if a.diverted(j) {
+		return false, nil
+	}
+	if j.hasTexts() && j.evidence != nil {
+		return true, nil
+	}
+	if err := a.createTexts(j); err != nil {
+		if a.catalogUnread() {
 			return false, err
 		}
+		return false, &unjudgeable{err}
 	}
-	err := a.createTexts(j)
+	if j.evidence != nil {
+		return true, nil
+	}
+	share, err := a.allot(ctx, j)
+	if err != nil {
+		return false, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil && j.evidence == nil {
-		err = a.resetEvidence(j, share)
-	}
-	if err != nil {
-		a.markInconclusive(j, err)
-	}
-	return err == nil, nil
+	err = a.resetEvidence(j, share)
+	return err == nil, err
 }
 
 // hasTexts reports whether a job has the texts to replay: not before its first turn, nor when it was restored.
@@ -147,10 +155,11 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 }
 
 // resetEvidence drops all evidence of an audit whose worlds exist, and begins again with a share of the error rate (see
-// allot). The caller holds Auditor.mu and has the job's turn.
+// allot). With an error, which is an unjudgeable, the audit has no evidence. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) resetEvidence(j *job, share float64) error {
 	a.abandon(j)
-	j.evidence, j.trouble, j.reports, j.Trials, j.Wealth, j.stored = nil, "", nil, 0, 0, false
+	j.evidence, j.trouble, j.Trials, j.Wealth, j.stored = nil, "", 0, 0, false
+	j.reports = []analysis.Report{a.emptyReport(j.plan, "no trials")} // there always is one
 	j.confirming, j.suspected, j.doubted = false, 0, false
 	j.seed = a.opt.Seed() >> 11
 	if j.hoist == nil {
@@ -161,14 +170,15 @@ func (a *Auditor) resetEvidence(j *job, share float64) error {
 	}
 	claim, opt := a.terms(j.plan, share)
 	opt.Salt = a.salt(j.plan.Key)
-	var err error
-	if j.evidence, err = evidence.New(claim, opt, len(j.worlds)); err != nil {
-		return err
+	e, err := evidence.New(claim, opt, len(j.worlds))
+	if err != nil {
+		return &unjudgeable{err}
 	}
+	j.evidence = e
 	for i := range j.worlds {
 		j.worlds[i].reported = false
-		j.reports = append(j.reports, j.report(i))
 	}
+	j.reports = reportsOf(j)
 	j.Threshold = -math.Log(1 - opt.Confidence)
 	return nil
 }
@@ -213,13 +223,12 @@ func (a *Auditor) terms(plan *rewrite.Plan, share float64) (analysis.Claim, anal
 // audit of the fleet, and with Options.Discoveries the violations reported before it raise its share; otherwise the beginnings of one audit share its rate, so that the probability of a false alarm over the
 // audit's whole life is at most the rate. The error is that of the ledger. The caller has the job's turn.
 func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
-	if j.plan.Claim == nil {
-		return 1, nil
-	}
 	fleet, err := a.begin(ctx, j)
 	switch {
 	case err != nil:
 		return 0, err
+	case j.plan.Claim == nil:
+		return 1, nil
 	case a.opt.Discoveries:
 		return multiplicity.DiscoveryShare(fleet.Begun, fleet.Reported), nil
 	case a.opt.Family:
@@ -228,7 +237,7 @@ func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
 	return multiplicity.RestartShare(j.processes - 1), nil
 }
 
-// markInconclusive marks an audit that cannot be judged inconclusive. The caller holds Auditor.mu.
+// markInconclusive marks an audit that cannot be judged inconclusive. The ledger keeps the evidence. The caller holds Auditor.mu.
 func (a *Auditor) markInconclusive(j *job, err error) {
 	a.abandon(j)
 	j.trouble, j.worlds = a.say(err), nil
@@ -282,12 +291,15 @@ func (a *Auditor) finding(j *job, w *world, r analysis.Report) alert.Finding {
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
 		Neighbour: w.schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
-		Deterministic: r.DetectedAt == nil,
-		TrialsD0:      r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
+		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 		Application: j.query.ApplicationName, EngineEpoch: j.life.Engine,
 	}
+	if r.DetectedAt == nil {
+		f.Lower, f.Estimate, f.Odds = math.NaN(), math.NaN(), math.NaN()
+	}
+	f.Kind = finding.OfViolation(f.Lower)
 	if s := j.life.standing; s != nil {
-		f.EngineEpoch = s.FirstEngine
+		f.EngineEpoch, f.Change, f.Found = s.FirstEngine, s.Change, s.FirstSeen
 	}
 	if a.opt.ShowValues {
 		r = r.Reveal()

@@ -35,12 +35,12 @@ func (a *Auditor) keep(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			err := a.flush(ctx)
+			err := a.contain("write to the ledger", func() error { return a.flush(ctx) })
 			if err == nil {
-				err = errors.Join(a.recallAcceptances(ctx), a.reaudit(ctx))
+				err = a.contain("read decisions of operators", func() error { return errors.Join(a.recallAcceptances(ctx), a.reaudit(ctx)) })
 			}
 			if err == nil && time.Since(asked) >= othersEvery {
-				asked, err = time.Now(), a.readOthers(ctx)
+				asked, err = time.Now(), a.contain("read the other processes", func() error { return a.readOthers(ctx) })
 			}
 			switch {
 			case errors.Is(err, ledger.ErrReplaced):
@@ -85,14 +85,7 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 		if err == nil {
 			a.keeper.Engine.Store(engine)
 			a.keeper.StopRecordOnly()
-			err = errors.Join(engine.SetProcess(ctx, a.opt.Process), a.recallLabel(ctx))
-			if err == nil {
-				err = a.restore(ctx, engine)
-			}
-			if err == nil {
-				err = errors.Join(a.startBudget(ctx, engine), a.adopt(ctx, engine), a.recallAcceptances(ctx))
-			}
-			if err == nil {
+			if err = a.contain("restore audits", func() error { return a.takeOver(ctx, engine) }); err == nil {
 				a.keeper.SetTrouble("")
 				a.keeper.Release()
 				a.review(nil)
@@ -122,6 +115,17 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 	}
 }
 
+// takeOver reads from the ledger what earlier processes have left.
+func (a *Auditor) takeOver(ctx context.Context, engine *ledger.Engine) error {
+	if err := errors.Join(engine.SetProcess(ctx, a.opt.Process), a.recallLabel(ctx)); err != nil {
+		return err
+	}
+	if err := a.restore(ctx, engine); err != nil {
+		return err
+	}
+	return errors.Join(a.startBudget(ctx, engine), a.adopt(ctx, engine), a.recallAcceptances(ctx))
+}
+
 // put notes the present state of a job, which save writes. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) put(j *job, p *saved.Progress) {
 	if !a.keeper.On || p == nil && j.stored {
@@ -135,21 +139,24 @@ func (a *Auditor) put(j *job, p *saved.Progress) {
 	a.keeper.Note(audit)
 }
 
-// begin records in the ledger that a job's evidence begins, and returns how often any audit's has, and how often that ended in a violation.
+// begin records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns how often any audit's has, and how often that ended in a violation.
 func (a *Auditor) begin(ctx context.Context, j *job) (fleet ledger.Fleet, err error) {
 	processes := j.processes + 1
 	if a.keeper.On {
-		a.mu.Lock()
-		row, err := stored(j, nil)
-		a.mu.Unlock()
+		if err := a.keeper.Write(ctx, j.Key); err != nil { // what the ledger keeps of the evidence before
+			return fleet, &ledgerError{err}
+		}
+		var row ledger.Audit
+		var err error
+		a.locked(func() { row, err = stored(j, nil) })
 		if err == nil {
-			row.State = string(view.Running)
+			row.State, row.Progress = string(view.Running), nil
 			processes, fleet, err = cmp.Or(j.writes, a.keeper.Engine.Load()).Begin(ctx, row)
 		}
 		if err != nil {
 			return fleet, &ledgerError{err}
 		}
-	} else if a.opt.Family {
+	} else if a.opt.Family && j.plan.Claim != nil {
 		fleet = ledger.Fleet{Begun: int(a.begun.Add(1)), Reported: int(a.reported.Load())}
 	}
 	j.processes = processes

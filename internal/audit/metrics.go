@@ -37,7 +37,7 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 	m := &metrics{
 		captured:   counter("dpwatch_queries_captured_total", "Completed statements that reached the auditor."),
 		recognized: counter("dpwatch_dp_statements_total", "Captured statements of auditable DP queries."),
-		audited:    counter("dpwatch_dp_statements_audited_total", "Captured statements of DP queries with an audit; part of dpwatch_dp_statements_total."),
+		audited:    counter("dpwatch_dp_statements_audited_total", "Captured statements of DP queries that had an audit, with or without trials; part of dpwatch_dp_statements_total."),
 		skipped:    counters("dpwatch_queries_skipped_total", "Captured statements that were not audited, by reason.", "reason"),
 		evicted:    counters("dpwatch_audits_evicted_total", "Audits evicted, by reason: place (for another query), memory, or recorded (a violation of which a record is kept).", "reason"),
 		lost:       counter("dpwatch_violation_records_forgotten_total", "Reported violations whose records were dropped."),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
 )
@@ -101,7 +102,7 @@ func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *P
 		who := overspent{b.Name, r.Analyst}
 		if a.opt.OnFinding != nil && !a.overspent[who] {
 			a.overspent[who] = true
-			a.opt.OnFinding(alert.Finding{Kind: alert.BudgetExceeded, Budget: b.alert(r)})
+			a.opt.OnFinding(alert.Finding{Kind: finding.BudgetExceeded, Budget: b.alert(r)})
 		}
 		if err := engine.SetExceeded(ctx, b.Name, r.Analyst, true); err != nil {
 			return s, err

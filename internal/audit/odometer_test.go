@@ -4,9 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -31,7 +32,10 @@ func TestPrivacyBudget(t *testing.T) {
 		t.Helper()
 		q := query(honestQuery) // claims 0.5
 		q.User = user
-		for range executions {
+		for i := range executions {
+			if i%2 == 1 { // an error is an answer, too
+				q.Outcome, q.SQLState, q.Tag = capture.Failed, "22012", ""
+			}
 			l.Submit(q)
 		}
 		eventually.True(t, "the executions are recorded", func() bool { return l.Status().Ledger.Waiting == 0 }, func() any { return l.Status().Ledger })
@@ -45,7 +49,7 @@ func TestPrivacyBudget(t *testing.T) {
 		defer l.mu.Unlock()
 		found := 0
 		for _, f := range l.findings {
-			if f.Kind != alert.BudgetExceeded {
+			if f.Kind != finding.BudgetExceeded {
 				continue
 			}
 			found++

@@ -21,7 +21,7 @@ func (a *Auditor) progress(j *job) *saved.Progress {
 	if !a.keeper.On || j.evidence == nil {
 		return nil
 	}
-	p := &saved.Progress{Version: saved.ProgressVersion}
+	p := &saved.Progress{Version: saved.ProgressVersion, Trials: j.evidence.Executions()}
 	var err error
 	if p.Evidence, err = j.evidence.MarshalBinary(); err != nil {
 		a.opt.Logger.Error("the evidence of an audit cannot be stored", zap.String("audit", j.id), zap.String("error", a.say(err)))
@@ -87,6 +87,7 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	}
 	j.note(p)
 	var err error
+	out.EvidenceTrials = p.Trials
 	out.Progress, err = p.Encode()
 	return out, err
 }
@@ -168,8 +169,8 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *saved.Progress, e *evidence
 	j.figures()
 }
 
-// recall looks for the evidence of an audit of an earlier process, if there was no time for that at the start, and reports
-// whether the audit is decided. The error is that of the ledger. The caller has the job's turn.
+// recall looks for the evidence of an audit of an earlier process, or of one that had lost its place, and reports whether the audit is decided. With
+// an error, of the ledger or the shadow database, the next turn does it. The caller has the job's turn.
 func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) {
 	if !a.keeper.On || j.recalled {
 		return false, nil
@@ -182,27 +183,31 @@ func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) 
 	if err != nil {
 		return false, &ledgerError{err}
 	}
-	if j.recalled = true; found {
-		a.mu.Lock()
-		j.recallLife(&row)
-		a.mu.Unlock()
+	epoch := ""
+	if found && row.Progress != nil {
+		if epoch, err = a.epochNow(ctx); err != nil {
+			return false, err
+		}
 	}
-	if !found || row.Progress == nil {
+	j.recalled = true
+	if !found {
 		return false, nil
 	}
-	epoch, err := a.epochNow(ctx)
-	if err != nil || epoch != row.DataEpoch {
-		return false, err
+	j.processes = row.Processes
+	a.locked(func() { j.recallLife(&row) })
+	if row.Progress == nil || epoch != row.DataEpoch {
+		return false, nil
 	}
 	return a.takeUp(ctx, j, &row), nil
 }
 
 // takeUp resumes a job in its turn and reports whether it is decided.
 func (a *Auditor) takeUp(ctx context.Context, j *job, row *ledger.Audit) (decided bool) {
-	a.mu.Lock()
-	err := a.resume(j, row)
-	decided = err == nil && j.Phase() != schedule.Running
-	a.mu.Unlock()
+	var err error
+	a.locked(func() {
+		err = a.resume(j, row)
+		decided = err == nil && j.Phase() != schedule.Running
+	})
 	if err != nil {
 		a.setAside(ctx, j.id, j.Key, err)
 	}

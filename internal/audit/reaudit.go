@@ -56,5 +56,5 @@ func (a *Auditor) beginAsked(key string) bool {
 		a.again(j, j.query, j.plan)
 	}
 	_, waits := a.wished[key]
-	return !waits || j.plan.Claim == nil // without a claim the ledger has no beginnings
+	return !waits
 }

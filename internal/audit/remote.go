@@ -66,7 +66,7 @@ func (a *Auditor) shareTurns(ctx context.Context) error {
 	}
 	defer a.remote.watches.Wait()
 	for ctx.Err() == nil {
-		err := a.exchange(ctx, engine)
+		err := a.contain("exchange turns", func() error { return a.exchange(ctx, engine) })
 		switch {
 		case errors.Is(err, ledger.ErrReplaced):
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"go.uber.org/zap"
@@ -14,9 +15,22 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// give gives the turn of a job to a worker. The ledger gets the state that the turn begins with first, and this process keeps
-// no evidence meanwhile. It returns false if the turn has ended here. The error is that of the ledger, and the job waits again.
-func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worker string) (bool, error) {
+// give gives the turn of a job to a worker. It returns false if the turn has ended here. The error is that of the ledger, and the job waits again.
+func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worker string) (given bool, err error) {
+	if !a.inTurn(j, func() { given, err = a.giveTurn(ctx, engine, j, worker) }) {
+		a.unlist(j)
+	}
+	return given, err
+}
+
+// unlist forgets the turn of a job that was set aside. The next look takes it back, if a worker has it.
+func (a *Auditor) unlist(j *job) {
+	maps.DeleteFunc(a.remote.out, func(_ int64, o *job) bool { return o == j })
+}
+
+// giveTurn is give without protection against panics. The ledger gets the state that the turn begins with first, and this process keeps no evidence
+// meanwhile.
+func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, worker string) (bool, error) {
 	if j.Phase() == schedule.Watching { // short, and without evidence
 		a.remote.watches.Go(func() { a.turn(ctx, j) })
 		return false, nil
@@ -26,9 +40,7 @@ func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worke
 	}
 	if !j.stored {
 		progress := a.progress(j)
-		a.mu.Lock()
-		a.put(j, progress)
-		a.mu.Unlock()
+		a.locked(func() { a.put(j, progress) })
 		if err := a.keeper.Write(ctx, j.Key); err != nil {
 			a.giveBack(j)
 			return false, err
@@ -49,10 +61,6 @@ func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worke
 func (a *Auditor) makeReady(ctx context.Context, j *job) bool {
 	if j.Measuring {
 		return true
-	}
-	if a.diverted(j) {
-		a.save(ctx, j)
-		return false
 	}
 	ready, err := a.prepare(ctx, j)
 	if ready && err == nil {
@@ -118,8 +126,16 @@ func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t led
 		return err
 	}
 	delete(a.remote.out, t.ID)
+	if !a.inTurn(j, func() { a.landTurn(ctx, j, t, &row, found) }) {
+		a.unlist(j)
+	}
+	return nil
+}
+
+// landTurn ends the turn of a job with the evidence that the ledger has.
+func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row *ledger.Audit, found bool) {
 	before := j.given.before
-	if err := a.unload(j, &row, found); err != nil {
+	if err := a.unload(j, row, found); err != nil {
 		a.setAside(ctx, j.id, j.Key, err)
 	}
 	trials := 0
@@ -147,10 +163,9 @@ func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t led
 	if !ended || !there {
 		a.giveBack(j)
 		a.wake()
-		return nil
+		return
 	}
 	a.take(ctx, j, t.Outcome)
-	return nil
 }
 
 // refused notes that a worker cannot take turns of an audit: its configuration, version or copies are others.
@@ -195,6 +210,10 @@ func (a *Auditor) take(ctx context.Context, j *job, o ledger.Outcome) {
 	var err error
 	switch {
 	case o.Early:
+	case o.Broken != "" && j.Measuring:
+		err = &endOfMeasurement{errors.New(o.Broken)}
+	case o.Broken != "":
+		err = &unjudgeable{errors.New(o.Broken)}
 	case o.Stop != "":
 		err = &endOfMeasurement{errors.New(o.Stop)}
 	case o.Trouble != "":

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,8 +26,7 @@ func (a *Auditor) suspect(reason string) {
 
 // renew keeps the Rewriter up to date. Running audits keep their plan.
 func (a *Auditor) renew(ctx context.Context) {
-	var once sync.Once
-	inform := func() { once.Do(func() { close(a.informed) }) }
+	inform := func() { a.inform.Do(func() { close(a.informed) }) }
 	defer inform()
 	for {
 		r, err := a.opt.Renew(ctx)
@@ -59,6 +57,13 @@ func (a *Auditor) reportCatalog(err error) {
 	if text != "" && text != before {
 		a.opt.Logger.Warn("a catalog cannot be read: queries are rewritten with the last catalog read, and audits list their assumptions", zap.String("error", text))
 	}
+}
+
+// catalogUnread reports whether a catalog could not be read the last time: a query may be refused for that alone.
+func (a *Auditor) catalogUnread() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.catalog != ""
 }
 
 // pause waits until the next renewal is due; it returns false if ctx is done.

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -19,7 +19,7 @@ func (a *Auditor) stand(j *job) {
 		return
 	}
 	if j.life.standing == nil {
-		s := &view.Standing{FirstSeen: a.opt.Now(), FirstEngine: j.life.Engine}
+		s := &view.Standing{FirstSeen: a.opt.Now(), FirstEngine: j.life.Engine, Change: a.engineChange(j)}
 		if j.state() == view.Decided && !j.decided.IsZero() {
 			s.FirstSeen = j.decided
 		}
@@ -36,7 +36,7 @@ func (j *job) violation() *view.Standing {
 	}
 	s := *j.life.standing
 	if r := j.worst(); r.Verdict == analysis.Violation {
-		s.Engine, s.Neighbour, s.Claimed, s.Lower, s.Trials = j.life.Engine, j.worstNeighbour(), r.Claimed.Epsilon, r.EpsilonLower, r.Trials.D0
+		s.Engine, s.Neighbour, s.Claimed, s.Lower, s.Estimate, s.Trials = j.life.Engine, j.worstNeighbour(), r.Claimed.Epsilon, r.EpsilonLower, r.EpsilonEstimate, r.Trials.D0
 		if r.DetectedAt == nil {
 			s.Lower = analysis.Float(math.NaN())
 		}
@@ -68,8 +68,8 @@ func (a *Auditor) settleViolation(j *job) {
 	j.setStanding(nil)
 	a.metrics.resolved.Inc()
 	f := a.finding(j, &j.worlds[0], j.worst())
-	f.Kind, f.Neighbour, f.Lower, f.Reason, f.EngineEpoch = alert.Resolved, s.Neighbour, float64(s.Lower), j.life.Resolved.String(), s.FirstEngine
-	f.Deterministic = math.IsNaN(f.Lower)
+	Describe(&f, j.id, s)
+	f.Status, f.Reason = finding.Resolved, j.life.Resolved.String()
 	a.opt.OnFinding(f)
 }
 

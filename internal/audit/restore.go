@@ -27,25 +27,33 @@ func (a *Auditor) restore(ctx context.Context, engine *ledger.Engine) error {
 	}
 	n := 0
 	for _, key := range keys {
-		a.mu.Lock()
-		there := a.jobs[key] != nil
-		a.mu.Unlock()
-		if there {
+		if a.restoredBefore(key) {
 			continue
 		}
-		ok, err := a.restoreOne(ctx, key)
-		if err != nil {
+		ok := false
+		err := a.contain("restore audit "+shortID(key), func() (err error) { ok, err = a.restoreOne(ctx, key); return err })
+		if err != nil && !errors.Is(err, recognize.ErrPanic) { // the audits are restored without one that panics
 			return err
 		}
 		if ok {
 			n++
 		}
 	}
-	a.mu.Lock()
-	a.retire()
-	a.mu.Unlock()
+	a.locked(a.retire)
 	a.opt.Logger.Info("audits restored from the ledger", zap.Int("audits", n), zap.Int("not_restored", len(keys)-n+len(poisoned)))
 	return nil
+}
+
+// restoredBefore reports whether an audit was restored before the ledger was lost again. Another process may have gone on with it since: its next turn reads its
+// evidence again.
+func (a *Auditor) restoredBefore(key string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j := a.jobs[key]
+	if j != nil && j.Phase() == schedule.Queued {
+		j.recalled, j.worlds, j.evidence = false, nil, nil
+	}
+	return j != nil
 }
 
 // restoreOne restores an audit and reports whether it could be. The error is that of the ledger.
@@ -106,22 +114,26 @@ func (a *Auditor) parseStored(ctx context.Context, engine *ledger.Engine, key st
 
 // readmit admits a restored audit with its progress, if there is a place.
 func (a *Auditor) readmit(ctx context.Context, j *job, row *ledger.Audit) (bool, error) {
+	placed, fault := a.reenter(j, row)
+	if fault != nil {
+		a.setAside(ctx, j.id, j.Key, fault)
+	}
+	return placed, nil
+}
+
+// reenter adds a restored audit if there is a place. The error says why its progress cannot be used.
+func (a *Auditor) reenter(j *job, row *ledger.Audit) (placed bool, fault error) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	if evicted, refusal := a.roster.Room(&j.Audit); refusal != "" || evicted != nil {
-		a.mu.Unlock()
 		return false, nil
 	}
 	a.enter(j)
-	var fault error
 	if row.Progress != nil {
 		fault = a.resume(j, row)
 		a.shed()
 	}
-	a.mu.Unlock()
-	if fault != nil {
-		a.setAside(ctx, j.id, j.Key, fault)
-	}
-	return true, nil
+	return true, fault
 }
 
 // setAside reports progress that cannot be used, and moves it out of the way.

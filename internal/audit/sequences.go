@@ -32,20 +32,24 @@ func newSequences(window time.Duration) sequences {
 // follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of its own. Queries without a claim belong
 // to no group.
 func (a *Auditor) follow(q capture.Query, r recognize.Recognized) {
-	if a.sequences.tracker == nil || r.Reason != "" || r.Unclaimed != "" || r.Query.Claim == nil || len(q.Then) > 0 || q.SettingsUncertain {
+	if a.sequences.tracker == nil || r.Reason != "" || r.Unclaimed != "" || r.Query.Claim == nil || len(q.Then) > 0 || q.Doubt.HasUnknownCode() {
 		return
 	}
-	a.sequences.mu.Lock()
-	found := a.sequences.tracker.Add(sequence.Query[capture.Query]{
-		Session: sequence.Session{ID: q.SessionID, User: q.User, Database: q.Database},
-		At:      q.Completed, Key: r.Key, Bytes: q.Size(), Value: q,
-	})
-	a.sequences.mu.Unlock()
-	for _, group := range found {
+	for _, group := range a.sequences.add(q, r.Key) {
 		if q, ok := together(group); ok {
 			a.submit(inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
 		}
 	}
+}
+
+// add adds a query to the group of its session, and returns the recurring groups that have ended.
+func (s *sequences) add(q capture.Query, key string) [][]capture.Query {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tracker.Add(sequence.Query[capture.Query]{
+		Session: sequence.Session{ID: q.SessionID, User: q.User, Database: q.Database},
+		At:      q.Completed, Key: key, Bytes: q.Size(), Value: q,
+	})
 }
 
 // together returns the sequence of a group; false if its queries did not have the same settings: a trial has one session.

@@ -13,7 +13,7 @@ func (a *Auditor) Status() view.Status {
 	defer a.mu.Unlock()
 	s := view.Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: maps.Clone(a.skipped), Evicted: maps.Clone(a.evictions),
-		Faults: a.faults, Panics: a.panics, Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
+		Faults: a.faults, Panics: a.panics.Load(), Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
 		Resting: a.idle.count(), Observe: a.opt.Observe,
 		Memory:  view.Memory{Audits: a.roster.Bytes(), Budget: a.opt.Memory},
 		Records: a.records.list(),
@@ -22,7 +22,7 @@ func (a *Auditor) Status() view.Status {
 	s.Ledger, s.Budget = a.keeper.State(), a.budgetState()
 	s.PrivacyBudgets = slices.Clone(a.budgets)
 	s.Workers, s.Turns = a.remoteState()
-	s.Coverage.Queries, s.Coverage.AuditedQueries = a.coverage.queries()
+	s.Coverage.Queries, s.Coverage.AuditedQueries = a.covered()
 	s.Coverage.Owners = a.roster.Owners()
 	if a.opt.Gate != nil {
 		state := a.opt.Gate.State()
@@ -30,10 +30,22 @@ func (a *Auditor) Status() view.Status {
 	}
 	waiting := a.waiting(s.At)
 	for i, j := range a.order {
-		s.Audits[i] = j.entry(&a.opt)
+		s.Audits[i] = a.entry(j)
 		s.Audits[i].WaitingFor = waiting[j.Key]
 	}
 	a.acceptances(&s)
 	slices.SortStableFunc(s.Audits, func(x, y view.Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
 	return s
+}
+
+// entry returns what the status shows of a job; little if that panics, which is logged once. The caller holds Auditor.mu.
+func (a *Auditor) entry(j *job) (e view.Entry) {
+	if !j.unshown {
+		j.unshown = a.contain("show audit "+j.id, func() error { e = j.entry(&a.opt); return nil }) != nil
+	}
+	if j.unshown {
+		r := a.emptyReport(j.plan, errInternal.Error())
+		e = view.Entry{ID: j.id, Key: j.Key, Route: j.Owner.Route, State: j.state(), Trouble: errInternal.Error(), Verdict: string(r.Verdict), Report: &r, FirstSeen: j.firstSeen, LastSeen: j.LastSeen}
+	}
+	return e
 }

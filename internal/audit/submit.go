@@ -22,6 +22,13 @@ func (a *Auditor) Submit(q capture.Query) {
 func (a *Auditor) submit(x inbox.Arrival) {
 	<-a.informed
 	<-a.keeper.Restored
+	if a.contain("submit a query", func() error { a.takeIn(x); return nil }) != nil {
+		a.locked(func() { a.skip(recognize.SkippedPanic) })
+	}
+}
+
+// takeIn recognizes a query and places it.
+func (a *Auditor) takeIn(x inbox.Arrival) {
 	if len(x.Query.Then) == 0 {
 		a.metrics.captured.Inc()
 	}
@@ -50,6 +57,7 @@ func (a *Auditor) place(q capture.Query, r recognize.Recognized) bool {
 	case r.Reason != "":
 		a.skip(r.Reason)
 		a.suspect(r.Reason)
+		a.logUnlisted(r)
 		return true
 	}
 	if r.Unclaimed != "" && r.Unclaimed != recognize.PolicyAudit {
@@ -191,6 +199,18 @@ func (a *Auditor) skip(reason string) { // with a.mu held
 	a.metrics.skipped.WithLabelValues(reason).Inc()
 }
 
+// maxUnlisted is how many tables and functions that the configuration lacks are logged: clients choose the names.
+const maxUnlisted = 50
+
+// logUnlisted logs each table or function once that the configuration lacks: the counts have only reasons. The caller holds Auditor.mu.
+func (a *Auditor) logUnlisted(r recognize.Recognized) {
+	if r.Unlisted == "" || a.unlisted[r.Unlisted] || len(a.unlisted) >= maxUnlisted {
+		return
+	}
+	a.unlisted[r.Unlisted] = true
+	a.opt.Logger.Warn("statements are not audited because of a table or function", zap.String("reason", r.Reason), zap.String("object", r.Unlisted))
+}
+
 // count records a statement of a DP query for the coverage. The caller holds Auditor.mu.
 func (a *Auditor) count(key string, audited bool) {
 	a.coverage.see(key, audited)
@@ -207,7 +227,7 @@ func (a *Auditor) turnAway(reason string) {
 	if counts == nil {
 		return
 	}
-	_, share := a.coverage.queries()
+	_, share := a.covered()
 	a.opt.Logger.Warn("statements are not audited: all places for audits are taken (raise audit.max_audits or audit.max_per_shape), or statements arrive faster than they can be parsed (backlog); check which user sends them",
 		zap.Any("statements_since_last_warning", counts), zap.Int("audits", a.roster.Len()), zap.Float64("audited_query_share", share))
 }

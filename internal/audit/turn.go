@@ -48,33 +48,22 @@ func (j *job) leastTime() time.Duration {
 
 // turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx is done.
 func (a *Auditor) turn(ctx context.Context, j *job) {
-	if j.Phase() == schedule.Watching {
-		a.watch(ctx, j)
-		return
-	}
+	a.inTurn(j, func() {
+		switch {
+		case j.Phase() == schedule.Watching:
+			a.watch(ctx, j)
+		case j.Measuring:
+			a.measure(ctx, j)
+		default:
+			a.audit(ctx, j)
+		}
+	})
+}
+
+// audit runs a turn of an audit without a verdict.
+func (a *Auditor) audit(ctx context.Context, j *job) {
 	began := a.opt.Now()
 	j.stored = false
-	defer func() {
-		if r := recover(); r != nil {
-			a.recovered("audit "+j.id, r)
-			a.mu.Lock()
-			if j.Measuring {
-				a.roster.Return(&j.Audit, 0, a.opt.Now())
-				a.endMeasurement(j, "internal error: see the log")
-			} else {
-				a.markInconclusive(j, errors.New("internal error: see the log"))
-			}
-			a.mu.Unlock()
-		}
-	}()
-	if j.Measuring {
-		a.measure(ctx, j)
-		return
-	}
-	if a.diverted(j) {
-		a.save(ctx, j)
-		return
-	}
 	ready, err := a.prepare(ctx, j)
 	if !ready && err == nil {
 		a.save(ctx, j)
@@ -113,7 +102,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 	switch {
 	case errors.As(err, &away):
 		a.postpone(j, away, took)
-	case j.evidence == nil: // it could not begin again
+	case errors.As(err, new(*unjudgeable)):
 		a.markInconclusive(j, err)
 		a.shed()
 		return
@@ -121,7 +110,9 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 		a.faults++
 		a.shadowUp = false
 		a.metrics.faults.Inc()
-		a.put(j, progress)
+		if progress != nil { // otherwise it has none yet, or the ledger has more
+			a.put(j, progress)
+		}
 		a.postpone(j, err, took)
 	case fresh && j.evidence.Decided():
 		a.decide(j, took, progress)
@@ -266,12 +257,12 @@ func (a *Auditor) publish(j *job) {
 		reports[i] = j.report(i)
 		j.evidence.Audit(i).AddProfile(&reports[i])
 	}
-	a.mu.Lock()
-	j.reports, j.confirming = reports, j.evidence.Confirming()
-	j.figures()
-	a.doubt(j)
-	a.lastTrial, a.shadowUp = a.opt.Now(), true
-	a.mu.Unlock()
+	a.locked(func() {
+		j.reports, j.confirming = reports, j.evidence.Confirming()
+		j.figures()
+		a.doubt(j)
+		a.lastTrial, a.shadowUp = a.opt.Now(), true
+	})
 	for i, r := range reports {
 		if w := &j.worlds[i]; r.Verdict == analysis.Violation && !w.reported && a.opt.OnFinding != nil {
 			w.reported = true

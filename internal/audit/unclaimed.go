@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // skippedUnclaimed is the reason for skipping an unclaimed read.
@@ -34,7 +35,7 @@ func (a *Auditor) unclaimed(q capture.Query, r recognize.Recognized) {
 	}
 	a.readers.Put(who, now)
 	if r.Unclaimed == recognize.PolicyAlert && a.opt.OnFinding != nil {
-		a.opt.OnFinding(alert.Finding{Kind: alert.UnclaimedRead, Group: r.Query.Fingerprint, Summary: r.Query.Summary, User: q.User, Database: q.Database, Application: q.ApplicationName, Route: a.route(q)})
+		a.opt.OnFinding(alert.Finding{Kind: finding.UnclaimedRead, Group: r.Query.Fingerprint, Summary: r.Query.Summary, User: q.User, Database: q.Database, Application: q.ApplicationName, Route: a.route(q)})
 		return
 	}
 	a.opt.Logger.Warn("a client reads a protected table without a claim and without a DP function",

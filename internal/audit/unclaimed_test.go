@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -47,7 +47,7 @@ func TestUnclaimedReads(t *testing.T) {
 	var got []reported
 	a.mu.Lock()
 	for _, f := range a.findings {
-		if f.Kind != alert.UnclaimedRead {
+		if f.Kind != finding.UnclaimedRead {
 			t.Errorf("%+v", f)
 		}
 		got = append(got, reported{f.User, f.Summary})

@@ -79,12 +79,6 @@ func (a *Auditor) watch(ctx context.Context, j *job) {
 
 // watchTurn runs the trials of a watch turn. The detector is nil if none ran.
 func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why renewal, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.recovered("watch "+j.id, r)
-			w, why, err = nil, noRenewal, recognize.ErrPanic
-		}
-	}()
 	epoch, same, err := a.sameAsNow(ctx, j)
 	switch {
 	case err != nil:

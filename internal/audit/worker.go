@@ -81,15 +81,9 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 func (w *Worker) Run(ctx context.Context) error {
 	a := w.auditor
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { a.checkShadow(ctx); return nil })
-	group.Go(func() error { a.closeIdleRuns(ctx); return nil })
-	if a.opt.Renew != nil {
-		group.Go(func() error { a.renew(ctx); return nil })
-	}
-	if a.opt.Gate != nil {
-		group.Go(func() error { a.opt.Gate.Run(ctx); return nil })
-	}
-	group.Go(func() error { w.work(ctx); return nil })
+	group.Go(a.loop(ctx, "check the shadow database", a.checkShadow))
+	a.runShared(ctx, group)
+	group.Go(a.loop(ctx, "take turns", w.work))
 	return group.Wait()
 }
 
@@ -184,13 +178,14 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	return err
 }
 
-// play runs the trials of a turn. The error is an errRefused or that of the ledger.
+// play runs the trials of a turn. The error is an errRefused or that of the ledger. A panic is the fault of the audit, not of this worker: the auditor
+// sets the audit aside.
 func (w *Worker) play(ctx context.Context, t *ledger.Turn) (j *job, o ledger.Outcome, err error) {
 	a := w.auditor
 	defer func() {
 		if r := recover(); r != nil {
 			a.recovered("audit "+shortID(t.Key), r)
-			err = refuse("internal error: see the log of the worker")
+			j, o, err = nil, ledger.Outcome{Broken: "internal error: see the log of the worker"}, nil
 		}
 	}()
 	if j, err = w.load(ctx, t); ctx.Err() != nil {
@@ -276,9 +271,9 @@ func (w *Worker) state(j *job) (*ledger.Audit, error) {
 	if progress == nil {
 		return nil, nil
 	}
-	a.mu.Lock()
-	row, err := stored(j, progress)
-	a.mu.Unlock()
+	var row ledger.Audit
+	var err error
+	a.locked(func() { row, err = stored(j, progress) })
 	if err != nil {
 		return nil, err
 	}

@@ -12,17 +12,18 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/noise"
 )
 
 // Fit says how well the noise of a function fits the law that its arguments ask for. It decides no verdict.
 type Fit struct {
-	Reading noise.Reading `json:"reading"`
-	Law     string        `json:"law"`         // the one that fits best
-	Scale   float64       `json:"scale_ratio"` // the estimated scale over the one asked for
-	Mean    float64       `json:"mean"`        // of the noise, in scales asked for
-	PValue  float64       `json:"p_value"`
-	Trials  int           `json:"trials"`
+	Reading noise.Reading  `json:"reading"`
+	Law     string         `json:"law"`         // the one that fits best
+	Scale   analysis.Float `json:"scale_ratio"` // the estimated scale over the one asked for
+	Mean    analysis.Float `json:"mean"`        // of the noise, in scales asked for
+	PValue  analysis.Float `json:"p_value"`
+	Trials  int            `json:"trials"`
 }
 
 // fitConfidence is the confidence of each reading.
@@ -40,14 +41,14 @@ func residuals(ctx context.Context, conn *pgx.Conn, sql string, trials int, trut
 		if err != nil {
 			return nil, fmt.Errorf("execution %d of %s: %w", i+1, sql, err)
 		}
-		if len(results) != 1 || len(results[0].FieldDescriptions) != 1 || len(results[0].Rows) != 1 {
+		if len(results) != 1 || len(results[0].FieldDescriptions) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 {
 			return nil, fmt.Errorf("%s does not return one row of one column: the expression must return one number", sql)
 		}
 		x, err := strconv.ParseFloat(string(results[0].Rows[0][0]), 64)
-		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		if x -= truth; err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 			return nil, nil
 		}
-		all = append(all, x-truth)
+		all = append(all, x)
 	}
 	return all, nil
 }
@@ -100,8 +101,8 @@ func fit(kind Kind, d data, epsilon, delta float64, residuals []float64) (best *
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || rank[f.Reading] < rank[best.Reading] || f.Reading == best.Reading && f.PValue > best.PValue {
-			best = &Fit{Reading: f.Reading, Law: l.name, Scale: f.ScaleRatio, Mean: f.Mean, PValue: f.PValue, Trials: f.N}
+		if best == nil || rank[f.Reading] < rank[best.Reading] || f.Reading == best.Reading && analysis.Float(f.PValue) > best.PValue {
+			best = &Fit{Reading: f.Reading, Law: l.name, Scale: analysis.Float(f.ScaleRatio), Mean: analysis.Float(f.Mean), PValue: analysis.Float(f.PValue), Trials: f.N}
 		}
 	}
 	return best, nil

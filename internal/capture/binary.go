@@ -11,16 +11,20 @@ import (
 )
 
 // binaryVersion is the first byte of the binary form. Every change of the layout changes it.
-const binaryVersion = 2
+const binaryVersion = 3
+
+// versionWithoutOutcome is an earlier layout that can still be read, because spools and ledgers hold it: without the outcome.
+const versionWithoutOutcome = 2
 
 // The bits of the flags byte after the version.
 const (
-	flagExtended = 1 << iota
-	flagUncertain
+	flagExtended  = 1 << iota
+	flagUncertain // of an earlier version, which knew only whether all settings are in doubt
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
-	_        // sequences without parameters, of an earlier version: such a query cannot be decoded
-	flagThen // Then is not empty, and follows
+	_         // sequences without parameters, of an earlier version: such a query cannot be decoded
+	flagThen  // Then is not empty, and follows
+	flagDoubt // Doubt is not empty, and follows
 )
 
 // errShort means that the input ended inside a field, or that a length exceeds the input.
@@ -29,15 +33,15 @@ var errShort = errors.New("input is too short")
 // AppendBinary appends the binary form of q to dst and returns the extended slice. Equal queries give equal bytes. Completed
 // keeps its instant to the nanosecond, but not its location.
 //
-// The layout is version, flags, then the fields in the order of Query, Then last: integers as varints, strings and lists after their
-// length, settings sorted by name.
+// The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last: integers as varints,
+// strings and lists after their length, settings sorted by name.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
 		flags |= flagExtended
 	}
-	if q.SettingsUncertain {
-		flags |= flagUncertain
+	if !q.Doubt.None() {
+		flags |= flagDoubt
 	}
 	if q.Named {
 		flags |= flagNamed
@@ -48,9 +52,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	if len(q.Then) > 0 {
 		flags |= flagThen
 	}
-	dst = append(dst, binaryVersion, flags)
+	dst = append(dst, binaryVersion, flags, byte(q.Outcome))
 	dst = binary.AppendUvarint(dst, q.SessionID)
-	for _, s := range [...]string{q.User, q.Database, q.ApplicationName, q.SQL, q.Tag} {
+	for _, s := range [...]string{q.User, q.Database, q.ApplicationName, q.SQL, q.Tag, q.SQLState} {
 		dst = appendString(dst, s)
 	}
 	dst = appendParams(dst, q.Params)
@@ -59,13 +63,13 @@ func AppendBinary(dst []byte, q Query) []byte {
 		dst = binary.AppendVarint(dst, int64(f))
 	}
 	dst = appendSettings(dst, q.Settings)
-	dst = binary.AppendUvarint(dst, uint64(len(q.Temporary)))
-	for _, name := range q.Temporary {
-		dst = appendString(dst, name)
-	}
+	dst = appendStrings(dst, q.Temporary)
 	if flags&flagCompleted != 0 {
 		dst = binary.AppendVarint(dst, q.Completed.Unix())
 		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
+	}
+	if flags&flagDoubt != 0 {
+		dst = appendDoubt(dst, q.Doubt)
 	}
 	if len(q.Then) > 0 {
 		dst = binary.AppendUvarint(dst, uint64(len(q.Then)))
@@ -82,6 +86,27 @@ func AppendBinary(dst []byte, q Query) []byte {
 
 func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, s := range list {
+		dst = appendString(dst, s)
+	}
+	return dst
+}
+
+func appendDoubt(dst []byte, d Doubt) []byte {
+	temporary := byte(0)
+	if d.Temporary {
+		temporary = 1
+	}
+	dst = appendStrings(append(dst, temporary), d.Names)
+	dst = binary.AppendUvarint(dst, uint64(len(d.Calls)))
+	for _, c := range d.Calls {
+		dst = appendStrings(appendStrings(appendStrings(dst, c.Functions), c.Except), c.Only)
+	}
+	return dst
 }
 
 func appendParams(dst []byte, params []Param) []byte {
@@ -129,18 +154,30 @@ type decoder struct {
 
 func (d *decoder) query() Query {
 	var q Query
-	if v := d.byte(); d.err == nil && v != binaryVersion {
-		d.err = fmt.Errorf("version %d of the format is not supported, only %d: relay and auditor must be the same build of dpwatch", v, binaryVersion)
+	v := d.byte()
+	if d.err == nil && v != binaryVersion && v != versionWithoutOutcome {
+		d.err = fmt.Errorf("version %d of the format is not supported, only up to %d: relay and auditor must be the same build of dpwatch", v, binaryVersion)
 	}
 	flags := d.byte()
+	if v != versionWithoutOutcome {
+		q.Outcome = Outcome(d.byte())
+	}
+	if q.Outcome >= outcomes && d.err == nil {
+		d.err = fmt.Errorf("outcome %d is unknown", q.Outcome)
+	}
 	if flags&flagExtended != 0 {
 		q.Protocol = Extended
 	}
-	q.SettingsUncertain = flags&flagUncertain != 0
+	if flags&flagUncertain != 0 {
+		q.Doubt = AnySetting()
+	}
 	q.Named = flags&flagNamed != 0
 	q.SessionID = d.uvarint()
 	for _, s := range [...]*string{&q.User, &q.Database, &q.ApplicationName, &q.SQL, &q.Tag} {
 		*s = d.string()
+	}
+	if v != versionWithoutOutcome {
+		q.SQLState = d.string()
 	}
 	q.Params = list(d, 3, d.param)
 	q.ResultFormats = list(d, 1, d.int16)
@@ -148,6 +185,9 @@ func (d *decoder) query() Query {
 	q.Temporary = list(d, 1, d.string)
 	if flags&flagCompleted != 0 {
 		q.Completed = d.time()
+	}
+	if flags&flagDoubt != 0 {
+		q.Doubt = d.doubt()
 	}
 	if flags&flagThen != 0 {
 		q.Then = list(d, 3, d.step)
@@ -166,6 +206,18 @@ func list[T any](d *decoder, size int, item func() T) []T {
 		items[i] = item()
 	}
 	return items
+}
+
+func (d *decoder) doubt() Doubt {
+	temporary := d.byte()
+	if temporary > 1 && d.err == nil {
+		d.err = fmt.Errorf("a doubt has the mark %d", temporary)
+	}
+	return Doubt{Temporary: temporary == 1, Names: list(d, 1, d.string), Calls: list(d, 3, d.calls)}
+}
+
+func (d *decoder) calls() Calls {
+	return Calls{Functions: list(d, 1, d.string), Except: list(d, 1, d.string), Only: list(d, 1, d.string)}
 }
 
 func (d *decoder) step() Step {

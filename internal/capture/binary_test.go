@@ -22,7 +22,7 @@ func queries() map[string]capture.Query {
 			Completed: time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC),
 		},
 		"extended": {
-			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, Named: true, SettingsUncertain: true, Temporary: []string{"a", "b c"},
+			SessionID: 1, SQL: "SELECT $1, $2, $3, $4", Protocol: capture.Extended, Named: true, Temporary: []string{"a", "b c"},
 			Params: []capture.Param{
 				{OID: 25, Value: []byte("text")},
 				{OID: math.MaxUint32, Format: 1, Value: []byte{0, 255, 0}},
@@ -32,7 +32,12 @@ func queries() map[string]capture.Query {
 			ResultFormats: []int16{0, 1, math.MinInt16, math.MaxInt16},
 			Settings:      map[string]string{"dp.epsilon": "0.5", "search_path": `"$user", public`, "empty": ""},
 		},
+		"doubt": {SQL: "SELECT 1", Doubt: capture.Doubt{Names: []string{"a.b", "role"}, Temporary: true, Calls: []capture.Calls{
+			{Functions: []string{"f", "g"}, Except: []string{"a.c"}}, {Functions: []string{capture.UnknownCode}, Only: []string{"role"}}, {},
+		}}, Completed: time.Unix(7, 0).UTC()},
 		"sequence": {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT $1", Protocol: capture.Extended, Named: true, Params: []capture.Param{{OID: 23, Value: []byte("7")}}}, {}}, Completed: time.Unix(7, 0).UTC()},
+		"failed":   {SQL: "SELECT 1/x FROM t", Outcome: capture.Failed, SQLState: "22012"},
+		"lost":     {SQL: "SELECT 1", Outcome: capture.Lost},
 		"not utf8": {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
 	}
 }
@@ -62,8 +67,9 @@ func TestDecodeBinaryRefuses(t *testing.T) {
 	good := capture.AppendBinary(nil, queries()["extended"])
 	tests := []struct{ name, in, want string }{
 		{"empty", "", "too short"},
-		{"other version", "\x03" + string(good[1:]), "version 3"},
+		{"other version", "\x04" + string(good[1:]), "version 4"},
 		{"trailing byte", string(good) + "x", "1 bytes follow the query"},
+		{"unknown outcome", "\x03\x00\x05", "outcome 5"},
 		{"huge string", "\x02\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too short"},
 		{"length overflows", "\x02\x00\x01" + strings.Repeat("\xff", 11), "too short"},
 		{"huge parameter count", "\x02\x00\x01\x00\x00\x00\x00\x00\xff\xff\xff\x0f", "too short"},
@@ -86,6 +92,16 @@ func TestDecodeBinaryRefuses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDecodeEarlierVersion: queries of the version without an outcome are in spools and ledgers.
+func TestDecodeEarlierVersion(t *testing.T) {
+	t.Parallel()
+	got, err := capture.DecodeBinary([]byte("\x02\x04\x07\x03ann\x04bank\x00\x08SELECT 1\x08SELECT 1\x00\x00\x00\x00\x02\x05"))
+	want := capture.Query{SessionID: 7, User: "ann", Database: "bank", SQL: "SELECT 1", Tag: "SELECT 1", Completed: time.Unix(1, 5).UTC()}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
 }
 
 // FuzzDecodeBinary: no input panics or allocates much memory, and every decoded query round-trips.

@@ -32,7 +32,7 @@ type Param struct {
 	Value  []byte // raw bytes; nil when Null
 }
 
-// Query is one statement that a client sent and that the server completed without an error.
+// Query is one statement that a client sent and that the server ran: it parsed and analyzed the text without an error.
 //
 // It does not refer to buffers of the proxy. Stages pass it by value and do not change it: Settings can be shared with other
 // queries of the same session.
@@ -54,18 +54,20 @@ type Query struct {
 	// Settings are the settings in force when the statement ran, as far as the client set them (startup options, SET, SET
 	// LOCAL), by lower-case name.
 	Settings map[string]string
-	// SettingsUncertain is true if Settings and ApplicationName may be wrong, because the session changed its settings in a
-	// way that cannot be followed (set_config, or a statement whose text was not captured, say).
-	SettingsUncertain bool
+	// Doubt says which settings, ApplicationName included, may differ from Settings.
+	Doubt Doubt
 	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no schema.
 	Temporary []string
 	// Then holds further statements of the session, in their order: the query is a sequence, whose answers are audited together. The
 	// proxy never sets it. nil = a single statement.
 	Then []Step
-	// Tag is the command tag of CommandComplete, for example "SELECT 3".
+	// Tag is the command tag of CommandComplete, for example "SELECT 3"; empty unless the statement was completed.
 	Tag string
-	// Completed is the time at which the proxy saw CommandComplete.
+	// Completed is the time at which the proxy saw how the statement ended.
 	Completed time.Time
+	// Outcome is how it ended, and SQLState the code of the error, if there was one and it is known.
+	Outcome  Outcome
+	SQLState string
 }
 
 // Step is a statement of a sequence after the first one; see Query.
@@ -99,7 +101,7 @@ const (
 
 // Size returns the approximate memory that q holds, in bytes. Bounded queues count it.
 func (q Query) Size() int {
-	n := querySize + len(q.User) + len(q.Database) + len(q.ApplicationName) + len(q.SQL) + len(q.Tag) +
+	n := querySize + len(q.User) + len(q.Database) + len(q.ApplicationName) + len(q.SQL) + len(q.Tag) + len(q.SQLState) +
 		2*len(q.ResultFormats) + sizeOf(q.Params)
 	for name, value := range q.Settings {
 		n += len(name) + len(value)
@@ -107,6 +109,7 @@ func (q Query) Size() int {
 	for _, name := range q.Temporary {
 		n += len(name)
 	}
+	n += q.Doubt.size()
 	for _, s := range q.Then {
 		n += paramSize + len(s.SQL) + sizeOf(s.Params)
 	}

@@ -2,22 +2,56 @@ package capture
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"sync"
+
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // ErrClosed is returned by Take when the queue is closed and empty.
 var ErrClosed = errors.New("capture queue is closed")
 
-// Queue is a bounded FIFO queue of captured queries. Offer never blocks: queries that do not fit are dropped and counted. It
-// is safe for concurrent use.
+// Queue is a bounded FIFO queue of captured queries. Offer never blocks: queries that do not fit are dropped and counted. What
+// was seen often is dropped first: while the queue is more than half full, it admits only few queries of one shape, so that a
+// flood of some queries leaves room for others. It is safe for concurrent use.
 type Queue struct {
 	maxBytes int
 	queries  chan Query
 
 	mu     sync.Mutex // guards the fields below, and sending to queries
 	stats  QueueStats // without Length
+	shapes *shapes    // offered while the queue was more than half full; nil before
 	closed bool
+}
+
+// shapes counts the offers of shapes; several shapes can share a counter.
+type shapes struct {
+	offers int
+	seen   [1 << 16]uint8
+}
+
+// often is the number of recent offers after which a shape counts as seen often. With recent offers, a counter has 4 on average.
+const (
+	often  = 16
+	recent = 4 << 16
+)
+
+// often counts an offer of a shape, and reports whether the shape was seen often.
+func (s *shapes) often(sql string) bool {
+	if s.offers++; s.offers == recent {
+		s.offers /= 2
+		for i := range s.seen {
+			s.seen[i] /= 2
+		}
+	}
+	hash := sqltext.Shape(sql)
+	n := &s.seen[binary.BigEndian.Uint16(hash[:])]
+	if *n >= often {
+		return true
+	}
+	*n++
+	return false
 }
 
 // NewQueue returns an empty queue for at most capacity queries of together at most maxBytes bytes (in terms of Query.Size).
@@ -26,14 +60,14 @@ func NewQueue(capacity, maxBytes int) *Queue {
 	return &Queue{maxBytes: maxBytes, queries: make(chan Query, max(capacity, 1))}
 }
 
-// Offer adds q and returns true. It drops and counts q and returns false if the queue is full, if q would exceed maxBytes,
-// or if the queue is closed. It never blocks. The queue then owns q.
+// Offer adds q and returns true. It drops and counts q and returns false if the queue is full, if q would exceed maxBytes, if
+// the queue is half full and q's shape was seen often, or if the queue is closed. It never blocks. The queue then owns q.
 func (c *Queue) Offer(q Query) bool {
 	size := q.Size()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Offered++
-	if !c.closed && (c.maxBytes <= 0 || c.stats.Bytes+size <= c.maxBytes) {
+	if !c.closed && (c.maxBytes <= 0 || c.stats.Bytes+size <= c.maxBytes) && !c.crowded(q.SQL) {
 		select {
 		case c.queries <- q:
 			c.stats.Bytes += size
@@ -43,6 +77,18 @@ func (c *Queue) Offer(q Query) bool {
 	}
 	c.stats.Dropped++
 	return false
+}
+
+// crowded reports whether the second half of the queue has no room for a statement, because its shape was seen often. The
+// caller holds c.mu.
+func (c *Queue) crowded(sql string) bool {
+	if 2*len(c.queries) < cap(c.queries) && (c.maxBytes <= 0 || 2*c.stats.Bytes <= c.maxBytes) {
+		return false
+	}
+	if c.shapes == nil {
+		c.shapes = new(shapes)
+	}
+	return c.shapes.often(sql)
 }
 
 // Take waits for a query and removes the oldest. The caller owns it. It returns ctx's error if ctx ends first, and ErrClosed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -167,5 +168,42 @@ func TestQueueConcurrent(t *testing.T) {
 		if n != 1 {
 			t.Errorf("query %d came out %d times", id, n)
 		}
+	}
+}
+
+// A flood of some shapes does not keep others out: while nobody takes queries, the first half fills with the flood, and the
+// second half still has room for a shape that was seen rarely.
+func TestQueueKeepsRoom(t *testing.T) {
+	t.Parallel()
+	for name, flood := range map[string]func(i int) string{
+		"one text":                      func(int) string { return "SELECT abalance FROM log_orders" },
+		"one shape, different texts":    func(i int) string { return fmt.Sprintf("SELECT abalance FROM orders WHERE aid = %d", i) },
+		"some shapes":                   func(i int) string { return fmt.Sprintf("SELECT c%d FROM orders", i%20) },
+		"a flood longer than the count": func(i int) string { return "SELECT abalance FROM orders" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			queue := capture.NewQueue(4096, 0)
+			for i := range 300_000 {
+				queue.Offer(capture.Query{SQL: flood(i)})
+			}
+			for i := range 100 {
+				if sql := fmt.Sprintf("SELECT broken(count(*), 0.5) AS c%d FROM orders", i); !queue.Offer(capture.Query{SQL: sql}) {
+					t.Fatalf("dropped: %s; %+v", sql, queue.Stats())
+				}
+			}
+		})
+	}
+}
+
+// Bytes are shared like places.
+func TestQueueKeepsRoomForBytes(t *testing.T) {
+	t.Parallel()
+	queue := capture.NewQueue(1<<20, 1<<20)
+	for range 10_000 {
+		queue.Offer(capture.Query{SQL: "SELECT abalance FROM orders /*" + strings.Repeat("x", 1000) + "*/"})
+	}
+	if !queue.Offer(capture.Query{SQL: "SELECT broken(count(*), 0.5) FROM orders"}) {
+		t.Errorf("dropped; %+v", queue.Stats())
 	}
 }

@@ -152,11 +152,13 @@ func (r *rig) killAuditor(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Error(err)
 	}
-	r.endWorkers()
+	eventually.True(t, "the killed process has ended", func() bool { return !alive(pid) || t.Failed() })
+	r.endWorkers(t)
 	r.checkpoint(t)
 	if err := relay.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
+	r.provenAuditor(t, pid)
 	r.startWorkers(t)
 }
 
@@ -177,11 +179,16 @@ func (r *rig) killRelay(t *testing.T, config string) {
 	t.Helper()
 	r.load.outage.Store(true)
 	r.turns += r.delivered(t)
+	r.noOtherEnd(t)
+	auditor := 0
+	eventually.True(t, "an auditor", func() bool { auditor = r.auditor(); return auditor != 0 })
 	if err := r.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-r.Ended
-	r.endWorkers()
+	r.provenKill(t, "the relay")
+	eventually.True(t, "the auditor ends with its relay", func() bool { return !alive(auditor) })
+	r.endWorkers(t)
 	r.checkpoint(t)
 	r.sidecar, r.missed = startSidecar(t, config), 0
 	r.startWorkers(t)
@@ -208,6 +215,7 @@ func (r *rig) stop(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-r.Ended
-	r.endWorkers()
+	r.noOtherEnd(t)
+	r.endWorkers(t)
 	r.checkpoint(t)
 }

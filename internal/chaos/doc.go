@@ -5,6 +5,8 @@
 // The engine counts for itself: its noise function writes a line to the server's log for every call in a replay. A line is
 // written even if the transaction is rolled back, and replays are read-only. What the test asserts:
 //
+//   - Kills. Each one hit: the log of the relay says that the auditor was killed, and says it of no other one; a worker and a relay
+//     ended by SIGKILL, and the auditor with its relay; the log of the ledger's server says that it recovers.
 //   - No session of a client ends, and no answer is an error, except when the relay is killed.
 //   - Trials. In the life of one auditor process the trials of a query in the ledger increase by at most the calls of its
 //     noise function on each copy: no trial is counted twice. They never decrease, and no audit begins again. The trials of

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/bench/kit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
@@ -126,7 +128,7 @@ func (c *crashing) crash(t *testing.T) {
 	<-c.Done()
 }
 
-// restart starts the server after crash; it recovers from its WAL.
+// restart starts the server after crash; its log must say that it was not shut down and recovers from its WAL.
 func (c *crashing) restart(t *testing.T) {
 	t.Helper()
 	data := filepath.Join(c.Dir(), "data")
@@ -140,6 +142,8 @@ func (c *crashing) restart(t *testing.T) {
 	}
 	c.cmd = exec.Command(filepath.Join(c.BinDir(), "postgres"), "-D", data)
 	c.cmd.Dir, c.cmd.SysProcAttr, c.cmd.Env = c.SocketDir(), attributes, []string{"LC_ALL=C", "TZ=UTC"}
+	log := &kit.Journal{}
+	c.cmd.Stderr = log
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,6 +154,9 @@ func (c *crashing) restart(t *testing.T) {
 		}
 		return err == nil
 	})
+	if !strings.Contains(log.String(), "automatic recovery in progress") {
+		t.Errorf("the server had not crashed:\n%s", log)
+	}
 }
 
 func connect(t *testing.T, dsn string) *pgx.Conn {

@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +33,10 @@ func program(t *testing.T) string {
 }
 
 // sidecar is a running dpwatch.
-type sidecar struct{ *kit.Process }
+type sidecar struct {
+	*kit.Process
+	killed int // auditors of it that the test has killed
+}
 
 // startSidecar starts dpwatch run and waits until it listens.
 func startSidecar(t *testing.T, config string, more ...string) *sidecar {
@@ -64,14 +64,7 @@ func start(t *testing.T, command ...string) *sidecar {
 		}
 		return up
 	}, func() any { return p.Log.String() })
-	return &sidecar{p}
-}
-
-// auditor returns the process id of the auditor, 0 if there is none at the moment.
-func (s *sidecar) auditor() int {
-	out, _ := exec.Command("pgrep", "-P", strconv.Itoa(s.Cmd.Process.Pid), "-f", "auditor").Output() // it fails if there is none
-	first, _, _ := strings.Cut(string(out), "\n")
-	return number([]byte(first))
+	return &sidecar{Process: p}
 }
 
 func (s *sidecar) get(t *testing.T, path string) string {

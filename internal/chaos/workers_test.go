@@ -31,10 +31,12 @@ func (r *remotes) startWorkers(t *testing.T) {
 }
 
 // end ends the nth worker, at once or as an operator does: then it delivers its turn, which ends early.
-func (r *remotes) end(n int, atOnce bool) {
+func (r *remotes) end(t *testing.T, n int, atOnce bool) {
+	t.Helper()
 	w := r.running[n]
 	if atOnce {
 		w.Kill()
+		w.provenKill(t, "a worker")
 		r.lost++
 	} else {
 		w.Stop()
@@ -48,19 +50,20 @@ func (r *remotes) end(n int, atOnce bool) {
 // endWorker ends a worker, and starts another one.
 func (r *rig) endWorker(t *testing.T, atOnce bool) {
 	t.Helper()
-	r.remotes.end(r.random.IntN(remoteWorkers), atOnce)
+	r.remotes.end(t, r.random.IntN(remoteWorkers), atOnce)
 	r.pause(time.Second)
 	r.startWorkers(t)
 }
 
 // endWorkers ends the workers when their auditor has ended, so that nothing changes during a checkpoint: each at once or as an operator does. One that
 // cannot reach the ledger is not waited for.
-func (r *rig) endWorkers() {
+func (r *rig) endWorkers(t *testing.T) {
+	t.Helper()
 	if r.random.IntN(2) == 0 {
 		r.pause(2 * time.Second) // without an auditor, their turns go on
 	}
 	for len(r.remotes.running) > 0 {
-		r.remotes.end(0, r.down || r.random.IntN(2) == 0)
+		r.remotes.end(t, 0, r.down || r.random.IntN(2) == 0)
 	}
 }
 

@@ -91,6 +91,10 @@ func TestSQL(t *testing.T) {
 		pgtest.Exec(t, dsn, "DROP OWNED BY dpwatch_replay, dpwatch_owner, dpwatch_copy", "DROP ROLE dpwatch_replay, dpwatch_owner, dpwatch_copy")
 	})
 	for _, statement := range strings.Split(sql, ";\n") {
+		if _, rest, ok := strings.Cut(statement, "\\connect "); ok { // a command of psql
+			_, statement, _ = strings.Cut(rest, "\n")
+			conn = pgtest.Connect(t, strings.Replace(dsn, "/"+conn.Config().Database+"?", "/"+conn.Config().Database+"_shadow?", 1))
+		}
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
@@ -102,7 +106,11 @@ func TestSQL(t *testing.T) {
 	if _, err := source.Exec(t.Context(), `SELECT FROM "my app".other`); err == nil {
 		t.Error("the role of the source reads a table that is not protected")
 	}
-	pgtest.Exec(t, c.Neighbours.Target.Reveal()+" password=secret", "CREATE SCHEMA d0")
+	if _, err := conn.Exec(t.Context(), "CREATE SCHEMA dp; CREATE FUNCTION dp.one() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE SCHEMA ref; CREATE TABLE ref.shops (id int)"); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, c.Neighbours.Target.Reveal()+" password=secret", "CREATE SCHEMA d0", "SELECT dp.one() FROM ref.shops")
+	pgtest.Exec(t, c.Shadow.DSN.Reveal()+" password=secret", "SELECT dp.one() FROM ref.shops")
 	if _, err := pgtest.Connect(t, c.Shadow.DSN.Reveal()+" password=secret").Exec(t.Context(), "CREATE SCHEMA d1"); err == nil {
 		t.Error("the role of replays can create schemas")
 	}

@@ -46,7 +46,7 @@ func fileOf(g guess, at server) string {
 	}
 	g.writePaths(line)
 	if len(g.public) > 0 {
-		line("  # Protected tables refer to these, and no row of them belongs to a unit. If they hold no personal data, and are in the shadow database:")
+		line("  # Protected tables refer to these, and no row of them belongs to a unit. If they hold no personal data, list them, and copy them: docs/start.md, step 3.")
 		line("  # public: [%s]", words(g.public))
 	}
 	if len(g.others) > 0 {
@@ -108,7 +108,7 @@ func (g guess) writeClaims(line func(string, ...any)) {
 func sqlOf(g guess, at server) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("-- Written by dpwatch init: review it, then run it as a superuser in database %s:", strings.ReplaceAll(ident.Quote(at.database), "\n", " "))
+	line("-- Written by dpwatch init: review it, then run it as a superuser in database %s:", comment(ident.Quote(at.database)))
 	if at.passwords == "" {
 		line("-- psql -v ON_ERROR_STOP=1 -v replay=PASSWORD -v owner=PASSWORD -v copy=PASSWORD -f FILE")
 	} else {
@@ -132,14 +132,25 @@ func sqlOf(g guess, at server) string {
 	for _, t := range g.protected {
 		line("GRANT SELECT ON %s TO dpwatch_%s;", t.SQL(), source)
 	}
+	for _, t := range g.public {
+		line("-- If you list it in privacy.public, so that its rows are counted: GRANT USAGE ON SCHEMA %s TO dpwatch_%s; GRANT SELECT ON %s TO dpwatch_%s;",
+			comment(ident.Quote(t.Schema)), source, comment(t.SQL()), source)
+	}
 	line("GRANT SELECT ON ALL SEQUENCES IN SCHEMA %s TO dpwatch_%s;", ident.List(schemas), source)
 	line("\n-- The copies and the ledger. The functions of claims must be installed here as they are in the engine.")
 	line("CREATE DATABASE %s TEMPLATE template0;", ident.Quote(at.shadow()))
 	line("REVOKE ALL ON DATABASE %s FROM PUBLIC;", ident.Quote(at.shadow()))
 	line("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %s TO dpwatch_%s;", ident.Quote(at.shadow()), owner)
 	line("GRANT CONNECT, TEMPORARY ON DATABASE %s TO dpwatch_%s;", ident.Quote(at.shadow()), replay)
+	line("\n-- What this superuser creates in the shadow database from now on: the schemas of functions and types, and the tables of privacy.public.")
+	line("\\connect %s", ident.Quote(at.shadow()))
+	line("ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO dpwatch_%s, dpwatch_%s;", replay, owner)
+	line("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO dpwatch_%s, dpwatch_%s;", replay, owner)
 	return b.String()
 }
+
+// comment writes a name in a comment of one line.
+func comment(name string) string { return strings.ReplaceAll(name, "\n", " ") }
 
 // shell quotes a path for the shell.
 func shell(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

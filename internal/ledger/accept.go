@@ -36,8 +36,8 @@ type Acceptance struct {
 func (l *Ledger) Acceptances(ctx context.Context, engine string) ([]Acceptance, error) {
 	rows, err := l.pool.Query(ctx, `
 		SELECT c.id, q.engine, q.key, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, a.epsilon_lower, coalesce(a.trials, 0), a.violation,
-		  coalesce(a.verdict = 'violation' OR a.violation IS NOT NULL, false), c.at, c.operator, c.reason, c.until, c.engine_epoch
-		FROM (SELECT DISTINCT ON (query) * FROM actions WHERE action NOT IN ('reproduce', 'reaudit') ORDER BY query, id DESC) c
+		  coalesce(`+violates+`, false), c.at, c.operator, c.reason, c.until, c.engine_epoch
+		FROM `+decisions+` c
 		JOIN queries q ON q.id = c.query LEFT JOIN audits a ON a.query = c.query
 		WHERE c.action = 'accept' AND $1 IN ('', q.engine) ORDER BY c.until, c.id`, engine)
 	var all []Acceptance

@@ -45,7 +45,7 @@ func (l *Ledger) Accept(ctx context.Context, engine, key, operator, reason strin
 	return l.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
 		var violation, future bool
 		var epoch string
-		err := tx.QueryRow(ctx, "SELECT verdict = 'violation' OR violation IS NOT NULL, $2 > now(), engine_epoch FROM audits WHERE query = $1", query, until).Scan(&violation, &future, &epoch)
+		err := tx.QueryRow(ctx, "SELECT "+violates+", $2 > now(), engine_epoch FROM audits a WHERE query = $1", query, until).Scan(&violation, &future, &epoch)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows) || err == nil && !violation:
 			return ErrNoViolation
@@ -113,7 +113,7 @@ type decision struct {
 
 // lastDecision returns the last action on a query that concerns its acceptance; the zero value if there is none.
 func lastDecision(ctx context.Context, tx pgx.Tx, query int64) (d decision, err error) {
-	err = tx.QueryRow(ctx, "SELECT id, action FROM actions WHERE query = $1 AND action NOT IN ('reproduce', 'reaudit') ORDER BY id DESC LIMIT 1", query).Scan(&d.id, &d.action)
+	err = tx.QueryRow(ctx, "SELECT id, action FROM "+decisions+" d WHERE query = $1", query).Scan(&d.id, &d.action)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}

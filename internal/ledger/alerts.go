@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
@@ -70,7 +72,7 @@ func (l *Ledger) SaveAlert(ctx context.Context, a Alert, receivers []string) err
 			if err := tx.QueryRow(ctx, "INSERT INTO deliveries (alert, receiver, body) VALUES ($1, $2, $3) RETURNING id", a.ID, name, string(a.Body)).Scan(&id); err != nil {
 				return err
 			}
-			if _, err := client.InsertTx(ctx, tx, deliveryArgs{ID: id}, deliveryJob(a.Engine)); err != nil {
+			if err := enqueue(ctx, tx, client, a.Engine, id); err != nil {
 				return err
 			}
 		}
@@ -82,8 +84,14 @@ func (l *Ledger) SaveAlert(ctx context.Context, a Alert, receivers []string) err
 	return nil
 }
 
+// Rejects reports whether an error of SaveAlert is about the alert itself: the ledger stores others.
+func Rejects(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
+}
+
 const selectAlerts = `
-	SELECT id, engine, subject, kind, severity, status, title, starts_at, updated_at, ends_at, body::text::bytea,
+	SELECT id, engine, subject, kind, severity, status, title, starts_at, updated_at, ends_at, body,
 	  (SELECT count(*) FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')::int, (SELECT count(*) FROM deliveries d WHERE d.alert = a.id AND d.state = 'failed')::int
 	FROM alerts a `
 
@@ -121,7 +129,7 @@ func (l *Ledger) FindAlert(ctx context.Context, id string) (Alert, []Delivery, e
 	if err != nil {
 		return Alert{}, nil, err
 	}
-	rows, err := l.pool.Query(ctx, "SELECT id, alert, receiver, state, attempts, error, at, ended_at, body::text::bytea FROM deliveries WHERE alert = $1 ORDER BY id", all[0].ID)
+	rows, err := l.pool.Query(ctx, "SELECT id, alert, receiver, state, attempts, error, at, ended_at, body FROM deliveries WHERE alert = $1 ORDER BY id", all[0].ID)
 	var deliveries []Delivery
 	if err == nil {
 		deliveries, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Delivery])
@@ -139,7 +147,7 @@ func (l *Ledger) RetryDeliveries(ctx context.Context, a Alert) (n int, err error
 		return 0, err
 	}
 	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, "UPDATE deliveries SET state = 'pending', attempts = 0, ended_at = NULL WHERE alert = $1 AND state = 'failed' RETURNING id", a.ID)
+		rows, err := tx.Query(ctx, "UPDATE deliveries SET state = 'pending', attempts = 0, at = now(), ended_at = NULL WHERE alert = $1 AND state = 'failed' RETURNING id", a.ID)
 		if err != nil {
 			return err
 		}
@@ -147,13 +155,8 @@ func (l *Ledger) RetryDeliveries(ctx context.Context, a Alert) (n int, err error
 		if err != nil {
 			return err
 		}
-		for _, id := range ids {
-			if _, err := client.InsertTx(ctx, tx, deliveryArgs{ID: id}, deliveryJob(a.Engine)); err != nil {
-				return err
-			}
-		}
 		n = len(ids)
-		return nil
+		return enqueue(ctx, tx, client, a.Engine, ids...)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("ledger: retry deliveries: %w", sqlstate.Withhold(err))
@@ -161,9 +164,39 @@ func (l *Ledger) RetryDeliveries(ctx context.Context, a Alert) (n int, err error
 	return n, nil
 }
 
-// PruneAlerts removes the alerts of an engine that ended before a time, and the jobs of ended deliveries.
+// Undelivered counts the messages to one receiver that have not arrived.
+type Undelivered struct {
+	Receiver string        `json:"receiver"`
+	Pending  int           `json:"pending"`
+	Failed   int           `json:"failed"`     // every attempt failed
+	Oldest   time.Duration `json:"pending_ns"` // age of the oldest pending message; 0 = none is pending
+}
+
+// Undelivered returns the messages about an engine's alerts that have not arrived, by receiver.
+func (l *Ledger) Undelivered(ctx context.Context, engine string) ([]Undelivered, error) {
+	rows, err := l.pool.Query(ctx, `
+		SELECT d.receiver, count(*) FILTER (WHERE d.state = 'pending')::int, count(*) FILTER (WHERE d.state = 'failed')::int,
+		  coalesce(extract(epoch FROM now() - min(d.at) FILTER (WHERE d.state = 'pending')), 0)::float8
+		FROM deliveries d JOIN alerts a ON a.id = d.alert WHERE a.engine = $1 AND d.state <> 'delivered' GROUP BY 1 ORDER BY 1`, engine)
+	var all []Undelivered
+	if err == nil {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Undelivered, err error) {
+			var seconds float64
+			err = row.Scan(&u.Receiver, &u.Pending, &u.Failed, &seconds)
+			u.Oldest = time.Duration(seconds * float64(time.Second))
+			return u, err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ledger: count messages that have not arrived: %w", sqlstate.Withhold(err))
+	}
+	return all, nil
+}
+
+// PruneAlerts removes the alerts of an engine that ended before a time, apart from those with pending messages, and the jobs of ended deliveries.
 func (l *Ledger) PruneAlerts(ctx context.Context, engine string, before time.Time) error {
-	_, err := l.pool.Exec(ctx, "DELETE FROM alerts WHERE engine = $1 AND status = 'resolved' AND updated_at < $2", engine, before)
+	_, err := l.pool.Exec(ctx, `DELETE FROM alerts a WHERE engine = $1 AND status = 'resolved' AND updated_at < $2
+		AND NOT EXISTS (SELECT FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')`, engine, before)
 	if err == nil {
 		_, err = l.pool.Exec(ctx, "DELETE FROM river_job WHERE kind = 'alert' AND queue = $1 AND finalized_at < now() - interval '1 hour'", deliveryQueue(engine))
 	}

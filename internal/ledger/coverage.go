@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,16 +21,17 @@ type Volume struct {
 
 // Outcomes of queries, besides the verdicts and states of their audits.
 const (
-	Unclaimed = "no_claim" // the query has no claim, so that there can be no violation
-	Untried   = "queued"   // its audit has not begun
-	Unplaced  = "no_place" // it had no place for an audit; the statements are in Volumes.Skipped, by reason
+	Unclaimed  = "no_claim"   // the query has no claim, so that there can be no violation
+	Untried    = "queued"     // its audit has had no trial
+	Untestable = "untestable" // its audit was decided without a trial: no number of trials that the configuration allows can test the claim
+	Unplaced   = "no_place"   // it had no place for an audit; the statements are in Volumes.Skipped, by reason
 )
 
 // Volumes are the statements since a time. Each statement is in exactly one Volume.
 type Volumes struct {
 	Since   time.Time
 	Engines []string
-	Queries []Volume // by the verdict or state of the audit, or Unclaimed, Untried, Unplaced
+	Queries []Volume // by the verdict or state of an audit with trials, or Unclaimed, Untried, Untestable, Unplaced, waiting
 	Skipped []Volume // statements that are not audited, by reason; without Queries
 }
 
@@ -38,6 +40,9 @@ type Volumes struct {
 func (l *Ledger) Volumes(ctx context.Context, engine string, since time.Time) (Volumes, error) {
 	return l.VolumesUntil(ctx, engine, since, nil)
 }
+
+// ErrNoEngine is wrapped by the error for an engine that the ledger does not have.
+var ErrNoEngine = errors.New("no engine")
 
 // VolumesUntil is Volumes without the hours that began at until or later; nil = with all.
 func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Time, until *time.Time) (Volumes, error) {
@@ -49,12 +54,13 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 			return err
 		}
 		if len(v.Engines) == 0 && engine != "" {
-			return fmt.Errorf("it has no engine %q; it has: %s", engine, strings.Join(all, ", "))
+			return fmt.Errorf("it has %w %q; it has: %s", ErrNoEngine, engine, strings.Join(all, ", "))
 		}
 		var err error
 		if v.Queries, err = volumes(ctx, tx, `
 			WITH h AS (SELECT query, sum(executions)::bigint AS executions, sum(unplaced)::bigint AS unplaced FROM query_hours WHERE hour >= $2 AND ($3::timestamptz IS NULL OR hour < $3) GROUP BY query)
 			SELECT CASE WHEN a.query IS NULL AND h.unplaced = h.executions THEN 'no_place' WHEN q.epsilon IS NULL THEN 'no_claim'
+			  WHEN a.trials = 0 AND a.verdict <> 'violation' THEN CASE a.state WHEN 'decided' THEN 'untestable' WHEN 'waiting' THEN 'waiting' ELSE 'queued' END
 			  ELSE coalesce(nullif(a.verdict, ''), a.state, 'queued') END, count(*), sum(h.executions - h.unplaced)::bigint
 			FROM h JOIN queries q ON q.id = h.query LEFT JOIN audits a ON a.query = q.id WHERE q.engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until); err != nil {
 			return err

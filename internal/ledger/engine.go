@@ -110,17 +110,19 @@ func (e *Engine) write(ctx context.Context, what string, f func(pgx.Tx) error) e
 
 // Audit is the stored form of an audit.
 type Audit struct {
-	Query      Query
-	State      string
-	Verdict    string // "" = none yet
-	Reason     string // of the verdict or the state, for the history; no values of rows
-	Trials     int
-	Lower      *float64 // lower bound of epsilon; nil = none
-	Processes  int      // how often the evidence began
-	DataEpoch  string   // of the copies
-	Progress   []byte   // nil = no evidence
-	Watch      []byte   // the change detector of a decided audit, see SaveWatch; read only; nil = none
-	Executions uint64   // by clients; read only
+	Query     Query
+	State     string
+	Verdict   string // "" = none yet
+	Reason    string // of the verdict or the state, for the history; no values of rows
+	Trials    int
+	Lower     *float64 // lower bound of epsilon; nil = none
+	Processes int      // how often the evidence began
+	DataEpoch string   // of the copies
+	Progress  []byte   // nil = no evidence
+	// EvidenceTrials is the number of trials, on all copies, of the evidence in Progress. It grows until the audit begins again.
+	EvidenceTrials int
+	Watch          []byte // the change detector of a decided audit, see SaveWatch; read only; nil = none
+	Executions     uint64 // by clients; read only
 	// EngineEpoch identifies the version of the engine that gave the evidence; "" = not known.
 	EngineEpoch string
 	// Violation describes, as JSON, a violation that is not resolved; nil = none. Resolution is the reason of the event "resolved",
@@ -130,25 +132,32 @@ type Audit struct {
 	Poisoned   bool // parsing its statement did not complete twice in a row, see Parsing; read only
 }
 
-// Fleet counts, over all engines of the ledger, the processes of evidence that have begun, and those of them that have ended in a violation.
+// Fleet counts, over all engines of the ledger, the processes of evidence for a claim that have begun, and those of them that have ended in a violation.
 type Fleet struct{ Begun, Reported int }
 
 // Begin records that an audit's evidence begins. It returns how often that was so for this audit, from 1, and the fleet with this
-// beginning.
+// beginning, if the query has a claim. Former evidence stays in the ledger, apart, until Save stores new evidence of more trials.
 func (e *Engine) Begin(ctx context.Context, a Audit) (processes int, fleet Fleet, err error) {
 	err = e.write(ctx, "begin an audit", func(tx pgx.Tx) error {
 		id, err := e.query(ctx, tx, &a.Query)
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, "UPDATE fleet SET begun = begun + 1 RETURNING begun, reported").Scan(&fleet.Begun, &fleet.Reported); err != nil {
+		claims := 0
+		if a.Query.Claim != nil {
+			claims = 1
+		}
+		if err := tx.QueryRow(ctx, "UPDATE fleet SET begun = begun + $1 RETURNING begun, reported", claims).Scan(&fleet.Begun, &fleet.Reported); err != nil {
+			return err
+		}
+		if err := retire(ctx, tx, id); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, `
 			INSERT INTO audits (query, state, verdict, trials, processes, data_epoch, engine_epoch, violation) VALUES ($1, $2, '', 0, 1, $3, $4, $5)
 			ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = '', trials = 0, epsilon_lower = NULL,
 			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, engine_epoch = excluded.engine_epoch, violation = excluded.violation,
-			  progress = NULL, watch = NULL, updated = now()
+			  progress = NULL, evidence_trials = 0, watch = NULL, updated = now()
 			RETURNING processes`, id, a.State, a.DataEpoch, a.EngineEpoch, a.Violation).Scan(&processes)
 	})
 	return processes, fleet, err
@@ -175,8 +184,9 @@ func (e *Engine) queryArguments(q *Query) []any {
 	return args
 }
 
-// Save stores the present state of an audit, and an event if its state or verdict has changed. Without progress, the stored
-// one stays.
+// Save stores the present state of an audit, and an event if its state or verdict has changed. A state without evidence leaves the stored evidence
+// and its figures as they are. A state of an earlier beginning changes nothing, but its evidence is kept as Begin keeps it. The error is
+// ErrFewerTrials, wrapped, if the state has evidence of fewer trials than the stored one.
 func (e *Engine) Save(ctx context.Context, a Audit) error {
 	return e.write(ctx, "save an audit", func(tx pgx.Tx) error { return e.save(ctx, tx, &a) })
 }
@@ -186,12 +196,20 @@ func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 	if err != nil {
 		return err
 	}
+	state := *a
+	a = &state
+	switch err := admit(ctx, tx, id, a); {
+	case errors.Is(err, errFormer):
+		return retireState(ctx, tx, id, a)
+	case err != nil:
+		return err
+	}
 	_, err = tx.Exec(ctx, `
 		WITH before AS (SELECT state, verdict, violation FROM audits WHERE query = $1)
 		INSERT INTO events (query, state, verdict, reason)
 		SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM before WHERE state = $2 AND verdict = $3)
 		UNION ALL SELECT $1, 'resolved', $3, $5 WHERE $6::jsonb IS NULL AND EXISTS (SELECT FROM before WHERE violation IS NOT NULL)`,
-		id, a.State, a.Verdict, a.Reason, a.Resolution, a.Violation)
+		id, a.State, a.Verdict, valid(a.Reason), valid(a.Resolution), a.Violation)
 	if err != nil {
 		return err
 	}
@@ -201,23 +219,27 @@ func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 		}
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress, engine_epoch, violation)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress, engine_epoch, violation, evidence_trials)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = excluded.verdict, trials = excluded.trials, epsilon_lower = excluded.epsilon_lower,
 		  processes = greatest(audits.processes, excluded.processes), data_epoch = excluded.data_epoch, progress = coalesce(excluded.progress, audits.progress),
-		  engine_epoch = excluded.engine_epoch, violation = excluded.violation, updated = now()`,
-		id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress, a.EngineEpoch, a.Violation)
-	return err
+		  engine_epoch = excluded.engine_epoch, violation = excluded.violation,
+		  evidence_trials = excluded.evidence_trials, updated = now()`,
+		id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress, a.EngineEpoch, a.Violation, a.EvidenceTrials)
+	if err != nil {
+		return err
+	}
+	return outgrown(ctx, tx, id, a)
 }
 
 // columns of an Audit, in the order of scan.
 const columns = `q.key, q.shape, q.fingerprint, q.summary, q.statement, q.executions, q.first_seen, q.last_seen, a.state, a.verdict, a.trials, a.epsilon_lower,
-	a.processes, a.data_epoch, a.progress, a.watch, a.engine_epoch, a.violation, a.parsing >= 2`
+	a.processes, a.data_epoch, a.progress, a.watch, a.engine_epoch, a.violation, a.parsing >= 2, a.evidence_trials`
 
 func scan(row pgx.CollectableRow) (a Audit, err error) {
 	q := &a.Query
 	err = row.Scan(&q.Key, &q.Shape, &q.Fingerprint, &q.Summary, &q.Statement, &a.Executions, &q.FirstSeen, &q.LastSeen, &a.State, &a.Verdict, &a.Trials, &a.Lower,
-		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch, &a.EngineEpoch, &a.Violation, &a.Poisoned)
+		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch, &a.EngineEpoch, &a.Violation, &a.Poisoned, &a.EvidenceTrials)
 	return a, err
 }
 
@@ -227,7 +249,7 @@ func scan(row pgx.CollectableRow) (a Audit, err error) {
 func (e *Engine) Keys(ctx context.Context, most int) (keys, poisoned []string, err error) {
 	rows, err := e.ledger.pool.Query(ctx, `
 		SELECT q.key, a.parsing >= 2 FROM queries q JOIN audits a ON a.query = q.id WHERE q.engine = $1
-		ORDER BY a.parsing >= 2, a.verdict = 'violation' OR a.violation IS NOT NULL DESC, a.state = 'decided', q.last_seen DESC, q.id LIMIT $2`, e.name, most)
+		ORDER BY a.parsing >= 2, `+violates+` DESC, a.state = 'decided', q.last_seen DESC, q.id LIMIT $2`, e.name, most)
 	var key string
 	var bad bool
 	if err == nil {
@@ -282,7 +304,7 @@ func (e *Engine) SetAside(ctx context.Context, key, reason string) error {
 		_, err := tx.Exec(ctx, `
 			WITH bad AS (SELECT a.query, a.progress FROM audits a JOIN queries q ON q.id = a.query WHERE q.engine = $1 AND q.key = $2 AND a.progress IS NOT NULL),
 			kept AS (INSERT INTO set_aside (query, reason, progress) SELECT query, $3, progress FROM bad)
-			UPDATE audits SET progress = NULL WHERE query IN (SELECT query FROM bad)`, e.name, key, reason)
+			UPDATE audits SET progress = NULL, evidence_trials = 0 WHERE query IN (SELECT query FROM bad)`, e.name, key, valid(reason))
 		return err
 	})
 }

@@ -12,16 +12,18 @@ func TestFleet(t *testing.T) {
 	_, o := open(t)
 	e, other := acquire(t, o, "e"), acquire(t, o, "another")
 	a := ledger.Audit{Query: query(), State: "running", DataEpoch: "1"}
+	processes := map[*ledger.Engine]int{}
 	begin := func(e *ledger.Engine, want ledger.Fleet) {
 		t.Helper()
-		if _, fleet, err := e.Begin(t.Context(), a); err != nil || fleet != want {
+		begun, fleet, err := e.Begin(t.Context(), a)
+		if processes[e] = begun; err != nil || fleet != want {
 			t.Errorf("fleet %+v, %v; want %+v", fleet, err, want)
 		}
 	}
 	save := func(e *ledger.Engine, verdict string) {
 		t.Helper()
 		decided := a
-		decided.State, decided.Verdict = "decided", verdict
+		decided.State, decided.Verdict, decided.Processes = "decided", verdict, processes[e]
 		for range 2 {
 			if err := e.Save(t.Context(), decided); err != nil {
 				t.Fatal(err)

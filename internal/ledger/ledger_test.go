@@ -148,7 +148,7 @@ func TestResolved(t *testing.T) {
 	a := ledger.Audit{Query: query(), State: "decided", Verdict: "violation", EngineEpoch: "one", Violation: []byte(`{"engine_epoch": "one"}`), Progress: []byte{1}}
 	again := a
 	again.Verdict, again.EngineEpoch = "", "two"
-	good := ledger.Audit{Query: query(), State: "decided", Verdict: "no_evidence", EngineEpoch: "two", Resolution: "resolved by two"}
+	good := ledger.Audit{Query: query(), State: "decided", Verdict: "no_evidence", Processes: 1, EngineEpoch: "two", Resolution: "resolved by two"}
 	if err := e.Save(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

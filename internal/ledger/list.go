@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
@@ -24,8 +25,8 @@ type ListOptions struct {
 
 // The statuses of queries in a list.
 const (
-	StatusOpen         = "open"         // a violation that is not accepted
-	StatusAccepted     = "accepted"     // a violation that is accepted
+	StatusOpen         = string(finding.Open)
+	StatusAccepted     = string(finding.Accepted)
 	StatusNoEvidence   = "no_evidence"  // decided
 	StatusInconclusive = "inconclusive" // decided
 	StatusRunning      = "running"      // an audit without a verdict
@@ -33,15 +34,14 @@ const (
 )
 
 // listStatus is the status of a query as SQL.
-const listStatus = `CASE WHEN a.verdict = 'violation' OR a.violation IS NOT NULL THEN CASE WHEN c.query IS NULL THEN 'open' ELSE 'accepted' END
-	WHEN a.query IS NULL THEN 'untried' WHEN a.verdict IN ('no_evidence', 'inconclusive') THEN a.verdict ELSE 'running' END`
+const listStatus = "coalesce(" + violationStatus + `, CASE WHEN a.query IS NULL THEN 'untried' WHEN a.verdict IN ('no_evidence', 'inconclusive') THEN a.verdict ELSE 'running' END)`
 
 // severest is the bound of a violation as SQL: the order of queries that are equal in the chosen order.
-const severest = "CASE WHEN a.verdict = 'violation' OR a.violation IS NOT NULL THEN a.epsilon_lower END"
+const severest = "CASE WHEN " + violates + " THEN a.epsilon_lower END"
 
 // sorts are the orders of a list as SQL, by name.
 var sorts = map[string]string{
-	"":           "CASE WHEN a.verdict = 'violation' OR a.violation IS NOT NULL THEN CASE WHEN c.query IS NULL THEN 2 ELSE 1 END ELSE 0 END",
+	"":           "CASE " + violationStatus + " WHEN '" + StatusOpen + "' THEN 2 WHEN '" + StatusAccepted + "' THEN 1 ELSE 0 END",
 	"bound":      "a.epsilon_lower",
 	"claim":      "q.epsilon",
 	"trials":     "coalesce(a.trials, 0)",
@@ -82,8 +82,7 @@ func (l *Ledger) List(ctx context.Context, o ListOptions) (page []Listed, total 
 		direction = "ASC"
 	}
 	from := `FROM queries q LEFT JOIN audits a ON a.query = q.id
-		LEFT JOIN (SELECT d.query FROM (SELECT DISTINCT ON (query) query, action, until FROM actions WHERE action NOT IN ('reproduce', 'reaudit') ORDER BY query, id DESC) d
-		  WHERE d.action = 'accept' AND d.until > now()) c ON c.query = q.id
+		LEFT JOIN ` + accepted + ` c ON c.query = q.id
 		WHERE $1 IN ('', q.engine) AND ($2 = '' OR position(lower($2) IN lower(q.summary)) > 0 OR starts_with(q.key, $2) OR starts_with(q.fingerprint, $2)
 		  OR EXISTS (SELECT FROM query_users u WHERE u.query = q.id AND position(lower($2) IN lower(u.username)) > 0))
 		AND ($3 = '' OR ` + listStatus + ` = $3)`

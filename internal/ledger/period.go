@@ -14,7 +14,7 @@ import (
 func (l *Ledger) Concerned(ctx context.Context, since, until time.Time, most int) ([]Stored, error) {
 	return l.stored(ctx, `(EXISTS (SELECT FROM query_hours h WHERE h.query = q.id AND h.hour >= ($1::timestamptz[])[1] AND h.hour < ($1::timestamptz[])[2])
 		OR EXISTS (SELECT FROM events e WHERE e.query = q.id AND e.at >= ($1::timestamptz[])[1] AND e.at < ($1::timestamptz[])[2])
-		OR (coalesce(a.verdict = 'violation' OR a.violation IS NOT NULL, false) AND q.first_seen < ($1::timestamptz[])[2]))`, []time.Time{Hour(since), until}, most)
+		OR (coalesce(`+violates+`, false) AND q.first_seen < ($1::timestamptz[])[2]))`, []time.Time{Hour(since), until}, most)
 }
 
 // Reached counts changes of audits of an engine to a verdict.

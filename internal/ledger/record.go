@@ -154,5 +154,13 @@ func valid(name string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(name, "\uFFFD"), "\x00", "\uFFFD")
 }
 
+// storable returns an error for River, which stores its message as jsonb.
+func storable(err error) error {
+	if err == nil || valid(err.Error()) == err.Error() {
+		return err
+	}
+	return errors.New(valid(err.Error()))
+}
+
 // Hour is the unit in which executions are counted over time.
 func Hour(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }

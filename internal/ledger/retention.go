@@ -27,15 +27,17 @@ var prunes = []struct {
 	sql     string
 }{
 	{true, `DELETE FROM queries WHERE id = ANY(ARRAY(SELECT q.id FROM queries q WHERE q.engine = $1 AND q.last_seen < $2 AND NOT (q.key = ANY($3))
-		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND (a.verdict = 'violation' OR a.violation IS NOT NULL)) LIMIT $4))`},
+		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND ` + violates + `) LIMIT $4))`},
 	{false, `DELETE FROM query_hours WHERE ctid = ANY(ARRAY(SELECT h.ctid FROM query_hours h JOIN queries q ON q.id = h.query WHERE q.engine = $1 AND h.hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, `DELETE FROM query_users WHERE ctid = ANY(ARRAY(SELECT u.ctid FROM query_users u JOIN queries q ON q.id = u.query WHERE q.engine = $1 AND u.last_seen < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, `DELETE FROM skipped WHERE ctid = ANY(ARRAY(SELECT ctid FROM skipped WHERE engine = $1 AND hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, `DELETE FROM budget_hours WHERE ctid = ANY(ARRAY(SELECT ctid FROM budget_hours WHERE engine = $1 AND hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, foldHours},
 	{false, `DELETE FROM events WHERE id = ANY(ARRAY(SELECT e.id FROM events e JOIN queries q ON q.id = e.query WHERE q.engine = $1 AND e.at < $2 AND $3::text[] IS NOT NULL
-		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND (a.verdict = 'violation' OR a.violation IS NOT NULL)) LIMIT $4))`},
+		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND ` + violates + `) LIMIT $4))`},
 	{false, `DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT s.ctid FROM set_aside s JOIN queries q ON q.id = s.query WHERE q.engine = $1 AND s.at < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, `DELETE FROM former_evidence WHERE ctid = ANY(ARRAY(SELECT f.ctid FROM former_evidence f JOIN queries q ON q.id = f.query WHERE q.engine = $1 AND f.at < $2 AND $3::text[] IS NOT NULL
+		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND (a.verdict = 'violation' OR a.violation IS NOT NULL)) LIMIT $4))`},
 	{false, prunedTerms},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -60,6 +61,23 @@ type Event struct {
 	Reason  string    `json:"reason"`
 }
 
+// withheldReason replaces a reason that may hold values of rows.
+const withheldReason = "withheld: it may hold values, if log.values was set at that time"
+
+// Withhold returns the events without the reasons that may hold values of rows.
+func Withhold(events []Event) []Event {
+	events = slices.Clone(events)
+	for i := range events {
+		e := &events[i]
+		own := e.State == Resolved || e.State == Changed || e.State == ActionReaudit // see Change
+		judged := e.State == "decided" && (e.Verdict == "violation" || e.Verdict == "no_evidence")
+		if e.Reason != "" && !own && !judged { // it may quote an error of a server
+			e.Reason = withheldReason
+		}
+	}
+	return events
+}
+
 // Find returns the stored form of an audit of an engine; false if there is none.
 func (l *Ledger) Find(ctx context.Context, engine, key string) (Audit, bool, error) {
 	return (&Engine{ledger: l, name: engine}).Find(ctx, key)
@@ -107,8 +125,7 @@ func (l *Ledger) stored(ctx context.Context, condition string, argument any, mos
 			if found[i].Actions, err = collect[Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM actions WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
 				return err
 			}
-			accepted, err := collect[Action](ctx, tx, `SELECT * FROM (SELECT at, operator, role, action, reason, until FROM actions
-				WHERE query = $1 AND action NOT IN ('reproduce', 'reaudit') ORDER BY id DESC LIMIT 1) c WHERE action = 'accept' LIMIT $2`, id)
+			accepted, err := collect[Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM "+decisions+" d WHERE query = $1 AND action = 'accept' LIMIT $2", id)
 			if err != nil {
 				return err
 			}

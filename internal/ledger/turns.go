@@ -42,6 +42,7 @@ type Outcome struct {
 	Trouble string        `json:"trouble,omitempty"` // why the turn ended early: the audit is retried later
 	Stop    string        `json:"stop,omitempty"`    // why the measurement of a violation must end
 	Early   bool          `json:"early,omitempty"`   // the worker ended during the turn: what the evidence shows is not verified yet
+	Broken  string        `json:"broken,omitempty"`  // the worker panicked: the audit is set aside
 	Refused string        `json:"refused,omitempty"` // why the worker cannot take turns of this audit
 }
 

@@ -40,7 +40,7 @@ type WorkOptions struct {
 func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
 	workers := river.NewWorkers()
 	if err := river.AddWorkerSafely(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[TurnArgs]) error {
-		return o.Run(ctx, l.turn(job))
+		return storable(o.Run(ctx, l.turn(job)))
 	})); err != nil {
 		return err
 	}
@@ -129,6 +129,9 @@ func (t *Turn) Complete(ctx context.Context, state *Audit, outcome Outcome) erro
 			if err := t.save(ctx, tx, state); err != nil {
 				return err
 			}
+		}
+		for _, text := range []*string{&outcome.Trouble, &outcome.Stop, &outcome.Refused} {
+			*text = valid(*text) // it is stored as jsonb
 		}
 		if err := river.RecordOutput(ctx, outcome); err != nil {
 			return err

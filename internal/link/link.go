@@ -2,7 +2,7 @@
 //
 // It owns only the framing. A frame is a four-byte big-endian length of the bytes that follow, one byte of kind, and the
 // payload. The relay sends Hello once and then Query, Pause, Deploy and Counts frames. The auditor sends Begin and End around every
-// statement that it parses, and Status and Metrics when they change.
+// statement that it parses, and Status, Metrics and Names when they change.
 package link
 
 import (
@@ -25,6 +25,7 @@ const (
 	Begin   Kind = 'B' // auditor to relay: the hash of the statement that it parses next
 	End     Kind = 'E' // auditor to relay: the hash of a parsed statement
 	Status  Kind = 'S' // auditor to relay: view.Status as JSON
+	Names   Kind = 'N' // auditor to relay: names in the statements to send, rewrite.Rewriter.Names as JSON
 	Metrics Kind = 'M' // auditor to relay: metrics in the Prometheus text format
 )
 

@@ -6,13 +6,14 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 func (s *site) alerts(r *http.Request) (content, error) {
 	d := sections{Done: map[string]string{"retry": "The failed messages are sent again."}[r.URL.Query().Get("done")]}
-	firing := 0
+	listed := 0
 	list := section{Title: "Alerts", Header: []string{"Alert", "State", "Since", "Messages"}, Empty: "No alert was sent."}
 	failed := section{Title: "Messages that did not arrive", Header: []string{"Alert", "Receiver", "State", "Attempts", "Last error"}, Empty: "None: every message arrived."}
 	all, err := s.relay.Alerts(r.Context())
@@ -21,7 +22,7 @@ func (s *site) alerts(r *http.Request) (content, error) {
 	}
 	for _, a := range all {
 		if a.Status == "firing" {
-			firing++
+			listed++
 		}
 		messages := "all arrived"
 		if a.Failed+a.Pending > 0 {
@@ -47,11 +48,45 @@ func (s *site) alerts(r *http.Request) (content, error) {
 	d.Sections = append(d.Sections, receivers, section{Title: "Silence", Notes: []string{
 		"A violation that is accepted sends no alerts until its date: the page of its query has that action. Silences by label are made in Alertmanager.",
 	}})
-	title := plural(firing, "alert is", "alerts are") + " firing."
-	if len(receivers.Rows) == 0 {
-		title = "No alert is sent: no receiver is configured."
+	engines, unknown := s.relay.Overviews("", values(r))
+	if unknown != nil {
+		return content{}, unknown
 	}
-	return content{title, d}, nil
+	return content{alertsTitle(engines, listed, len(receivers.Rows) > 0, err), d}, nil
+}
+
+// alertsTitle sums up the page of alerts. listed is the number of firing alerts in the ledgers, and err why those cannot be read.
+func alertsTitle(engines []status.Overview, listed int, receivers bool, err error) string {
+	open, firing, known := 0, 0, true
+	late := false
+	for i := range engines {
+		o := &engines[i]
+		open += o.Open()
+		if known = known && o.Alerts != nil; !known {
+			continue
+		}
+		firing += o.Alerts.Firing
+		late = late || o.Alerts.Late()
+	}
+	if !known {
+		firing = listed
+	}
+	title := plural(firing, "alert is", "alerts are") + " firing"
+	switch {
+	case !receivers:
+		title = "No alert is sent: no receiver is configured"
+	case err != nil && !known:
+		title = "The alerts cannot be read"
+	case err != nil:
+		title += "; the ledger's list of alerts cannot be read"
+	}
+	if open > 0 && (open > firing || !receivers) {
+		title += "; " + plural(open, "violation is", "violations are") + " open"
+	}
+	if late {
+		title += "; messages do not arrive"
+	}
+	return title + "."
 }
 
 func (s *site) retryAlert(w http.ResponseWriter, r *http.Request) {

@@ -50,13 +50,8 @@ func overviewTitle(engines []status.Overview) string {
 	open, accepted, decided := 0, 0, 0
 	for _, o := range engines {
 		decided += o.Decided
-		for _, f := range o.Found {
-			if f.AcceptedUntil.IsZero() {
-				open++
-			} else {
-				accepted++
-			}
-		}
+		open += o.Open()
+		accepted += len(o.Found) - o.Open()
 	}
 	title := plural(open, "query leaks", "queries leak") + " more than claimed."
 	if open == 0 {

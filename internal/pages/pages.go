@@ -30,12 +30,12 @@ type site struct {
 	relay     *relay.Relay
 	log       *zap.Logger
 	templates map[string]*template.Template // by name
-	mux       *http.ServeMux
+	mux       *web.Mux
 }
 
 // New returns the pages of a relay.
-func New(r *relay.Relay, log *zap.Logger) (http.Handler, error) {
-	s := &site{relay: r, log: log.Named("pages"), templates: map[string]*template.Template{}, mux: http.NewServeMux()}
+func New(r *relay.Relay, log *zap.Logger) (*Pages, error) {
+	s := &site{relay: r, log: log.Named("pages"), templates: map[string]*template.Template{}, mux: &web.Mux{}}
 	if err := s.parse(); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,13 @@ func New(r *relay.Relay, log *zap.Logger) (http.Handler, error) {
 	s.mux.HandleFunc("GET /causes", s.page("causes", s.causes))
 	s.mux.HandleFunc("GET /settings", s.page("sections", s.settings))
 	s.mux.HandleFunc("/", s.page("error", func(*http.Request) (content, error) { return content{}, errNoPage }))
-	return secured(s.mux), nil
+	return &Pages{secured(s.mux), s.mux.Patterns()}, nil
+}
+
+// Pages are the pages, and the patterns of their routes.
+type Pages struct {
+	http.Handler
+	Patterns []string
 }
 
 // navigation are the pages that every page links to.
@@ -142,14 +148,14 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, status.ErrNoAudit):
 		code = http.StatusNotFound
-	case errors.As(err, new(badRequestError)):
+	case errors.As(err, new(badRequestError)), errors.As(err, new(relay.RequestError)):
 		code = http.StatusBadRequest
 	}
 	s.render(w, r, "error", code, content{Title: "This page cannot be shown.", Data: sentence(err)})
 }
 
 // values reports whether the answer to a request may show values of rows.
-func values(r *http.Request) bool { return web.IdentityOf(r.Context()).Roles&web.Auditor != 0 }
+func values(r *http.Request) bool { return web.MayReadValues(r.Context()) }
 
 // badRequestError is the error of a request that is at fault itself.
 type badRequestError struct{ error }

@@ -46,11 +46,22 @@ look() {
 	done
 }
 
+# outdated DIR: say so when the server there is of a Debian package of which apt offers another release. The tests run on either, and PostgreSQL
+# changes catalogs and tools in minor releases.
+outdated() {
+	package=$(dpkg-query -S "$1/postgres" 2>/dev/null) || return 0
+	package=${package%%: *}
+	# shellcheck disable=SC2046 # two words
+	set -- $(LC_ALL=C apt-cache policy "$package" 2>/dev/null | sed -n 's/^  \(Installed\|Candidate\): //p')
+	[ $# -ne 2 ] || [ "$1" = "$2" ] || say "$package $1 is not the newest release, $2: apt-get install --only-upgrade $package"
+}
+
 # The loop above runs in a subshell: its one line of output is the answer.
 find_dir() {
 	answer=$(look) || exit 1
 	answer=$(printf '%s\n' "$answer" | head -n 1)
 	if [ -n "$answer" ]; then
+		outdated "$answer"
 		printf '%s\n' "$answer"
 		exit 0
 	fi

@@ -52,6 +52,29 @@ func TestEnsureFindsWhatFindBinDirFinds(t *testing.T) {
 	}
 }
 
+// TestEnsureReportsAnOldRelease: a server of a package of which apt offers another release is used, and that is said.
+func TestEnsureReportsAnOldRelease(t *testing.T) {
+	t.Parallel()
+	bin, given := t.TempDir(), server(t, filepath.Join(t.TempDir(), "given"))
+	for name, script := range map[string]string{
+		"dpkg-query": `echo "postgresql-15: $2"`,
+		"apt-cache":  `printf '%s:\n  Installed: 15.18-0\n  Candidate: %s\n  Version table:\n' "$2" "$CANDIDATE"`,
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for candidate, want := range map[string]string{
+		"15.20-0": "postgresql-15 15.18-0 is not the newest release, 15.20-0: apt-get install --only-upgrade postgresql-15\n",
+		"15.18-0": "",
+	} {
+		stdout, stderr, err := ensure(t, "DPWATCH_PG_BINDIR="+given, "PATH="+bin+":/usr/bin:/bin", "CANDIDATE="+candidate)
+		if err != nil || stdout != given+"\n" || stderr != want {
+			t.Errorf("got %q, %q (%v), want %q", stdout, stderr, err, want)
+		}
+	}
+}
+
 func TestEnsureRefusesAWrongDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

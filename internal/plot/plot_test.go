@@ -2,7 +2,9 @@ package plot_test
 
 import (
 	"bytes"
+	"fmt"
 	"image/png"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -54,5 +56,42 @@ func TestWrite(t *testing.T) {
 	}
 	if _, err := plot.Write(files[0], f); err == nil {
 		t.Error("a file is no directory")
+	}
+}
+
+// TestExtremeRanges draws histograms of values at the edges of what a float64 holds: in a few last places, subnormal, and all there is.
+func TestExtremeRanges(t *testing.T) {
+	t.Parallel()
+	for _, ends := range [][2]float64{
+		{-math.MaxFloat64, math.MaxFloat64},
+		{-math.MaxFloat64 / 2, math.MaxFloat64 / 2},
+		{0, math.MaxFloat64},
+		{math.MaxFloat64 * (1 - 0x1p-50), math.MaxFloat64},
+		{1, 1 + 0x1p-50},
+		{1e300, 1e300 * (1 + 0x1p-51)},
+		{0, 5e-324},
+		{-1e-320, 1e-320},
+		{0x1p-1022, 0x1p-1021},
+		{0x1p63, 0x1p64},
+		{math.MaxFloat64, math.MaxFloat64},
+	} {
+		t.Run(fmt.Sprint(ends), func(t *testing.T) {
+			t.Parallel()
+			a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(1, 1))
+			one := func() analysis.Outcome {
+				part := r.Float64()
+				return analysis.Outcome{Rows: [][]analysis.Value{{{Kind: analysis.Number, Num: ends[0]*(1-part) + ends[1]*part}}}}
+			}
+			for range 100 {
+				a.Add(one(), one())
+			}
+			if _, err := plot.Draw(a.Figures(), true); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

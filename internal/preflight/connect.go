@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
-	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // ApplicationName identifies the checks in pg_stat_activity.
@@ -60,6 +59,10 @@ func open(ctx context.Context, key, dsn string, timeout time.Duration) *session 
 		return s
 	}
 	s.add(key, where, OK, "connects", "")
+	// Signatures and names are then printed with their schemas, whatever the path of the role and of the one who runs the statements is.
+	if _, err := s.conn.Exec(ctx, "SELECT pg_catalog.set_config('search_path', '', false)"); err != nil {
+		s.failed(key, err)
+	}
 	return s
 }
 
@@ -68,22 +71,20 @@ func (s *session) explain(err error) (message, fix string) {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // one line for each address tried
-		return "does not answer: " + strings.TrimSpace(lines[len(lines)-1]), "start the server, or correct the host, the port and sslmode"
+		message = "does not answer: " + strings.TrimSpace(lines[len(lines)-1])
+	} else {
+		message = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
 	}
-	message = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
-	switch e.Code {
-	case "28P01":
-		fix = "correct the user or the password"
-	case "28000":
-		fix = "give the role LOGIN and a line in pg_hba.conf, or correct the user"
-	case "3D000":
-		fix = "create the database, or correct its name"
-	case "42501":
-		fix = fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", ident.Quote(s.cfg.Database), ident.Quote(s.cfg.User))
-	case "53300":
-		fix = "raise max_connections or the role's CONNECTION LIMIT"
+	return message, connect.Remedy(&s.cfg.Config, err)
+}
+
+// message returns the message of an error, without the details of one of the server.
+func message(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
 	}
-	return message, fix
+	return err.Error()
 }
 
 func (s *session) close() {
@@ -93,15 +94,14 @@ func (s *session) close() {
 }
 
 func (s *session) add(name, object string, status Status, message, fix string) {
-	s.checks = append(s.checks, Check{Name: name, Object: object, Status: status, Message: message, Fix: fix})
+	c := Check{Name: name, Object: object, Status: status, Message: message, Fix: fix}
+	if strings.HasPrefix(fix, "GRANT ") {
+		c.Database = s.cfg.Database
+	}
+	s.checks = append(s.checks, c)
 }
 
 // failed reports that a query failed.
 func (s *session) failed(name string, err error) {
-	var e *pgconn.PgError
-	text := err.Error()
-	if errors.As(err, &e) {
-		text = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
-	}
-	s.add(name, s.key, Unchecked, text, "")
+	s.add(name, s.key, Unchecked, message(err), connect.Remedy(&s.cfg.Config, err))
 }

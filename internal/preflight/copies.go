@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
@@ -52,13 +53,30 @@ func (s *session) schemas(ctx context.Context, name string, wanted []string, fix
 			s.add(name, schema, Fault, "the schema does not exist in database "+s.cfg.Database, fix)
 			continue
 		case !may:
-			s.add(name, schema, Fault, "the role may not use the schema", fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", ident.Quote(schema), ident.Quote(s.cfg.User)))
+			s.add(name, schema, Fault, "the role may not use the schema", s.usageOf(schema))
 		default:
 			s.add(name, schema, OK, "exists", "")
 		}
 		there = append(there, schema)
 	}
 	return there
+}
+
+// usageOf returns the statement that lets the role use a schema.
+func (s *session) usageOf(schema string) string {
+	return fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", ident.Quote(schema), ident.Quote(s.cfg.User))
+}
+
+// readGrants returns the statements that let the role read a relation.
+func (s *session) readGrants(r relation) string {
+	var missing []string
+	if !r.Usage {
+		missing = append(missing, s.usageOf(r.Schema))
+	}
+	if !r.Readable {
+		missing = append(missing, fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", r.SQL(), ident.Quote(s.cfg.User)))
+	}
+	return strings.Join(missing, "\n")
 }
 
 // copies checks that every protected table has a readable copy with the same columns in every world.
@@ -70,6 +88,7 @@ func (s *session) copies(ctx context.Context, o *Options) {
 		s.failed("copies", err)
 		return
 	}
+	s.types(ctx, worlds)
 	for _, schema := range there {
 		faults := len(s.checks)
 		for _, protected := range o.Protected {
@@ -78,6 +97,20 @@ func (s *session) copies(ctx context.Context, o *Options) {
 		if len(s.checks) == faults {
 			s.add("copies", schema, OK, fmt.Sprintf("%d tables, alike in %s and readable", len(o.Protected), o.D0), "")
 		}
+	}
+}
+
+// types checks that the role may use the schemas of the types of copies: a query that names such a type fails otherwise.
+func (s *session) types(ctx context.Context, worlds []string) {
+	found, err := connect.Structs[ident.Table](ctx, s.conn, `SELECT DISTINCT n.nspname, coalesce(e.typname, t.typname) FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+		JOIN pg_catalog.pg_namespace w ON w.oid = c.relnamespace JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
+		JOIN pg_catalog.pg_namespace n ON n.oid = coalesce(e.typnamespace, t.typnamespace)
+		WHERE w.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 AND NOT a.attisdropped AND NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE') ORDER BY 1, 2`, worlds)
+	if err != nil {
+		s.failed("copies", err)
+	}
+	for _, t := range found {
+		s.add("copies", "type "+t.String(), Warning, "the role may not use its schema: replays of queries that name the type fail", s.usageOf(t.Schema))
 	}
 }
 
@@ -122,14 +155,12 @@ func (s *session) public(ctx context.Context, o *Options) {
 	for _, name := range o.Public {
 		table := ident.ParseTable(name)
 		r, ok := found[table]
-		role := ident.Quote(s.cfg.User)
 		switch {
 		case !ok:
-			s.add("privacy.public", name, Fault, "does not exist in the shadow database, and replays read public tables in place", "create the table there with the same rows, or list it in privacy.protected")
+			s.add("privacy.public", name, Fault, "does not exist in the shadow database, and replays read public tables in place", "create the table there with the same rows: "+table.CopyCommand()+"; or list it in privacy.protected")
 			continue
 		case !r.Usage || !r.Readable:
-			s.add("privacy.public", name, Fault, "the role may not read it",
-				fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s\nGRANT SELECT ON TABLE %s TO %s", ident.Quote(table.Schema), role, table.SQL(), role))
+			s.add("privacy.public", name, Fault, "the role may not read it", s.readGrants(r))
 		default:
 			s.add("privacy.public", name, OK, "exists and is readable", "")
 		}

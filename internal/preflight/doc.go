@@ -2,7 +2,7 @@
 //
 // In: Options, which name every database, schema, table and function of a configuration. Out: one Check for each object
 // that was checked, or could not be. All checks are reported, not only the first fault. Independent parts run concurrently,
-// so that a host that does not answer costs one timeout. The package changes nothing and reads only catalogs.
+// so that a host that does not answer costs one timeout. The package changes nothing, and reads only catalogs; Rows alone counts rows.
 package preflight
 
 import (
@@ -31,6 +31,8 @@ type Check struct {
 	Status  Status `json:"status"`
 	Message string `json:"message"`
 	Fix     string `json:"fix"` // remedy; a text that begins with GRANT is an executable statement
+	// Database is where an administrator runs the statements of Fix; "" = it has none.
+	Database string `json:"database,omitempty"`
 }
 
 // Options lists what a configuration needs.
@@ -44,8 +46,10 @@ type Options struct {
 	SearchPath     []string // of replays: shadow.search_path
 	ClientPath     []string // privacy.search_path
 	Hoist          bool     // trials may use temporary tables
-	// Catalog is the connection string of the engine's database; "" = none.
-	Catalog string
+	// Catalog is the connection string of the engine's database, Source that of the database that the copies were made from; "" = none.
+	Catalog, Source string
+	Unit            string                    // the table of the privacy unit, schema.table; "" = not configured
+	Set             func(context.Context) Set // reads the record of the set; nil = the copies are hand-made
 	// Functions are the entries of claims.functions, Safe those of claims.safe_functions.
 	Functions []Function
 	Safe      []string
@@ -84,15 +88,19 @@ func Count(checks []Check, s Status) int {
 	return n
 }
 
-// Grants returns the GRANT statements in the checks, each once, in order.
-func Grants(checks []Check) []string {
-	var all []string
+// Grants returns the GRANT statements in the checks, each once, in order, by the database to run them in; databases has these in order.
+func Grants(checks []Check) (databases []string, grants map[string][]string) {
+	grants = map[string][]string{}
 	for _, c := range checks {
 		for line := range strings.SplitSeq(c.Fix, "\n") {
-			if strings.HasPrefix(line, "GRANT ") && !slices.Contains(all, line) {
-				all = append(all, line)
+			if !strings.HasPrefix(line, "GRANT ") || slices.Contains(grants[c.Database], line) {
+				continue
 			}
+			if len(grants[c.Database]) == 0 {
+				databases = append(databases, c.Database)
+			}
+			grants[c.Database] = append(grants[c.Database], line)
 		}
 	}
-	return all
+	return databases, grants
 }

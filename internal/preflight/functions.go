@@ -15,22 +15,22 @@ import (
 const callable = "pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')"
 
 // functionsQuery returns every function that is not built in or whose name is among $1: schema, name, number of arguments,
-// whether the last is variadic, volatility, whether the role may call it, its signature, whether its body draws random
-// numbers.
+// whether the last is variadic, volatility, whether the role may use its schema and call it, its signature, whether its body
+// draws random numbers.
 const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs, f.provariadic <> 0, CASE f.prokind WHEN 'a' THEN 'v' ELSE f.provolatile::text END,
-	` + callable + `, f.oid::regprocedure::text, l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\('
+	pg_catalog.has_schema_privilege(n.oid, 'USAGE'), pg_catalog.has_function_privilege(f.oid, 'EXECUTE'), f.oid::regprocedure::text, l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\('
 	FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') OR f.proname = ANY ($1)`
 
 // function is one row of functionsQuery.
 type function struct {
-	Schema, Name string
-	Arguments    int
-	Variadic     bool
-	Volatility   string // i, s or v; v of an aggregate, which the server never computes once for several trials, and which cannot be declared
-	MayCall      bool
-	Signature    string
-	Random       bool // its body calls random()
+	Schema, Name   string
+	Arguments      int
+	Variadic       bool
+	Volatility     string // i, s or v; v of an aggregate, which the server never computes once for several trials, and which cannot be declared
+	Usage, MayCall bool
+	Signature      string
+	Random         bool // its body calls random()
 }
 
 func (s *session) allFunctions(ctx context.Context, names []string) ([]function, error) {
@@ -115,16 +115,20 @@ func (s *session) resolve(key, name string, all []function, path []string) (foun
 	return found
 }
 
-// callable reports whether the role may call an existing function.
+// callable reports whether the role may call an existing function: that takes USAGE on its schema and EXECUTE on the function.
 func (s *session) callable(key, name string, found []function) {
 	var denied []string
+	message := "the role may not call it"
 	for _, f := range found {
+		if usage := s.usageOf(f.Schema); !f.Usage && !slices.Contains(denied, usage) {
+			denied, message = append(denied, usage), "the role may not use its schema"
+		}
 		if !f.MayCall {
 			denied = append(denied, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", f.Signature, ident.Quote(s.cfg.User)))
 		}
 	}
 	if len(denied) > 0 {
-		s.add(key, name, Fault, "the role may not call it", strings.Join(denied, "\n"))
+		s.add(key, name, Fault, message, strings.Join(denied, "\n"))
 		return
 	}
 	s.add(key, name, OK, fmt.Sprintf("found as %s", found[0].Signature), "")

@@ -39,12 +39,10 @@ func Shadow(o Options) Task {
 		}
 		s.temporary(ctx, &o)
 		role := ident.Quote(s.cfg.User)
-		s.ways(ctx, "security definer", definersQuery, "functions",
-			"call functions that run with their owner's rights: a replay that calls one does what its owner may",
-			"REVOKE EXECUTE on them from PUBLIC and from "+role+", or make them SECURITY INVOKER")
+		s.definers(ctx, o.declared())
 		s.ways(ctx, "foreign data", foreignQuery, "functions, tables and servers",
 			"reach other databases, files or programs through these: a replay that calls one leaves the read-only sandbox",
-			"REVOKE EXECUTE, SELECT or USAGE on them from PUBLIC and from "+role)
+			func(string) string { return "REVOKE EXECUTE, SELECT or USAGE on them from PUBLIC and from " + role }, o.declared())
 		return s.checks
 	}
 }
@@ -77,19 +75,47 @@ func named(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// definersQuery returns the SECURITY DEFINER functions that the role may call, including those of extensions.
+// definers reports functions that run with their owner's rights. Those that are declared in claims must stay callable.
+func (s *session) definers(ctx context.Context, declared []string) {
+	const consequence = "call functions that run with their owner's rights: a replay that calls one does what its owner may"
+	s.ways(ctx, "security definer", definersQuery+"NOT "+isDeclared+" ORDER BY 1", "functions", consequence, func(names string) string {
+		return "REVOKE EXECUTE ON ROUTINE " + names + " FROM PUBLIC, " + ident.Quote(s.cfg.User) + ", unless functions of claims call them"
+	}, declared)
+	own, err := connect.Values[string](ctx, s.conn, definersQuery+isDeclared+" ORDER BY 1", declared)
+	if err != nil {
+		s.failed("security definer", err)
+	}
+	for _, name := range own {
+		s.add("security definer", name, Warning, "a function of claims that runs with its owner's rights: a replay that calls it does what its owner may",
+			"ALTER ROUTINE "+name+" SECURITY INVOKER, in the shadow database; if it then lacks rights, let a role own it that may only read")
+	}
+}
+
+// declared returns the names of the declared functions as the configuration has them.
+func (o *Options) declared() []string {
+	names := append([]string{}, o.Safe...) // not nil, which would be NULL
+	for _, f := range o.Functions {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// isDeclared is the condition that the name of the function f of the schema n is among $1, with or without the schema.
+const isDeclared = "coalesce(f.proname = ANY ($1) OR n.nspname || '.' || f.proname = ANY ($1), false)"
+
+// definersQuery is the beginning of a query of the SECURITY DEFINER functions that the role may call, including those of extensions; a condition follows.
 const definersQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
 	WHERE f.prosecdef AND f.proowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
-	AND ` + callable + ` ORDER BY 1`
+	AND ` + callable + ` AND `
 
 // foreignQuery returns ways out of the database: functions of extensions that connect elsewhere or run programs, built-in
 // functions that read or write files of the server (a superuser may call all of them, which is reported elsewhere),
-// functions in untrusted languages, foreign tables and servers.
+// functions in untrusted languages, foreign tables and servers. The declared functions are the operator's choice.
 const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'
 	LEFT JOIN pg_catalog.pg_extension e ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND e.oid = d.refobjid
-	WHERE ` + callable + `
+	WHERE ` + callable + ` AND NOT ` + isDeclared + `
 	AND f.prorettype NOT IN ('pg_catalog.fdw_handler'::regtype, 'pg_catalog.language_handler'::regtype, 'pg_catalog.trigger'::regtype)
 	AND (e.extname IN ('dblink', 'postgres_fdw', 'file_fdw', 'oracle_fdw', 'mysql_fdw', 'tds_fdw', 'mongo_fdw', 'redis_fdw', 'multicorn',
 			'plproxy', 'http', 'pg_net', 'adminpack', 'pg_cron', 'pg_background')
@@ -103,14 +129,14 @@ const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	ORDER BY 1`
 
 // ways reports what a query finds, one name in each row, as means by which a replay may leave its sandbox.
-func (s *session) ways(ctx context.Context, name, query, objects, consequence, fix string) {
-	names, err := connect.Values[string](ctx, s.conn, query)
+func (s *session) ways(ctx context.Context, name, query, objects, consequence string, fix func(names string) string, declared []string) {
+	names, err := connect.Values[string](ctx, s.conn, query, declared)
 	switch {
 	case err != nil:
 		s.failed(name, err)
 	case len(names) == 0:
 		s.add(name, objects, OK, "the role may use none", "")
 	default:
-		s.add(name, named(names), Warning, "the role may "+consequence, fix)
+		s.add(name, named(names), Warning, "the role may "+consequence, fix(named(names)))
 	}
 }

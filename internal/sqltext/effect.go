@@ -10,8 +10,9 @@ const (
 	None          Action = iota // no effect that matters here
 	Set                         // sets a setting [Name, Value, Local]
 	Reset                       // resets a setting to its default [Name, Local]
+	Change                      // changes a setting to a value that is not known [Name, Local]
 	ResetAll                    // RESET ALL
-	DiscardAll                  // DISCARD ALL
+	DiscardAll                  // DISCARD ALL, which commits at once
 	DiscardTemp                 // DISCARD TEMP
 	Begin                       // BEGIN, START TRANSACTION
 	Commit                      // COMMIT, END, PREPARE TRANSACTION [Chain]
@@ -25,6 +26,7 @@ const (
 	Deallocate                  // DEALLOCATE [Name; "" for ALL]
 	DeclareCursor               // DECLARE ... CURSOR [Name]
 	CloseCursor                 // CLOSE [Name; "" for ALL]
+	Fetch                       // FETCH, MOVE: runs the statement of a cursor
 	Unclear                     // an unsupported form
 )
 
@@ -38,11 +40,18 @@ type Effect struct {
 	Value string
 	Local bool // SET LOCAL: until the transaction ends
 	Chain bool // AND CHAIN: a new transaction block begins immediately
-	// Hidden is true if the statement can change settings indirectly: it mentions set_config, can update pg_settings, or is
-	// a DO block with a SET.
-	Hidden bool
-	// Temp is the change to temporary relations, which hide others of the same name; nil = none.
-	Temp *TempChange
+	// Assignments are the calls of set_config in a SELECT that runs each of them once, in this order.
+	Assignments []Assignment
+	// Doubt is what the statement can change besides: by other calls of set_config, other functions, DO, an update of
+	// pg_settings. Of PREPARE and DECLARE it is empty, or what running the cursor can change.
+	Doubt Doubt
+	// MayCommit is true if the statement can commit before it ends, even if it fails, or can end its transaction in the
+	// middle of a pipeline: DO and CALL, and those that PostgreSQL rejects inside of a transaction block.
+	MayCommit bool
+	// Defines is true if the statement creates a function that may change settings.
+	Defines bool
+	// Temps are the changes to temporary relations, which hide others of the same name.
+	Temps []TempChange
 	// UnknownTemp is true if the statement can create a temporary object whose name is unknown.
 	UnknownTemp bool
 
@@ -56,7 +65,7 @@ type Effect struct {
 
 // Inert reports whether the statement leaves the session unchanged.
 func (e Effect) Inert() bool {
-	return e.Action == None && !e.Hidden && e.Temp == nil && !e.UnknownTemp
+	return e.Action == None && e.Doubt.None() && len(e.Assignments) == 0 && !e.MayCommit && !e.Defines && len(e.Temps) == 0 && !e.UnknownTemp
 }
 
 // Analyze returns the effect of the single statement in sql. Unrecognised text has no effect.
@@ -65,19 +74,26 @@ func Analyze(sql string) Effect {
 	p.advance()
 	first := p.tok
 	keyword := Lower(sql[first.start:first.end])
-	hides := hidden(sql, keyword)
-	if hides && keyword == "select" {
-		at := p
-		p.advance()
-		if e, ok := p.setConfig(); ok {
-			return e
-		}
-		p = at
-	}
 	e := p.statement()
-	if e.Action != Prepare { // PREPARE does not run its statement
-		e.Hidden = hides
-		e.Temp, e.UnknownTemp = temporary(sql, keyword)
+	if e.Action == Prepare { // it does not run its statement
+		return e
+	}
+	switch keyword {
+	case "set", "reset", "discard", "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "deallocate", "close":
+		return e
+	case "do":
+		e.block(sql, first.end)
+		return e
+	case "create":
+		e.Defines = definesSetter(sql)
+	}
+	if e.Action != Execute || !e.Plain {
+		e.runs(sql, keyword, first.end)
+	}
+	change, unknown := temporary(sql, keyword)
+	e.UnknownTemp = unknown
+	if change != nil {
+		e.Temps = []TempChange{*change}
 	}
 	return e
 }
@@ -144,6 +160,12 @@ func (p *parser) statement() Effect {
 		return p.finish(Commit)
 	case "rollback", "abort":
 		return p.finish(Rollback)
+	case "call", "vacuum", "reindex", "cluster":
+		return Effect{MayCommit: true}
+	case "drop", "alter":
+		return Effect{MayCommit: p.immediate()}
+	case "fetch", "move":
+		return Effect{Action: Fetch}
 	case "savepoint":
 		return p.named(Savepoint)
 	case "release":
@@ -164,8 +186,14 @@ func (p *parser) statement() Effect {
 		if containsAround(p.sql, "", "execute") {
 			return Effect{Action: ExecuteWithin}
 		}
+		return Effect{MayCommit: p.immediate()}
 	}
 	return Effect{}
+}
+
+// immediate reports whether the rest of CREATE, ALTER or DROP may be one that commits at once, as far as words show it.
+func (p *parser) immediate() bool {
+	return p.is("database") || p.is("tablespace") || p.is("subscription") || p.is("system") || containsAround(p.sql, "", "concurrently")
 }
 
 // finish reads the rest of COMMIT or ROLLBACK.
@@ -173,7 +201,7 @@ func (p *parser) finish(action Action) Effect {
 	p.accept("work", "transaction")
 	switch {
 	case p.is("prepared"):
-		return Effect{} // it concerns another transaction
+		return Effect{MayCommit: true} // it concerns another transaction, and commits its own
 	case p.accept("to"):
 		p.skipUnlessLast("savepoint")
 		return p.named(RollbackTo)
@@ -208,17 +236,6 @@ func (p *parser) namedOrAll(action Action) Effect {
 		return Effect{Action: action}
 	}
 	return p.named(action)
-}
-
-// hidden reports whether the statement sql, whose first word is keyword, can change settings indirectly.
-func hidden(sql, keyword string) bool {
-	switch {
-	case containsAround(sql, "set", "_config"), strings.Contains(sql, `U&"`), strings.Contains(sql, `u&"`):
-		return true
-	case keyword == "do":
-		return containsAround(sql, "", "set")
-	}
-	return containsAround(sql, "pg", "_settings") && containsAround(sql, "", "update")
 }
 
 // containsAround reports whether s contains before+after (both lower case), ignoring case. It searches for the first byte of

@@ -216,28 +216,3 @@ func (p *parser) constant() (Arg, bool) {
 	}
 	return Arg{Value: value, Type: oidNumeric}, ok
 }
-
-// setConfig reads the rest of SELECT set_config('name', 'value', false), or with true. It must be the whole statement, so
-// that it runs once.
-func (p *parser) setConfig() (Effect, bool) {
-	if p.accept("pg_catalog") && !p.acceptSymbol('.') {
-		return Effect{}, false
-	}
-	if !p.accept("set_config") {
-		return Effect{}, false
-	}
-	args, ok := p.arguments()
-	if !ok || len(args) != 3 {
-		return Effect{}, false
-	}
-	for i, oid := range [...]uint32{oidText, oidText, oidBool} {
-		if a := args[i]; a.Null || a.Type != 0 && a.Type != oid {
-			return Effect{}, false
-		}
-	}
-	local := args[2].Value
-	if args[0].Value == "" || local != "true" && local != "false" {
-		return Effect{}, false
-	}
-	return Effect{Action: Set, Name: Lower(args[0].Value), Value: args[1].Value, Local: local == "true"}, true
-}

@@ -162,7 +162,10 @@ func TestTemporary(t *testing.T) {
 		"SELECT 'into temp'":                                                                   nil,
 		"SELECT * FROM pg_temp.users":                                                          nil,
 		"EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1":                                      unknown,
-		"DO $$ BEGIN CREATE TEMP TABLE t (a int); END $$":                                      unknown,
+		"DO $$ BEGIN CREATE TEMP TABLE t (a int) ON COMMIT DROP; END $$":                       made("t"),
+		"DO $$ BEGIN EXECUTE 'CREATE TEMP TABLE t (a int)'; END $$":                            made("t"),
+		"DO $$ BEGIN EXECUTE 'CREATE TEMP TABLE ' || t || ' (a int)'; END $$":                  unknown,
+		"DO $$ BEGIN ALTER TABLE a RENAME TO users; END $$":                                    {View: "users"},
 		"DO $$ BEGIN NULL; END $$":                                                             nil,
 		"INSERT INTO temp VALUES (1)":                                                          nil,
 		"SELECT 1 INTO":                                                                        nil,
@@ -184,7 +187,11 @@ func TestTemporary(t *testing.T) {
 			if got.UnknownTemp != (want == unknown) {
 				t.Errorf("unknown name: %v", got.UnknownTemp)
 			}
-			if diff := cmp.Diff(want, got.Temp); diff != "" && want != unknown {
+			var changes []sqltext.TempChange
+			if want != nil {
+				changes = append(changes, *want)
+			}
+			if diff := cmp.Diff(changes, got.Temps); diff != "" && want != unknown {
 				t.Error(diff)
 			}
 		})

@@ -26,7 +26,7 @@ func (p *parser) set() Effect {
 		p.skipUnlessAssigned("session")
 	}
 	e := p.setRest()
-	e.Local = local && (e.Action == Set || e.Action == Reset)
+	e.Local = local && (e.Action == Set || e.Action == Reset || e.Action == Change)
 	return e
 }
 
@@ -70,7 +70,10 @@ func (p *parser) setRest() Effect {
 	}
 	*p = at
 	name, ok := p.setting()
-	if !ok || !(p.acceptSymbol('=') || p.accept("to")) {
+	switch {
+	case ok && p.is("from"): // FROM CURRENT
+		return Effect{Action: Change, Name: name}
+	case !ok || !(p.acceptSymbol('=') || p.accept("to")):
 		return Effect{Action: Unclear}
 	}
 	return p.value(name)
@@ -79,6 +82,9 @@ func (p *parser) setRest() Effect {
 func (p *parser) timeZone() Effect {
 	if p.is("local") {
 		return Effect{Action: Reset, Name: "timezone"}
+	}
+	if p.is("interval") { // the server reports the time zone that it makes of it
+		return Effect{Action: Change, Name: "timezone"}
 	}
 	return p.value("timezone")
 }
@@ -104,7 +110,8 @@ func (p *parser) reset() Effect {
 	return Effect{Action: Reset, Name: name}
 }
 
-// value reads DEFAULT or a list of values for the setting name, to the end of the statement.
+// value reads DEFAULT or a list of values for the setting name, to the end of the statement. A value that is not supported is
+// not known.
 func (p *parser) value(name string) Effect {
 	if p.accept("default") {
 		return Effect{Action: Reset, Name: name}
@@ -114,7 +121,7 @@ func (p *parser) value(name string) Effect {
 	for {
 		item, ok := p.item()
 		if !ok {
-			return Effect{Action: Unclear}
+			return Effect{Action: Change, Name: name}
 		}
 		if quote {
 			item = quoteIdentifier(item)
@@ -125,7 +132,7 @@ func (p *parser) value(name string) Effect {
 		}
 	}
 	if p.tok.kind != end {
-		return Effect{Action: Unclear}
+		return Effect{Action: Change, Name: name}
 	}
 	return Effect{Action: Set, Name: name, Value: strings.Join(items, ", ")}
 }

@@ -30,7 +30,7 @@ func temporary(sql, keyword string) (change *TempChange, unknown bool) {
 		if mentionsTemp(sql) {
 			return p.selectedInto()
 		}
-	case "explain", "do":
+	case "explain":
 		return nil, mentionsTemp(sql) // the executed statement is inside
 	}
 	return nil, false
@@ -52,6 +52,9 @@ func (p *parser) created() (*TempChange, bool) {
 	}
 	temp := p.accept("temp", "temporary")
 	p.accept("recursive")
+	if p.is("function") || p.is("procedure") {
+		return nil, false
+	}
 	view := p.is("view")
 	if !p.accept("table", "view", "sequence") {
 		return nil, temp || p.anyTempName()
@@ -159,23 +162,28 @@ func (p *parser) selectedInto() (*TempChange, bool) {
 			continue
 		}
 		p.advance()
-		p.accept("global", "local")
-		temp := p.accept("temp", "temporary")
-		p.accept("table")
-		at := *p
-		schema, name, ok := p.relationName()
-		switch {
-		case ok && (temp || IsTempSchema(schema)):
-			return &TempChange{Made: name}, false
-		case temp:
-			return nil, true
-		}
-		*p = at
-		if p.tok.kind == escaped {
-			return nil, true
+		if change, unknown, found := p.into(); found {
+			return change, unknown
 		}
 	}
 	return nil, false
+}
+
+// into reads what follows INTO; found is false if it is not a temporary relation.
+func (p *parser) into() (change *TempChange, unknown, found bool) {
+	p.accept("global", "local")
+	temp := p.accept("temp", "temporary")
+	p.accept("table")
+	at := *p
+	schema, name, ok := p.relationName()
+	switch {
+	case ok && (temp || IsTempSchema(schema)):
+		return &TempChange{Made: name}, false, true
+	case temp:
+		return nil, true, true
+	}
+	*p = at
+	return nil, p.tok.kind == escaped, p.tok.kind == escaped
 }
 
 // inTempSchema reports whether the next token is, or may be, the name of a session's temporary schema.

@@ -52,7 +52,10 @@ func (s *Supervisor) once(ctx context.Context) error {
 				zap.String("statement_shape", fmt.Sprintf("%x", hash[:8])), zap.Bool("set_aside", s.strikes.out(hash)))
 		}
 	}
-	return exitErr
+	if exitErr != nil {
+		return fmt.Errorf("process %d: %w", cmd.Process.Pid, exitErr)
+	}
+	return nil
 }
 
 // child is the relay's end of the link to one child.
@@ -274,6 +277,8 @@ func (c *child) listen() {
 		case link.Status:
 			c.s.status.Store(&payload)
 			c.s.opt.OnStatus(payload)
+		case link.Names:
+			c.s.opt.OnNames(payload)
 		case link.Metrics:
 			c.s.metrics.Store(&payload)
 		}

@@ -35,6 +35,7 @@ type Options struct {
 	MaxRate  int
 	Logger   *zap.Logger
 	OnStatus func([]byte) // called with every Status payload; may be nil
+	OnNames  func([]byte) // called with every Names payload; may be nil
 	// Uncaptured returns the statements that were not sent to a child since the start, by reason; the child receives the
 	// differences. It may be nil.
 	Uncaptured func() map[string]uint64
@@ -76,6 +77,9 @@ type Supervisor struct {
 func New(opt Options) *Supervisor {
 	if opt.OnStatus == nil {
 		opt.OnStatus = func([]byte) {}
+	}
+	if opt.OnNames == nil {
+		opt.OnNames = func([]byte) {}
 	}
 	s := &Supervisor{opt: opt, strikes: strikes{count: map[[32]byte]int{}}, turned: make(chan struct{}, 1)}
 	s.hello.Store(&opt.Hello)

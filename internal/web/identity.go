@@ -64,6 +64,10 @@ func IdentityOf(ctx context.Context) Identity {
 	return id
 }
 
+// MayReadValues reports whether the answer to the request of a context may have values of rows, and statements with their literals. It
+// is the only place that decides so.
+func MayReadValues(ctx context.Context) bool { return IdentityOf(ctx).Roles&Auditor != 0 }
+
 // ProxyLogin trusts a reverse proxy that has authenticated its users.
 type ProxyLogin struct {
 	Addresses []netip.Prefix // of the proxy
@@ -79,7 +83,7 @@ func (p *ProxyLogin) identify(r *http.Request) (Identity, bool) {
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	values := r.Header.Values(p.Header)
-	if err != nil || len(values) != 1 || values[0] == "" || !slices.ContainsFunc(p.Addresses, func(a netip.Prefix) bool { return a.Contains(peer.Addr().Unmap()) }) {
+	if err != nil || len(values) != 1 || values[0] == "" || !isText(values[0]) || !slices.ContainsFunc(p.Addresses, func(a netip.Prefix) bool { return a.Contains(peer.Addr().Unmap()) }) {
 		return Identity{}, false
 	}
 	id := Identity{Name: values[0]}

@@ -74,7 +74,7 @@ func New(o Options) (*Server, error) {
 			return current, nil
 		}}
 	}
-	o.Handler = http.MaxBytesHandler(limitRequests(o.Handler, o.Refused), maxBodyBytes)
+	o.Handler = http.MaxBytesHandler(limitRequests(requireText(o.Handler), o.Refused), maxBodyBytes)
 	g, err := newGuard(&o)
 	if err != nil {
 		return nil, err

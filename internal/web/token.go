@@ -98,6 +98,9 @@ func parseToken(fields []string, number int) (t token, err error) {
 		if t.id.Name = fields[1]; len(t.id.Name) > maxName {
 			return t, fmt.Errorf("the name has more than %d bytes", maxName)
 		}
+		if !isText(t.id.Name) {
+			return t, errors.New("the name must be UTF-8 text")
+		}
 	}
 	switch {
 	case len(text) < minToken:

@@ -20,7 +20,7 @@ func relationOf(n *pg_query.RangeVar) Relation {
 // Traits are the properties of a function name. Except for AlwaysVolatile, a trait is set if it holds for any function of
 // that name, in any schema.
 type Traits struct {
-	Volatile       bool // pg_proc.provolatile = 'v', or a DP function
+	Volatile       bool // pg_proc.provolatile = 'v', a DP function, or a built-in one that is not listed
 	Aggregate      bool // pg_proc.prokind is 'a' or 'w'
 	ReturnsSet     bool // pg_proc.proretset
 	AlwaysVolatile bool // every overload has pg_proc.provolatile = 'v' and is neither an aggregate nor a window function

@@ -100,7 +100,7 @@ func List(ctx context.Context, o Options) (Set, []Member, error) {
 		return set, nil, err
 	}
 	members, err := s.Members(ctx, set)
-	return set, members, session.Explain(err)
+	return set, members, s.Explain(err)
 }
 
 // Drop removes the set, the types and schemas created for it, leftovers of killed commands, and the records.
@@ -119,14 +119,14 @@ func Drop(ctx context.Context, o Options) error {
 	}
 	if err == nil { // in one transaction: a killed command leaves the whole set or none
 		if err := pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error { return s.Retire(ctx, tx, set) }); err != nil {
-			return session.Explain(err)
+			return s.Explain(err)
 		}
 	}
 	if err := s.RemoveLeftovers(ctx); err != nil {
-		return session.Explain(err)
+		return s.Explain(err)
 	}
 	if err := s.DropTypes(ctx, "true"); err != nil {
-		return session.Explain(err)
+		return s.Explain(err)
 	}
 	return s.DropRecords(ctx)
 }

@@ -34,6 +34,7 @@ func TestVerifyAgainstSource(t *testing.T) {
 		{"extended statistics are gone", "DELETE FROM pg_statistic_ext_data WHERE stxoid = (SELECT oid FROM pg_statistic_ext WHERE stxname = 'orders_stat' AND stxnamespace = 'w'::regnamespace)", "ANALYZE w.orders", "orders has no data of the extended statistics orders_stat"},
 		{"a statistics target", "ALTER TABLE w.orders ALTER total SET STATISTICS 3", "ALTER TABLE w.orders ALTER total SET STATISTICS 500", "statistics target 3"},
 		{"a storage parameter", "ALTER TABLE w.orders SET (parallel_workers = 0)", "ALTER TABLE w.orders RESET (parallel_workers)", "parallel_workers=0"},
+		{"an option of a column", "ALTER TABLE w.orders ALTER total SET (n_distinct = 3)", "ALTER TABLE w.orders ALTER total RESET (n_distinct)", "options [n_distinct=3]"},
 		{"SELECT is revoked", "REVOKE SELECT ON w.visits FROM nbr_verify", "GRANT SELECT ON w.visits TO nbr_verify", "role nbr_verify lacks SELECT on visits"},
 		{"USAGE is revoked", "REVOKE USAGE ON SCHEMA w FROM nbr_verify", "GRANT USAGE ON SCHEMA w TO nbr_verify", "role nbr_verify lacks USAGE on the schema"},
 		{"EXECUTE is revoked", "REVOKE EXECUTE ON FUNCTION w.spent FROM nbr_verify, PUBLIC", "GRANT EXECUTE ON FUNCTION w.spent TO nbr_verify", "role nbr_verify lacks EXECUTE on function spent"},

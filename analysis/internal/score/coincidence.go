@@ -36,7 +36,7 @@ func resolutionOf(s *Series, world int) (r resolution, values []float64) {
 	}
 	r.lattice = latticeOf(values)
 	_, lo, hi, _ := middle(s.Binner.Edges)
-	r.spread = hi - lo
+	r.spread = min(hi-lo, math.MaxFloat64)
 	if own := quartileDistance(values); own > 0 { // worlds may be far apart
 		r.spread = min(r.spread, own)
 	}
@@ -48,7 +48,7 @@ func quartileDistance(values []float64) float64 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[3*len(sorted)/4] - sorted[len(sorted)/4]
+	return min(sorted[3*len(sorted)/4]-sorted[len(sorted)/4], math.MaxFloat64)
 }
 
 // latticeOf returns the least distance of two different values if all others are multiples of it, to within rounding, else 0:

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
-	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -71,7 +70,7 @@ func (m *extreme) all(at func(slot int) code.Code) (scores [sideCount]code.Code)
 		return [sideCount]code.Code{code.Category(code.Absent), code.Category(code.Absent), code.Category(code.Absent)}
 	}
 	for i, z := range [sideCount]float64{most, -least, max(most, -least)} {
-		scores[i] = code.Number(fit.Grain(min(max(z, -extremeReach), extremeReach)))
+		scores[i] = boundedCode(z, extremeReach)
 	}
 	return scores
 }

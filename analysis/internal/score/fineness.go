@@ -119,7 +119,7 @@ func centerOf(sc *bins.Scratch, past []code.Code, p Portion) float64 {
 		return math.NaN()
 	}
 	sc.Sort(sc.Values)
-	middle, step := sc.Values[n/2], (sc.Values[n-1-n/4]-sc.Values[n/4])/2/fineSteps
+	middle, step := sc.Values[n/2], (sc.Values[n-1-n/4]/2-sc.Values[n/4]/2)/fineSteps
 	best, fewest := middle, n+1
 	for i := range 2*fineSteps + 1 {
 		side := (i + 1) / 2

@@ -72,10 +72,10 @@ func (f *fitted) of(c code.Code) code.Code {
 		return c
 	}
 	x := math.Abs(c-f.center[1])*f.rate[1] - math.Abs(c-f.center[0])*f.rate[0]
-	return code.Number(fit.Grain(min(max(x, -fittedReach), fittedReach)))
+	return boundedCode(x, fittedReach)
 }
 
-// fittedReach bounds the score, so that rounding to a grain keeps its meaning.
+// fittedReach bounds the score.
 const fittedReach = 1 << 16
 
 // words says what is scored. The centres are the true answers, up to the averaged noise.

@@ -168,7 +168,10 @@ func (f *fraction) differ(past [2][]code.Code, p Portion) (x float64) {
 
 // fractionBin is the bin of a residue. The bins of fractions have their edges between the round ones.
 func fractionBin(x, modulus float64) int {
-	if modulus == 0 {
+	switch {
+	case math.IsNaN(x): // too far from the origin for a remainder
+		return 0
+	case modulus == 0:
 		return int(x) * fractionBins / 56
 	}
 	return int(x*fractionBins+.5) % fractionBins

@@ -130,7 +130,7 @@ func (j *joint) fit(slots []*Series) {
 	for kind := range j.scores {
 		for w := range j.scores[kind] {
 			for i, x := range j.scores[kind][w] {
-				j.scores[kind][w][i] = fit.Grain(x)
+				j.scores[kind][w][i] = boundedCode(x, jointReach)
 			}
 		}
 	}
@@ -271,6 +271,9 @@ func (l *lens) terms(c code.Code) (laplace, gauss float64) {
 	return laplace, gauss
 }
 
+// jointReach bounds joint scores, which are far below it unless a term overflows.
+const jointReach = 1 << 20
+
 // both returns the two joint scores of a result and caches them in it, because each score needs one of them.
 func (j *joint) both(r *Result) (laplace, gauss code.Code) {
 	if r.joint == j {
@@ -281,7 +284,7 @@ func (j *joint) both(r *Result) (laplace, gauss code.Code) {
 		laplace += a
 		gauss += b
 	}
-	r.joint, r.laplace, r.gauss = j, fit.Grain(laplace), fit.Grain(gauss)
+	r.joint, r.laplace, r.gauss = j, boundedCode(laplace, jointReach), boundedCode(gauss, jointReach)
 	return r.laplace, r.gauss
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
-	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -121,7 +120,7 @@ func (l *learned) of(values, weights []float64) code.Code {
 			sum += x * weights[i]
 		}
 	}
-	return code.Number(fit.Grain(min(max(sum, -learnedReach), learnedReach)))
+	return boundedCode(sum, learnedReach)
 }
 
 func (l *learned) score(r *Result) code.Code {

@@ -40,6 +40,9 @@ func (m *combination) of(at func(slot int) code.Code) code.Code {
 		}
 		sum += t.weight * min(max(c-t.center, -t.reach), t.reach)
 	}
+	if math.IsNaN(sum) { // infinity minus infinity
+		return 0
+	}
 	return code.Number(math.Round(min(max(sum, -combinationReach), combinationReach)/m.unit) * m.unit)
 }
 

@@ -22,8 +22,10 @@ import (
 const (
 	periodCells      = 4096
 	leastPeriodPairs = 48
-	periodReach      = 4.  // half interquartile ranges
-	leastPeriod      = 20. // squared distance over its variance: chance passes it at one of 1365 frequencies once in 350,000
+	periodReach      = 4. // half interquartile ranges
+	leastReach       = 0x1p-1000
+	greatestReach    = 0x1p1000 // between the two, neither a frequency nor a sum of reaches is infinite
+	leastPeriod      = 20.      // squared distance over its variance: chance passes it at one of 1365 frequencies once in 350,000
 )
 
 // period is a modulus, and the value from which multiples of it are counted.
@@ -58,17 +60,17 @@ func (t *transform) findPeriod(sc *bins.Scratch, past [2][]code.Code, p Portion)
 	sorted := append([]float64(nil), sc.Values...)
 	slices.Sort(sorted)
 	m := len(sorted)
-	middle, half := sorted[m/2], (sorted[m-1-m/4]-sorted[m/4])/2
+	middle, half := sorted[m/2], sorted[m-1-m/4]/2-sorted[m/4]/2
 	reach := periodReach * half
-	unit := 2 * reach / periodCells
+	unit := reach / (periodCells / 2)
 	// Cells finer than the last place of the values would show how these are rounded.
-	if !(unit > 0) || math.IsInf(reach, 0) || unit < 0x1p-48*(math.Abs(middle)+reach) {
+	if !(reach >= leastReach && reach <= greatestReach) || unit < 0x1p-48*(math.Abs(middle)+reach) {
 		return found, 0
 	}
 	clear(t.cells)
 	for i, x := range sc.Values {
-		at := math.Floor((x - middle + reach) / unit)
-		if at < 0 || at >= periodCells {
+		at := math.Floor((x-middle)/unit) + periodCells/2
+		if !(at >= 0 && at < periodCells) { // the difference may be infinite
 			continue
 		}
 		if i < n[0] {

@@ -72,7 +72,7 @@ func quadratic(values, weights []float64) code.Code {
 			k++
 		}
 	}
-	return code.Number(fit.Grain(min(max(sum, -maxProductsScore), maxProductsScore)))
+	return boundedCode(sum, maxProductsScore)
 }
 
 func (m *products) score(r *Result) code.Code { return m.of(r.at) }

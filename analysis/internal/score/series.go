@@ -172,10 +172,16 @@ func (w *watch) add(c0, c1 code.Code) bool {
 	}
 	changed := math.Float64bits(c0) != math.Float64bits(w.last)
 	if code.IsNumber(c0) && code.IsNumber(c1) && code.IsNumber(w.first[0]) && code.IsNumber(w.first[1]) {
-		rounding := 8 * 0x1p-53 * (math.Abs(c0) + math.Abs(c1) + math.Abs(w.first[0]) + math.Abs(w.first[1]))
-		w.difference = w.difference && math.Abs((c0-c1)-(w.first[0]-w.first[1])) <= rounding
-		w.sum = w.sum && math.Abs((c0+c1)-(w.first[0]+w.first[1])) <= rounding
-		if changed && code.IsNumber(w.last) && math.Abs(c0-w.last) > 0x1p20*rounding && code.SignificantBits(c0) > 24 {
+		x := [...]float64{c0, c1, w.first[0], w.first[1], w.last}
+		if max(math.Abs(x[0]), math.Abs(x[1]), math.Abs(x[2]), math.Abs(x[3])) > 0x1p1000 { // sums must not overflow
+			for i := range x {
+				x[i] *= 0x1p-30
+			}
+		}
+		rounding := 8 * 0x1p-53 * (math.Abs(x[0]) + math.Abs(x[1]) + math.Abs(x[2]) + math.Abs(x[3]))
+		w.difference = w.difference && math.Abs((x[0]-x[1])-(x[2]-x[3])) <= rounding
+		w.sum = w.sum && math.Abs((x[0]+x[1])-(x[2]+x[3])) <= rounding
+		if changed && code.IsNumber(w.last) && math.Abs(x[0]-x[4]) > 0x1p20*rounding && code.SignificantBits(c0) > 24 {
 			w.precise++
 		}
 	} else {

@@ -1,7 +1,10 @@
 package score
 
 import (
+	"math"
+
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -9,6 +12,15 @@ import (
 var slotScore = &kind{
 	name: "value", make: func(slot int) statistic { return value{slot: slot} },
 	single: .279, several: .324, keeps: true, event: NumberEvent, column: true,
+}
+
+// boundedCode returns the code of a computed score: rounded, so that sums which differ by rounding errors alone are equal, and within a
+// reach to both sides, within which rounding keeps its meaning. A score that the largest numbers make NaN (infinity minus infinity) is 0.
+func boundedCode(x, reach float64) code.Code {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return code.Number(fit.Grain(min(max(x, -reach), reach)))
 }
 
 // value scores the value of a slot by itself.

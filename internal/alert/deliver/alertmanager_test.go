@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert/alerttest"
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // TestAlertmanager: a violation fires in Alertmanager, is repeated so that it stays, and is resolved there.
@@ -38,7 +39,7 @@ func TestAlertmanager(t *testing.T) {
 		t.Errorf("alert %+v", all[0])
 	}
 	over := violation()
-	over.Kind = alert.Resolved
+	over.Status = finding.Resolved
 	d.Notify(over)
 	eventually.True(t, "the alert is resolved in Alertmanager", func() bool { return len(firing()) == 0 })
 }
@@ -75,7 +76,7 @@ func TestRepetitionBeforeTheEnd(t *testing.T) {
 	d.Notify(violation())
 	<-waits
 	over := violation()
-	over.Kind = alert.Resolved
+	over.Status = finding.Resolved
 	d.Notify(over)
 	eventually.True(t, "the alert fires no more", func() bool {
 		n, err := gauge(registry, "dpwatch_alerts_firing", "violation")

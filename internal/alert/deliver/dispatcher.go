@@ -3,7 +3,6 @@ package deliver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -45,14 +44,19 @@ type Dispatcher struct {
 	stdout  sync.Mutex
 	direct  sync.WaitGroup
 
-	mu     sync.Mutex
-	firing firing
+	mu          sync.Mutex
+	firing      firing
+	undelivered map[string]undelivered // by receiver, as of the last count
+	faults      map[string]string      // by operation: why the ledger did not do it the last time
+	unstored    int                    // states of alerts that the ledger does not have yet
 
 	// The goroutine of Run has these.
+	began   time.Time
 	store   *ledger.Ledger
+	listed  bool      // firing has the alerts that earlier processes stored
 	waiting []unsaved // for the ledger, the oldest first
 	// When the periodic work was done last.
-	resent, accepted, pruned time.Time
+	resent, counted, pruned time.Time
 }
 
 // unsaved is the state of an alert that the ledger does not have.
@@ -73,7 +77,7 @@ func New(o Options) (*Dispatcher, error) {
 	for i := range o.Receivers {
 		o.Receivers[i].prepare()
 	}
-	d := &Dispatcher{opt: o, in: make(chan alert.Finding, backlogLength), firing: firing{}}
+	d := &Dispatcher{opt: o, in: make(chan alert.Finding, backlogLength), firing: firing{}, faults: map[string]string{}}
 	var err error
 	d.metrics, err = newMetrics(o.Metrics, d)
 	return d, err
@@ -95,11 +99,16 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	defer tick.Stop()
 	work, end := context.WithCancel(context.WithoutCancel(ctx)) // of what must not stop half-way
 	defer end()
+	d.began = d.opt.Now()
 	d.connect(ctx, &jobs)
 	for ctx.Err() == nil {
+		in := d.in
+		if !d.ready() {
+			in = nil
+		}
 		select {
 		case <-ctx.Done():
-		case f := <-d.in:
+		case f := <-in:
 			d.take(work, f)
 		case <-tick.C:
 			d.connect(ctx, &jobs)
@@ -112,6 +121,12 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	if d.store != nil {
 		d.store.Close()
 	}
+}
+
+// ready reports whether findings can be applied: without the alerts of earlier processes, those would begin again. It does not wait for them longer than
+// a message for the ledger.
+func (d *Dispatcher) ready() bool {
+	return d.opt.Ledger == nil || d.listed || d.opt.Now().Sub(d.began) >= d.opt.Patience
 }
 
 // finishTime bounds what happens at the end.
@@ -129,7 +144,7 @@ func (d *Dispatcher) finish(ctx context.Context) {
 // take applies a finding.
 func (d *Dispatcher) take(ctx context.Context, f alert.Finding) {
 	m := d.opt.Style.Message(f, d.opt.Now().UTC().Truncate(time.Microsecond))
-	if f.Kind == alert.Violation {
+	if f.Kind.IsViolation() && m.Status == alert.Firing {
 		d.change(ctx, alert.Message{Subject: "suspected " + f.ID, Status: alert.Ended, EndsAt: m.Updated, Updated: m.Updated, Title: "the suspicion is confirmed"})
 	}
 	d.change(ctx, m)
@@ -155,9 +170,12 @@ func (d *Dispatcher) change(ctx context.Context, m alert.Message) {
 		return
 	}
 	u := unsaved{message: c.now, since: d.opt.Now()}
+	if !d.listed {
+		u.since = d.began // it has waited for the ledger's alerts
+	}
 	if c.send {
 		u.receivers = d.opt.receivers(&c.now)
-		d.metrics.messages.WithLabelValues(c.now.Kind, c.now.Status).Inc()
+		d.metrics.messages.WithLabelValues(string(c.now.Kind), c.now.Status).Inc()
 	}
 	d.waiting = append(d.waiting, u)
 	d.flush(ctx, d.opt.Patience)
@@ -165,16 +183,8 @@ func (d *Dispatcher) change(ctx context.Context, m alert.Message) {
 
 // flush stores what waits for the ledger. What has waited for patience or longer, or all without a ledger, is sent directly.
 func (d *Dispatcher) flush(ctx context.Context, patience time.Duration) {
-	for d.store != nil && len(d.waiting) > 0 {
-		u := &d.waiting[0]
-		attempt, cancel := context.WithTimeout(ctx, finishTime)
-		err := d.store.SaveAlert(attempt, stored(u.message), u.receivers)
-		cancel()
-		if err != nil {
-			d.opt.Logger.Warn("an alert cannot be stored in the ledger; it is sent directly if that lasts", zap.String("alert", u.message.ID), zap.Error(err))
-			break
-		}
-		d.waiting = d.waiting[1:]
+	if d.opt.Ledger != nil {
+		d.save(ctx)
 	}
 	for i := range d.waiting {
 		u := &d.waiting[i]
@@ -188,16 +198,46 @@ func (d *Dispatcher) flush(ctx context.Context, patience time.Duration) {
 	if d.opt.Ledger == nil {
 		d.waiting = nil
 	}
-	if n := len(d.waiting); n > backlogLength {
-		d.waiting = d.waiting[n-backlogLength:]
+	for len(d.waiting) > backlogLength {
+		for _, name := range d.waiting[0].receivers {
+			d.sendDirectly(ctx, d.opt.receiver(name), d.waiting[0].message)
+		}
+		d.waiting = d.waiting[1:]
 	}
+}
+
+// save stores what waits, in its order for each alert: a state that the ledger rejects does not hold up other alerts.
+func (d *Dispatcher) save(ctx context.Context) {
+	var fault error
+	var left []unsaved
+	held := map[string]bool{}
+	for _, u := range d.waiting {
+		if d.store != nil && (fault == nil || ledger.Rejects(fault)) && !held[u.message.Subject] {
+			attempt, cancel := context.WithTimeout(ctx, finishTime)
+			err := d.store.SaveAlert(attempt, stored(u.message), u.receivers)
+			cancel()
+			if err == nil {
+				continue
+			}
+			fault = err
+		}
+		held[u.message.Subject] = true
+		left = append(left, u)
+	}
+	if d.store != nil {
+		d.result(opStore, fault)
+	}
+	d.waiting = left
+	d.mu.Lock()
+	d.unstored = len(left)
+	d.mu.Unlock()
 }
 
 // stored returns the form of a message in the ledger.
 func stored(m alert.Message) ledger.Alert {
 	body, _ := json.Marshal(m) // a struct of plain fields and finite numbers
 	a := ledger.Alert{
-		ID: m.ID, Engine: m.Engine, Subject: m.Subject, Kind: m.Kind, Severity: string(m.Severity), Status: m.Status, Title: m.Title,
+		ID: m.ID, Engine: m.Engine, Subject: m.Subject, Kind: string(m.Kind), Severity: string(m.Severity), Status: m.Status, Title: m.Title,
 		StartsAt: m.StartsAt, Updated: m.Updated, Body: body,
 	}
 	if !m.EndsAt.IsZero() {
@@ -220,42 +260,12 @@ func (d *Dispatcher) periodic(ctx context.Context) {
 		d.resent = now
 		d.resend(ctx)
 	}
-	if now.Sub(d.accepted) >= acceptedEvery {
-		d.accepted = now
-		d.endAccepted(ctx, now)
+	if now.Sub(d.counted) >= countEvery {
+		d.counted = now
+		d.count(ctx, now)
 	}
 	if d.store != nil && d.opt.Retention > 0 && now.Sub(d.pruned) >= time.Hour {
 		d.pruned = now
-		if err := d.store.PruneAlerts(ctx, d.opt.Style.Engine, now.Add(-d.opt.Retention)); err != nil {
-			d.opt.Logger.Warn("old alerts cannot be removed from the ledger", zap.Error(err))
-		}
+		d.result(opPrune, d.store.PruneAlerts(ctx, d.opt.Style.Engine, now.Add(-d.opt.Retention)))
 	}
 }
-
-// acceptedEvery is the interval of looking for accepted violations.
-const acceptedEvery = 5 * time.Second
-
-// endAccepted ends the alerts of violations that an operator has accepted.
-func (d *Dispatcher) endAccepted(ctx context.Context, now time.Time) {
-	if d.store == nil {
-		return
-	}
-	all, err := d.store.Acceptances(ctx, d.opt.Style.Engine)
-	if err != nil {
-		return // the next time
-	}
-	for i := range all {
-		c := &all[i]
-		d.mu.Lock()
-		m, open := d.firing["query "+c.Key[:min(len(c.Key), len(shortID))]]
-		d.mu.Unlock()
-		if open && c.Until.After(now) {
-			m = over(m, now, fmt.Sprintf("accepted until %s: %s", c.Until.UTC().Format(time.DateOnly), c.Reason))
-			m.Title = "a privacy violation is accepted"
-			d.change(ctx, m)
-		}
-	}
-}
-
-// shortID has the length of the ID of an audit, which begins its key.
-const shortID = "000000000000"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // firing holds the alerts that fire, by subject.
@@ -25,14 +26,14 @@ func (f firing) apply(m alert.Message) change {
 		return change{now: m}
 	case m.Status == alert.Ended:
 		delete(f, m.Subject)
-		old.Status, old.EndsAt, old.Updated, old.Title, old.Detail = m.Status, m.EndsAt, later(m.Updated, old.Updated), m.Title, m.Detail
+		old.Status, old.EndsAt, old.Updated, old.Title, old.Detail, old.Action = m.Status, m.EndsAt, later(m.Updated, old.Updated), m.Title, m.Detail, ""
 		return change{old.State(), true, true}
 	case !open:
 		m = m.State()
 		f[m.Subject] = m
 		return change{m, true, true}
 	}
-	c := change{send: !old.Severity.AtLeast(m.Severity), changed: alert.Passing(m.Kind)}
+	c := change{send: !old.Severity.AtLeast(m.Severity), changed: m.Kind.Passing()}
 	for list, added := range map[*[]string][]string{&old.Users: m.Users, &old.Applications: m.Applications, &old.Neighbours: m.Neighbours} {
 		all := union(*list, added)
 		c.changed = c.changed || len(all) > len(*list)
@@ -40,7 +41,7 @@ func (f firing) apply(m alert.Message) change {
 	}
 	if c.send || worse(m.Lower, old.Lower) {
 		c.changed = true
-		old.Severity, old.Lower, old.Title = higher(old.Severity, m.Severity), m.Lower, m.Title
+		old.Severity, old.Lower, old.Estimate, old.Title = higher(old.Severity, m.Severity), m.Lower, m.Estimate, m.Title
 		if m.Detail != "" {
 			old.Detail = m.Detail
 		}
@@ -54,7 +55,7 @@ func (f firing) apply(m alert.Message) change {
 	return c
 }
 
-func higher(a, b alert.Severity) alert.Severity {
+func higher(a, b finding.Severity) finding.Severity {
 	if a.AtLeast(b) {
 		return a
 	}
@@ -64,7 +65,7 @@ func higher(a, b alert.Severity) alert.Severity {
 // expired returns the ends of alerts about single events that were last seen before a time.
 func (f firing) expired(before, now time.Time) (ends []alert.Message) {
 	for _, m := range f {
-		if alert.Passing(m.Kind) && m.Updated.Before(before) {
+		if m.Kind.Passing() && m.Updated.Before(before) {
 			ends = append(ends, over(m, now, "not seen again"))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // TestRoutes: the first route that matches gives the receivers; an alert is sent at its beginning, with a higher severity and at its end, to those
@@ -24,7 +25,7 @@ func TestRoutes(t *testing.T) {
 			{Name: "run", Type: "exec", Timeout: time.Hour, Command: []string{"/bin/sh", "-c", `cat >> "$0"; echo >> "$0"`, file}},
 		},
 		Routes: []deliver.Route{
-			{Kind: "violation", Severity: alert.Critical, Receivers: []string{"run"}},
+			{Kind: "violation", Severity: finding.Critical, Receivers: []string{"run"}},
 			{User: "nobody", Receivers: []string{"run"}},
 			{Engine: "shop", Receivers: []string{"out"}},
 		},
@@ -37,11 +38,11 @@ func TestRoutes(t *testing.T) {
 	worse.Lower = 3
 	d.Notify(worse)
 	eventually.True(t, "the higher severity", func() bool { text, _ := os.ReadFile(file); return strings.Count(string(text), "\n") == 1 })
-	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "ledger", Condition: "away"})
-	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "ledger", Condition: "away", Over: true})
-	d.Notify(alert.Finding{Kind: alert.AuditorUnhealthy, Component: "shadow", Condition: "away", Over: true}) // it never was
+	d.Notify(alert.Finding{Kind: finding.AuditorUnhealthy, Component: "ledger", Condition: "away"})
+	d.Notify(alert.Finding{Kind: finding.AuditorUnhealthy, Component: "ledger", Condition: "away", Status: finding.Resolved})
+	d.Notify(alert.Finding{Kind: finding.AuditorUnhealthy, Component: "shadow", Condition: "away", Status: finding.Resolved}) // it never was
 	over := violation()
-	over.Kind = alert.Resolved
+	over.Status = finding.Resolved
 	d.Notify(over) // critical: goes to run, which gets no ends
 	eventually.True(t, "all messages", func() bool { return strings.Count(out.String(), "\n") == 3 })
 	stop()
@@ -54,14 +55,14 @@ func TestRoutes(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Labels["team"] != "privacy" || m.Engine != "shop" {
 			t.Fatalf("%v: %s", err, line)
 		}
-		kinds = append(kinds, m.Kind+" "+m.Status+" "+string(m.Severity))
+		kinds = append(kinds, string(m.Kind)+" "+m.Status+" "+string(m.Severity))
 	}
 	if want := "violation firing warning, auditor_unhealthy firing critical, auditor_unhealthy resolved critical"; strings.Join(kinds, ", ") != want {
 		t.Errorf("messages %q", kinds)
 	}
 	var m alert.Message
 	text, err := os.ReadFile(file)
-	if err != nil || json.Unmarshal(text, &m) != nil || m.Severity != alert.Critical || *m.Lower != 3 || m.Link != "http://dpwatch:9188/api/ledger/audits/3f9c00000000" || m.Runbook != "https://example.org/alerts.md#violation" {
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Severity != finding.Critical || *m.Lower != 3 || m.Link != "http://dpwatch:9188/queries/3f9c00000000" || m.Runbook != "https://example.org/alerts.md#violation" {
 		t.Errorf("exec got %s, %v", text, err)
 	}
 }

@@ -13,17 +13,18 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // style is that of the tests: a violation by 2 or more is critical.
-var style = alert.Style{Engine: "shop", Table: []alert.Excess{{Least: 0, Severity: alert.Warning}, {Least: 2, Severity: alert.Critical}}, Link: "http://dpwatch:9188", Runbook: "https://example.org/alerts.md"}
+var style = alert.Style{Engine: "shop", Scale: finding.Scale{{Least: 0, Severity: finding.Warning}, {Least: 2, Severity: finding.Critical}}, Link: "http://dpwatch:9188", Runbook: "https://example.org/alerts.md"}
 
 func violation() alert.Finding {
 	return alert.Finding{
-		ID: "3f9c00000000", Group: "abc", Summary: "SELECT dp_count($1)", User: "ann", Database: "app", Application: "report", Neighbour: "d1", EngineEpoch: "e1",
+		Kind: finding.Violation, ID: "3f9c00000000", Group: "abc", Summary: "SELECT dp_count($1)", User: "ann", Database: "app", Application: "report", Neighbour: "d1", EngineEpoch: "e1",
 		Epsilon: 0.5, Source: "argument", Lower: 1.25, Estimate: math.NaN(), Confidence: 0.95, Odds: math.NaN(),
 	}
 }

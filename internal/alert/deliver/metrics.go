@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/finding"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // Outcomes of deliveries.
@@ -18,6 +20,7 @@ const (
 type metrics struct {
 	messages   *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
+	faults     *prometheus.CounterVec
 	dropped    prometheus.Counter
 }
 
@@ -26,34 +29,70 @@ func newMetrics(reg prometheus.Registerer, d *Dispatcher) (*metrics, error) {
 	m := &metrics{
 		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dpwatch_alert_messages_total", Help: "Messages about alerts, by kind and status: one at the beginning, one for a higher severity, one at the end."}, []string{"kind", "status"}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dpwatch_alert_deliveries_total", Help: "Attempts to send an alert to a receiver, by outcome; dead: sent without the ledger, and no attempt follows."}, []string{"receiver", "outcome"}),
+		faults:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dpwatch_alert_ledger_faults_total", Help: "Errors of the ledger in the delivery of alerts, by operation; each is tried again."}, []string{"operation"}),
 		dropped:    prometheus.NewCounter(prometheus.CounterOpts{Name: "dpwatch_alert_findings_dropped_total", Help: "Findings for which no alert was sent because too many came at once, or 5000 alerts fired."}),
 	}
-	for _, kind := range alert.Kinds() {
-		m.messages.WithLabelValues(kind, alert.Firing)
-		m.messages.WithLabelValues(kind, alert.Ended)
+	for _, kind := range finding.Kinds() {
+		m.messages.WithLabelValues(string(kind), alert.Firing)
+		m.messages.WithLabelValues(string(kind), alert.Ended)
+	}
+	for _, operation := range operations() {
+		m.faults.WithLabelValues(operation)
 	}
 	for i := range d.opt.Receivers {
 		for _, outcome := range []string{outcomeDelivered, outcomeFailed, outcomeDead} {
 			m.deliveries.WithLabelValues(d.opt.Receivers[i].Name, outcome)
 		}
 	}
-	return m, errors.Join(reg.Register(m.messages), reg.Register(m.deliveries), reg.Register(m.dropped), reg.Register(&collector{d}))
+	return m, errors.Join(reg.Register(m.messages), reg.Register(m.deliveries), reg.Register(m.faults), reg.Register(m.dropped), reg.Register(&collector{d}))
 }
 
-var descFiring = prometheus.NewDesc("dpwatch_alerts_firing", "Alerts that fire, by kind.", []string{"kind"}, nil)
+var (
+	descFiring      = prometheus.NewDesc("dpwatch_alerts_firing", "Alerts that fire, by kind and severity.", []string{"kind", "severity"}, nil)
+	descUndelivered = prometheus.NewDesc("dpwatch_alert_undelivered_messages", "Messages to a receiver that have not arrived, by state: pending, or failed after all attempts.", []string{"receiver", "state"}, nil)
+	descOldest      = prometheus.NewDesc("dpwatch_alert_oldest_pending_message_seconds", "Age of the oldest message to a receiver that is pending; 0 if none is.", []string{"receiver"}, nil)
+)
 
 type collector struct{ d *Dispatcher }
 
-func (c *collector) Describe(out chan<- *prometheus.Desc) { out <- descFiring }
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	out <- descFiring
+	out <- descUndelivered
+	out <- descOldest
+}
 
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	n := map[string]int{}
+	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
+	}
+	type class struct {
+		kind     finding.Kind
+		severity finding.Severity
+	}
+	n := map[class]int{}
+	for _, kind := range finding.Kinds() {
+		severities := []finding.Severity{kind.Severity()}
+		if severities[0] == "" {
+			severities = finding.Severities()
+		}
+		for _, severity := range severities {
+			n[class{kind, severity}] = 0
+		}
+	}
 	c.d.mu.Lock()
 	for _, m := range c.d.firing {
-		n[m.Kind]++
+		n[class{m.Kind, m.Severity}]++
 	}
+	now, waiting := c.d.opt.Now(), c.d.undelivered
 	c.d.mu.Unlock()
-	for _, kind := range alert.Kinds() {
-		out <- prometheus.MustNewConstMetric(descFiring, prometheus.GaugeValue, float64(n[kind]), kind)
+	for at, count := range n {
+		gauge(descFiring, float64(count), string(at.kind), string(at.severity))
+	}
+	for i := range c.d.opt.Receivers {
+		name := c.d.opt.Receivers[i].Name
+		u := waiting[name]
+		gauge(descUndelivered, float64(u.pending), name, ledger.DeliveryPending)
+		gauge(descUndelivered, float64(u.failed), name, ledger.DeliveryFailed)
+		gauge(descOldest, u.age(now).Seconds(), name)
 	}
 }

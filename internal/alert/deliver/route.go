@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // Route sends the alerts that match every field that is set to receivers.
 type Route struct {
-	Severity  alert.Severity // the lowest
-	Kind      string
+	Severity  finding.Severity // the lowest
+	Kind      finding.Kind
 	Database  string
 	User      string
 	Engine    string

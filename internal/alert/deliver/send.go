@@ -43,7 +43,7 @@ func (d *Dispatcher) sendDirectly(ctx context.Context, r *Receiver, m alert.Mess
 				return
 			case attempt == directAttempts || errors.As(err, &permanent) || ctx.Err() != nil:
 				d.metrics.deliveries.WithLabelValues(r.Name, outcomeDead).Inc()
-				d.opt.Logger.Error("an alert was not delivered", zap.String("receiver", r.Name), zap.String("alert", m.ID), zap.String("kind", m.Kind), zap.Error(err))
+				d.opt.Logger.Error("an alert was not delivered", zap.String("receiver", r.Name), zap.String("alert", m.ID), zap.String("kind", string(m.Kind)), zap.Error(err))
 				return
 			}
 			select {
@@ -90,13 +90,10 @@ func (d *Dispatcher) sendStored(ctx context.Context, stored ledger.Delivery) err
 	return d.attempt(ctx, r, m)
 }
 
-// resend repeats the alerts that fire to the Alertmanagers, which end those that are not repeated. A failure is no fault: the next repetition
-// comes soon.
+// resend repeats the alerts that fire to the Alertmanagers, which end those that are not repeated. Without the ledger it repeats those that it had.
 func (d *Dispatcher) resend(ctx context.Context) {
-	if d.store != nil && len(d.waiting) == 0 {
-		if all, err := d.store.FiringAlerts(ctx, d.opt.Style.Engine); err == nil {
-			d.adopt(all)
-		}
+	if d.store != nil {
+		d.list(ctx)
 	}
 	for i := range d.opt.Receivers {
 		r := &d.opt.Receivers[i]
@@ -126,66 +123,8 @@ func (d *Dispatcher) repeat(ctx context.Context, r *Receiver) {
 		return
 	}
 	if err := r.send(ctx, io.Discard, now, now.Add(3*d.opt.Resend), all...); err != nil && ctx.Err() == nil {
+		d.metrics.deliveries.WithLabelValues(r.Name, outcomeFailed).Inc()
 		d.opt.Logger.Warn("the firing alerts cannot be repeated", zap.String("receiver", r.Name), zap.Int("alerts", len(all)), zap.Error(err))
-	}
-}
-
-// connect opens the ledger if it is not open, and begins to send the messages that it has.
-func (d *Dispatcher) connect(ctx context.Context, jobs *sync.WaitGroup) {
-	if d.store != nil || d.opt.Ledger == nil {
-		return
-	}
-	l, err := d.opt.Ledger(ctx)
-	if err != nil {
-		return // package audit reports it; the next tick tries again
-	}
-	all, err := l.FiringAlerts(ctx, d.opt.Style.Engine)
-	if err != nil {
-		l.Close()
-		return
-	}
-	d.adopt(all)
-	d.store = l
-	jobs.Go(func() { d.deliver(ctx, l) })
-	d.flush(ctx, d.opt.Patience)
-}
-
-// adopt takes the alerts that fire from the ledger: another process may audit the engine, or may have done so.
-func (d *Dispatcher) adopt(all []ledger.Alert) {
-	stored := map[string]bool{}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, a := range all {
-		stored[a.Subject] = true
-		var m alert.Message
-		if old, known := d.firing[a.Subject]; (!known || a.Updated.After(old.Updated)) && json.Unmarshal(a.Body, &m) == nil {
-			d.firing[a.Subject] = m
-		}
-	}
-	for _, u := range d.waiting {
-		stored[u.message.Subject] = true // the ledger does not have its state yet
-	}
-	for subject := range d.firing {
-		if !stored[subject] {
-			delete(d.firing, subject)
-		}
-	}
-}
-
-// slots is the number of messages that are sent at the same time.
-const slots = 4
-
-// deliver sends the messages that the ledger has until ctx is done.
-func (d *Dispatcher) deliver(ctx context.Context, l *ledger.Ledger) {
-	for ctx.Err() == nil {
-		err := l.Deliver(ctx, ledger.DeliverOptions{Engine: d.opt.Style.Engine, Slots: slots, Every: d.opt.Tick, Logger: d.opt.Logger, Send: d.sendStored})
-		if err != nil && ctx.Err() == nil {
-			d.opt.Logger.Warn("the jobs of alerts stopped; they begin again soon", zap.Error(err))
-			select {
-			case <-ctx.Done():
-			case <-time.After(d.opt.Tick):
-			}
-		}
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert/alerttest"
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -128,7 +129,7 @@ func TestWebhook(t *testing.T) {
 	d, stop = start(t, o)
 	d.Notify(violation()) // fires already
 	over := violation()
-	over.Kind, over.Reason = alert.Resolved, "a later engine"
+	over.Status, over.Reason = finding.Resolved, "a later engine"
 	d.Notify(over)
 	eventually.True(t, "the end is delivered", func() bool { return stored(2) })
 	stop()
@@ -198,22 +199,22 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	eventually.True(t, "the other process has the alert", func() bool { return has() == 1 })
 	over := violation()
-	over.Kind = alert.Resolved
+	over.Status = finding.Resolved
 	one.Notify(over)
 	stop()
 	eventually.True(t, "the other process has it no more", func() bool { return has() == 0 })
 	eventually.True(t, "it is resolved", func() bool { return firing() == 0 })
 }
 
-// gauge returns the value of a metric with a kind.
-func gauge(registry *prometheus.Registry, name, kind string) (float64, error) {
+// gauge returns the sum of a metric over the series whose first label has a value.
+func gauge(registry *prometheus.Registry, name, label string) (sum float64, err error) {
 	all, err := registry.Gather()
 	for _, family := range all {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == name && m.GetLabel()[0].GetValue() == kind {
-				return m.GetGauge().GetValue(), nil
+			if family.GetName() == name && m.GetLabel()[0].GetValue() == label {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 	}
-	return 0, err
+	return sum, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -27,26 +28,28 @@ type alerts struct {
 	sender     *alert.Sender
 	dispatcher *deliver.Dispatcher
 	conditions []condition
+	log        *zap.Logger
 }
 
 // newAlerts returns the alerts that the configuration describes.
 func newAlerts(c config.Config, stdout io.Writer, log *zap.Logger, registry *prometheus.Registry) (*alerts, error) {
-	sender, err := alert.New(log, registry)
+	style := setup.AlertStyle(c)
+	sender, err := alert.New(style.Scale, log, registry)
 	if err != nil {
 		return nil, err
 	}
 	o := deliver.Options{
-		Style: setup.AlertStyle(c), Ledger: openAlerts(c), Resend: time.Duration(c.Alerts.Resend), ResolveAfter: time.Duration(c.Alerts.ResolveAfter),
+		Style: style, Ledger: openAlerts(c), Resend: time.Duration(c.Alerts.Resend), ResolveAfter: time.Duration(c.Alerts.ResolveAfter),
 		Retention: time.Duration(c.Ledger.Retention), Stdout: stdout, Logger: log, Metrics: registry, Now: time.Now,
 	}
 	for _, r := range c.Alerts.Receivers {
 		o.Receivers = append(o.Receivers, setup.AlertReceiver(r))
 	}
 	for _, r := range c.Alerts.Routes {
-		o.Routes = append(o.Routes, deliver.Route{Severity: alert.Severity(r.Severity), Kind: r.Kind, Database: r.Database, User: r.User, Engine: r.Engine, Receivers: r.Receivers})
+		o.Routes = append(o.Routes, deliver.Route{Severity: r.Severity, Kind: r.Kind, Database: r.Database, User: r.User, Engine: r.Engine, Receivers: r.Receivers})
 	}
 	dispatcher, err := deliver.New(o)
-	return &alerts{sender, dispatcher, conditions(c)}, err
+	return &alerts{sender, dispatcher, conditions(c), log}, err
 }
 
 // openAlerts returns a function that opens the ledger for alerts; nil if there is no ledger or no receiver. The auditor migrates the ledger.
@@ -75,7 +78,7 @@ const lookEvery = 10 * time.Second
 // run sends alerts until ctx is done.
 func (a *alerts) run(ctx context.Context, auditor *audit.Auditor) {
 	var dispatcher sync.WaitGroup
-	dispatcher.Go(func() { a.dispatcher.Run(ctx) })
+	dispatcher.Go(func() { a.dispatcher.Run(ctx) }) // after a panic the next process restores its alerts from the ledger
 	defer dispatcher.Wait()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -84,7 +87,7 @@ func (a *alerts) run(ctx context.Context, auditor *audit.Auditor) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			a.look(auditor.Status(), time.Now())
+			contain(a.log, "look for alerts", func() { a.look(auditor.Status(), time.Now()) })
 		}
 	}
 }
@@ -98,30 +101,47 @@ func (a *alerts) look(s view.Status, now time.Time) {
 		if changed {
 			a.sender.Send(f)
 		}
-		if changed || f.Over {
+		if changed || f.Status == finding.Resolved {
 			a.dispatcher.Notify(f)
 		}
 	}
 	for i := range s.Audits {
 		e := &s.Audits[i]
 		switch {
-		case e.Standing != nil && e.Accepted == nil:
+		case e.Standing != nil && e.Status() == finding.Open:
 			a.dispatcher.Notify(standing(e, e.Standing))
-		case e.Standing == nil && e.Resolved != nil:
+		case e.Status() == finding.Resolved:
 			f := standing(e, &e.Resolved.Standing)
-			f.Kind, f.Reason = alert.Resolved, e.Resolved.String()
+			f.Status, f.Reason = finding.Resolved, e.Resolved.String()
 			a.dispatcher.Notify(f)
 		}
 	}
+	for i := range s.Records {
+		if r := &s.Records[i]; r.Standing != nil && r.Accepted == nil {
+			f := alert.Finding{Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Route: r.Route, Odds: math.NaN()}
+			audit.Describe(&f, r.ID, r.Standing)
+			a.dispatcher.Notify(f)
+		}
+	}
+	for id, c := range s.Accepted {
+		a.dispatcher.Notify(alert.Finding{
+			Kind: finding.Violation, Status: finding.Accepted, ID: id, Reason: "accepted until " + c.Until.UTC().Format(time.DateOnly) + ": " + c.Reason,
+		})
+	}
+}
+
+// state returns what the status shows of the alerts.
+func (a *alerts) state() *view.AlertsState {
+	s := view.AlertsState(a.dispatcher.State())
+	return &s
 }
 
 // standing returns the finding of a violation of an audit.
 func standing(e *view.Entry, v *view.Standing) alert.Finding {
 	f := alert.Finding{
-		ID: e.ID, Group: e.Group, Summary: e.Summary, User: e.User, Database: e.Database, Application: e.App, Route: e.Route,
-		Neighbour: v.Neighbour, Epsilon: float64(v.Claimed), Lower: float64(v.Lower), EngineEpoch: v.FirstEngine,
-		Deterministic: math.IsNaN(float64(v.Lower)), Estimate: math.NaN(), Odds: math.NaN(),
+		Group: e.Group, Summary: e.Summary, User: e.User, Database: e.Database, Application: e.App, Route: e.Route, Odds: math.NaN(),
 	}
+	audit.Describe(&f, e.ID, v)
 	if r := e.Report; r != nil {
 		f.Delta, f.Source, f.Confidence = r.Claimed.Delta, r.Claimed.Source, r.Confidence
 	}
@@ -130,7 +150,7 @@ func standing(e *view.Entry, v *view.Standing) alert.Finding {
 
 // condition is a state of the auditor that is alerted when it lasts.
 type condition struct {
-	kind      alert.Kind
+	kind      finding.Kind
 	component string
 	text      string
 	after     time.Duration
@@ -148,7 +168,10 @@ func (c *condition) look(s *view.Status, now time.Time) (f alert.Finding, change
 		return f, false
 	}
 	reason, yes := c.holds(s)
-	f = alert.Finding{Kind: c.kind, Component: c.component, Condition: c.text, Reason: reason, Over: !yes}
+	f = alert.Finding{Kind: c.kind, Component: c.component, Condition: c.text, Reason: reason}
+	if !yes {
+		f.Status = finding.Resolved
+	}
 	switch {
 	case !yes:
 		changed = c.firing
@@ -170,7 +193,7 @@ const leastQueries = 10
 func conditions(c config.Config) (all []condition) {
 	away := func(component, text string, holds func(*view.Status) (string, bool)) {
 		if c.Alerts.UnhealthyAfter > 0 {
-			all = append(all, condition{kind: alert.AuditorUnhealthy, component: component, text: text, after: time.Duration(c.Alerts.UnhealthyAfter), holds: holds})
+			all = append(all, condition{kind: finding.AuditorUnhealthy, component: component, text: text, after: time.Duration(c.Alerts.UnhealthyAfter), holds: holds})
 		}
 	}
 	away("shadow", "the shadow database is away: no queries are audited", func(s *view.Status) (string, bool) { return "", s.Shadow != "" })
@@ -182,7 +205,7 @@ func conditions(c config.Config) (all []condition) {
 	}
 	if share := c.Alerts.Coverage.Share; share > 0 {
 		all = append(all, condition{
-			kind: alert.CoverageLow, component: "queries", text: "few of the distinct DP queries have an audit", after: time.Duration(c.Alerts.Coverage.After),
+			kind: finding.CoverageLow, component: "queries", text: "few of the distinct DP queries have an audit with trials", after: time.Duration(c.Alerts.Coverage.After),
 			holds: func(s *view.Status) (string, bool) {
 				return "audited share " + show.Number(analysis.Float(cmp.Or(s.Coverage.AuditedQueries, 0))), s.Coverage.Queries >= leastQueries && s.Coverage.AuditedQueries < share
 			},

@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -53,13 +54,13 @@ func TestConditions(t *testing.T) {
 				{healthy(), 5 * one.after, false, true},
 			} {
 				f, changed := one.look(step.status, at.Add(step.after))
-				if changed != step.changed || f.Over != step.over || f.Component != component || f.Condition == "" {
+				if changed != step.changed || (f.Status == finding.Resolved) != step.over || f.Component != component || f.Condition == "" {
 					t.Errorf("step %d: %+v, changed %t", i, f, changed)
 				}
 			}
 			bad.Ledger.Holder = &ledger.Process{} // another process audits the engine, and reports it
 			for _, after := range []time.Duration{6, 8} {
-				if f, changed := one.look(bad, at.Add(after*one.after)); changed || f.Over {
+				if f, changed := one.look(bad, at.Add(after*one.after)); changed || f.Status == finding.Resolved {
 					t.Errorf("a process that only records: %+v, changed %t", f, changed)
 				}
 			}
@@ -68,7 +69,7 @@ func TestConditions(t *testing.T) {
 	few := healthy()
 	few.Coverage = view.Coverage{Queries: 3}
 	for i := range all {
-		if f, _ := all[i].look(few, time.Now()); !f.Over {
+		if f, _ := all[i].look(few, time.Now()); f.Status != finding.Resolved {
 			t.Errorf("%s: %+v for an auditor that has seen few queries", all[i].component, f)
 		}
 	}
@@ -84,8 +85,8 @@ func TestStanding(t *testing.T) {
 	style := setup.AlertStyle(config.Default())
 	e := &view.Entry{ID: "3f9c", Group: "g", Summary: "s", User: "u", Database: "d"}
 	got := style.Message(standing(e, &view.Standing{Claimed: 0.5, Lower: 3, FirstEngine: "e1", Neighbour: "d1"}), time.Now())
-	want := style.Message(alert.Finding{ID: "3f9c", Epsilon: 0.5, Lower: 3, EngineEpoch: "e1"}, time.Now())
-	if got.ID != want.ID || got.Subject != want.Subject || got.Severity != alert.Critical || got.Severity != want.Severity || got.Title != want.Title {
+	want := style.Message(alert.Finding{Kind: finding.Violation, ID: "3f9c", Epsilon: 0.5, Lower: 3, EngineEpoch: "e1"}, time.Now())
+	if got.ID != want.ID || got.Subject != want.Subject || got.Severity != finding.Critical || got.Severity != want.Severity || got.Title != want.Title {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

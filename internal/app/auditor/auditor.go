@@ -1,6 +1,7 @@
 package auditor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,10 +26,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/link"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -59,12 +62,11 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 	}
 	debug.SetMemoryLimit(int64(c.Audit.Memory))
 	gate := setup.NewGate(c)
-	announce := announcer(out)
 	alerts, err := newAlerts(c, env.Stdout, log.Named("alert"), registry)
 	if err != nil {
 		return err
 	}
-	auditor, err := newAuditor(c, gate, announce, alerts.send, log, registry)
+	auditor, err := newAuditor(c, gate, out, alerts.send, log, registry)
 	if err != nil {
 		return err
 	}
@@ -76,13 +78,18 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 			_ = conn.Close() // ends receive: the relay starts another process
 		}
 	})
-	group.Go(func() { reportUntil(ctx, out, auditor, registry, log) })
-	group.Go(func() { setup.ApplyDefaultPace(ctx, c, gate, log) })
+	status := func() view.Status {
+		s := auditor.Status()
+		s.Alerts = alerts.state()
+		return s
+	}
+	group.Go(func() { reportUntil(ctx, out, status, registry, log) })
+	group.Go(func() { contain(log, "set the pace", func() { setup.ApplyDefaultPace(ctx, c, gate, log) }) })
 	group.Go(func() { alerts.run(ctx, auditor) })
 	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
-	report(out, auditor, registry, log) // the final report
+	contain(log, "report", func() { report(out, status, registry, log) }) // the final report
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -141,28 +148,42 @@ func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *
 		if err != nil {
 			return err
 		}
-		if kind == link.Pause && len(payload) == 1 {
+		contain(log, "receive", func() { pass(kind, payload, auditor, gate, log) })
+	}
+}
+
+// pass passes a frame to the auditor.
+func pass(kind link.Kind, payload []byte, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) {
+	switch kind {
+	case link.Pause:
+		if len(payload) == 1 {
 			gate.Pause(payload[0] == 1)
 		}
-		if kind == link.Counts {
-			var statements map[string]uint64
-			if json.Unmarshal(payload, &statements) == nil {
-				auditor.Uncaptured(statements)
-			}
+	case link.Counts:
+		var statements map[string]uint64
+		if json.Unmarshal(payload, &statements) == nil {
+			auditor.Uncaptured(statements)
 		}
-		if kind == link.Deploy {
-			auditor.Deploy(string(payload))
-		}
-		if kind != link.Query {
-			continue
-		}
+	case link.Deploy:
+		auditor.Deploy(string(payload))
+	case link.Query:
 		q, err := capture.DecodeBinary(payload)
 		if err != nil {
 			log.Warn("a captured query cannot be decoded and is dropped", zap.Error(err))
-			continue
+			return
 		}
 		auditor.Offer(q)
 	}
+}
+
+// contain calls f, and logs a panic instead of ending the process.
+func contain(log *zap.Logger, where string, f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.Error("panic recovered", zap.String("where", where), zap.NamedError("panic", withheld.Recovered(r)), zap.Stack("stack"))
+		}
+	}()
+	f()
 }
 
 // announcer returns a function that reports to the relay before and after the SQL library parses a statement. The relay sets
@@ -175,7 +196,24 @@ func announcer(out *link.Writer) func(sql string) (done func()) {
 	}
 }
 
-func reportUntil(ctx context.Context, out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
+// announceNames returns renew, which reads the catalogs, with a report of the names to the relay whenever they change.
+func announceNames(renew func(context.Context) (*rewrite.Rewriter, error), out *link.Writer) func(context.Context) (*rewrite.Rewriter, error) {
+	var sent []byte
+	return func(ctx context.Context) (*rewrite.Rewriter, error) {
+		r, err := renew(ctx)
+		if r == nil {
+			return r, err
+		}
+		names, known := r.Names()
+		text, _ := json.Marshal(names) // strings can always be encoded
+		if known && !bytes.Equal(text, sent) && out.Send(link.Names, text) == nil {
+			sent = text
+		}
+		return r, err
+	}
+}
+
+func reportUntil(ctx context.Context, out *link.Writer, status func() view.Status, registry *prometheus.Registry, log *zap.Logger) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
@@ -183,19 +221,19 @@ func reportUntil(ctx context.Context, out *link.Writer, auditor *audit.Auditor, 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			report(out, auditor, registry, log)
+			contain(log, "report", func() { report(out, status, registry, log) })
 		}
 	}
 }
 
-func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Registry, log *zap.Logger) {
-	status, err := json.Marshal(auditor.Status())
+func report(out *link.Writer, status func() view.Status, registry *prometheus.Registry, log *zap.Logger) {
+	text, err := json.Marshal(status())
 	if err != nil {
 		log.Error("write status", zap.Error(err))
 		return
 	}
-	_ = out.Send(link.Status, status) // receive detects a closed link
-	text, err := admin.MetricsText(registry)
+	_ = out.Send(link.Status, text) // receive detects a closed link
+	text, err = admin.MetricsText(registry)
 	if err != nil {
 		log.Error("the auditor's metrics cannot be gathered", zap.Error(err))
 		return
@@ -204,13 +242,14 @@ func report(out *link.Writer, auditor *audit.Auditor, registry *prometheus.Regis
 }
 
 // newAuditor returns the auditor that the configuration describes.
-func newAuditor(c config.Config, gate *throttle.Gate, announce func(string) func(), send func(alert.Finding), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
+func newAuditor(c config.Config, gate *throttle.Gate, out *link.Writer, send func(alert.Finding), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	opt, err := auditorOptions(c, gate, log, registry)
 	if err != nil {
 		return nil, err
 	}
 	setup.SetEngines(&opt, c)
-	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announce, send, setup.OpenLedger(c), setup.OpenSpool(c), time.Duration(c.Ledger.Retention)
+	opt.Renew = announceNames(opt.Renew, out)
+	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announcer(out), send, setup.OpenLedger(c), setup.OpenSpool(c), time.Duration(c.Ledger.Retention)
 	opt.Recorder, opt.Process = setup.OpenRecorder(c), setup.ThisProcess(c)
 	opt.Suspected = c.Alerts.Suspected
 	opt.Budgets, opt.Unclaimed = setup.PrivacyBudgets(c), setup.UnclaimedRules(c.Privacy.UnclaimedReads)

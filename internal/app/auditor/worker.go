@@ -110,7 +110,7 @@ func newEngineWorker(c config.Config, slots int, log *zap.Logger, registry prome
 
 // run runs turns until ctx is done.
 func (w *engineWorker) run(ctx context.Context, log *zap.Logger) error {
-	go setup.ApplyDefaultPace(ctx, w.cfg, w.gate, log)
+	go contain(log, "set the pace", func() { setup.ApplyDefaultPace(ctx, w.cfg, w.gate, log) })
 	return w.Run(ctx)
 }
 

@@ -90,6 +90,13 @@ func preflightOptions(c config.Config) preflight.Options {
 		Protected: c.Privacy.Protected, Public: c.Privacy.Public, SearchPath: c.Shadow.SearchPath, ClientPath: c.Privacy.SearchPath,
 		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: c.Shadow.Beside(),
 	}
+	o.Source = c.Neighbours.Source.Reveal()
+	if c.Privacy.Unit != nil {
+		o.Unit = c.Privacy.Unit.Table
+	}
+	if c.Neighbours.Configured() {
+		o.Set = func(ctx context.Context) preflight.Set { return recordOf(ctx, c) }
+	}
 	for _, f := range c.Claims.Functions {
 		o.Functions = append(o.Functions, preflight.Function{Name: f.Name, Epsilon: f.Epsilon, Delta: f.Delta})
 	}
@@ -138,7 +145,7 @@ func checkUpstream(c config.Config, index int) preflight.Task {
 			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), fix
 			return []preflight.Check{check}
 		}
-		one, err := relay.NewRoute(&c, index, capture.NewQueue(1, 1<<10), zap.NewNop())
+		one, err := relay.NewRoute(&c, index, capture.NewQueue(1, 1<<10), nil, zap.NewNop())
 		if err != nil {
 			return failed(err, "correct the files and modes of tls and upstream_tls")
 		}
@@ -219,6 +226,23 @@ func checkNeighbours(c config.Config) preflight.Task {
 		differ.Fix = "run `dpwatch neighbours verify`"
 		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), time.Duration(c.Shadow.ConnectTimeout))(ctx), checkSet(ctx, c)), differ)
 	}
+}
+
+// recordOf returns what the record of the current set says; nothing if it cannot be read, which checkSet reports.
+func recordOf(ctx context.Context, c config.Config) preflight.Set {
+	o, err := setup.NeighbourOptions(c)
+	if err != nil {
+		return preflight.Set{}
+	}
+	set, members, err := neighbours.List(ctx, o)
+	if err != nil {
+		return preflight.Set{}
+	}
+	record := preflight.Set{Relation: string(set.Relation), Rows: map[string]int64{}}
+	for _, m := range members {
+		record.Rows[m.Schema] = m.Rows
+	}
+	return record
 }
 
 func checkSet(ctx context.Context, c config.Config) preflight.Check {

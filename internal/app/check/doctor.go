@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
@@ -25,7 +26,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Doctor returns the checks of Checks, and those of what a deployment does: clocks, receivers of alerts, and for each engine how its captured queries
+// Doctor returns the checks of Checks, and those of what a deployment does: clocks, receivers of alerts, and for each engine the numbers of rows of its copies, how its captured queries
 // are judged, how fast they are replayed, and what an audit of them takes.
 func Doctor(c config.Config) []preflight.Task {
 	tasks := append(Checks(c), checkClocks(c))
@@ -34,11 +35,12 @@ func Doctor(c config.Config) []preflight.Task {
 	}
 	all := c.AllEngines()
 	for _, one := range all {
-		task := checkCaptured(one)
-		if len(all) > 1 {
-			task = named(one.EngineName(), task)
+		for _, task := range []preflight.Task{preflight.Rows(preflightOptions(one)), checkCaptured(one)} {
+			if len(all) > 1 {
+				task = named(one.EngineName(), task)
+			}
+			tasks = append(tasks, task)
 		}
-		tasks = append(tasks, task)
 	}
 	return tasks
 }
@@ -137,6 +139,7 @@ func checkReceiver(r config.Receiver) preflight.Task {
 const (
 	capturedQueries = 200
 	capturedTime    = 2 * time.Second
+	maxUnlisted     = 10 // tables and functions that are named
 )
 
 // checkCaptured judges the latest captured queries in the ledger again, replays one of them, and says what an audit of them takes.
@@ -157,13 +160,16 @@ func checkCaptured(c config.Config) preflight.Task {
 			check.Message = sqlstate.Withhold(err).Error()
 			return []preflight.Check{check}
 		}
-		refused, sample := map[rewrite.Reason]int{}, -1
+		refused, unlisted, sample := map[rewrite.Reason]int{}, map[string]bool{}, -1
 		for i, q := range queries {
 			_, err := rewriter.Analyze(q)
 			var u *rewrite.UnsupportedError
 			switch {
 			case errors.As(err, &u):
 				refused[u.Reason]++
+				if object := recognize.Unlisted(err); object != "" {
+					unlisted[object] = true
+				}
 			case err != nil:
 				refused["other"]++
 			case sample < 0 && len(q.Then) == 0:
@@ -181,6 +187,9 @@ func checkCaptured(c config.Config) preflight.Task {
 				reasons = append(reasons, fmt.Sprintf("%s %d", reason, refused[reason]))
 			}
 			check.Status, check.Message = preflight.Warning, check.Message+"; refused: "+strings.Join(reasons, ", ")
+			if objects := slices.Sorted(maps.Keys(unlisted)); len(objects) > 0 {
+				check.Message += "; " + strings.Join(objects[:min(len(objects), maxUnlisted)], "; ")
+			}
 			check.Fix = "dpwatch coverage shows the remedy for each reason"
 		}
 		if sample < 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Details is what the page of one query shows.
@@ -94,14 +93,12 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 	}
 	d := NewDetails(x, values)
 	d.Fingerprint, d.State, d.History, d.Begun, d.DataEpoch, d.EngineEpoch = s.Fingerprint, s.State, s.History, s.Begun, s.DataEpoch, s.EngineEpoch
-	for i := range d.History {
-		if e := &d.History[i]; !values && e.State != ledger.Resolved && e.State != ledger.Changed && e.State != ledger.ActionReaudit && e.Reason != "" {
-			e.Reason = "withheld: it may hold values, if log.values was set at that time"
-		}
+	if !values {
+		d.History = ledger.Withhold(d.History)
 	}
 	figures, err := saved.ReadFigures(&row)
 	if err != nil {
-		d.Note("The figures in the ledger cannot be read: " + withheld.Reveal(err))
+		d.Note("The figures in the ledger cannot be read: " + err.Error())
 		return d, nil
 	}
 	if len(figures.Path) > 0 {

@@ -60,7 +60,9 @@ func classOfQuery(outcome string) Class {
 		return classNoPlace
 	case ledger.Unclaimed:
 		return classUnclaimed
-	case string(view.Queued), string(view.Waiting):
+	case ledger.Untestable:
+		return classRefused
+	case ledger.Untried, string(view.Waiting):
 		return classWaiting
 	case string(view.Running), string(view.Suspected), string(view.Confirming), string(view.Measuring):
 		return classProgress
@@ -78,7 +80,7 @@ func classOfReason(reason string) Class {
 	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonEmpty):
 		return classOther
 	case "backlog", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
-		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded:
+		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
 		return classLost
 	}
 	return classRefused
@@ -90,6 +92,7 @@ const (
 	ReasonQueueFull    = "queue_full"
 	ReasonAuditorEnded = "auditor_ended"
 	ReasonSetAside     = "set_aside"
+	ReasonNotFollowed  = "session_not_followed" // sessions, not statements
 )
 
 // remedies returns what to do about statements that are not audited, by reason.
@@ -98,8 +101,9 @@ func remedies() map[string]string {
 	return map[string]string{
 		"violation":                               "dpwatch audits list --verdict violation",
 		"inconclusive":                            "dpwatch audits list --verdict inconclusive",
-		string(view.Queued):                       "wait, or raise audit.workers",
-		string(view.Waiting):                      "dpwatch audits list --state waiting",
+		ledger.Untried:                            "wait, or raise audit.workers",
+		string(view.Waiting):                      "dpwatch audits list --state waiting: why it cannot be replayed; dpwatch doctor",
+		ledger.Untestable:                         "dpwatch audits list --verdict inconclusive: the reason; raise audit.max_trials",
 		ledger.Unclaimed:                          "give the query a claim: claims.rules, claims.default",
 		string(schedule.TooManyAudits):            "raise audit.max_audits and audit.memory",
 		string(schedule.ShapeSampled):             "raise audit.max_per_shape; check which user sends so many constants",
@@ -108,6 +112,7 @@ func remedies() map[string]string {
 		ReasonQueueFull:                           "raise proxy.capture_rate or proxy.queue_length",
 		ReasonAuditorEnded:                        "see the log for why the auditor ended",
 		ReasonSetAside:                            "see the log: the statement ended the auditor",
+		ReasonNotFollowed:                         "sessions, each with an unknown number of statements: see dpwatch status and the log",
 		keep.NotRecorded:                          "see ledger in dpwatch status",
 		"client_encoding":                         "set client_encoding to UTF8 in the client",
 		"standard_conforming_strings":             "set standard_conforming_strings to on in the client",
@@ -117,11 +122,11 @@ func remedies() map[string]string {
 		"arguments":                               "use plain literals in EXECUTE, and built-in types of parameters",
 		string(rewrite.ReasonTooLarge):            "raise proxy.max_statement or audit.max_tokens",
 		string(rewrite.ReasonOtherDatabase):       "check privacy.database",
-		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public",
-		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions",
-		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh",
+		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public; dpwatch run logs its name",
+		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions; dpwatch run logs its name",
+		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh; dpwatch run logs its name",
 		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
-		string(rewrite.ReasonSettingsUncertain):   "qualify names with their schema",
+		string(rewrite.ReasonSettingsUncertain):   "set the setting again after calls of functions that change it, or give the claim in a comment or an argument; qualify names with their schema",
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
 		string(rewrite.ReasonBadClaim):            "correct the claim",
 		string(rewrite.ReasonExplain):             "let the engine reject EXPLAIN: plans show true row counts",

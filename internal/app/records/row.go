@@ -8,7 +8,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Row returns the audit in the form of the status, with the reports of the evidence if row has them. note says why they are missing.
@@ -24,7 +23,7 @@ func (s *Audit) Row(row *ledger.Audit) (a status.AuditRow, note string) {
 		schemas, reports, worst, latencies, err := saved.Reports(row)
 		switch {
 		case err != nil:
-			note = "the evidence in the ledger cannot be read: " + withheld.Reveal(err)
+			note = "the evidence in the ledger cannot be read: " + err.Error()
 		case len(reports) == 0:
 			note = "the ledger has no evidence of this audit"
 		default:

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 // handler returns the handler of the admin port, without the checks of package web. It uses only state of the relay, and for
@@ -15,10 +17,17 @@ func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&relayCollector{r}, adminRefused,
 	)
-	mux := http.NewServeMux()
+	return r.mux(func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
+}
+
+// Patterns returns the patterns of the routes of the admin port other than the pages.
+func Patterns() []string { return (&Relay{}).mux(http.NotFound).Patterns() }
+
+func (r *Relay) mux(metrics http.HandlerFunc) *web.Mux {
+	mux := &web.Mux{}
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.Handle("GET /readyz", &readiness{draining: r.draining.Load, check: r.reachEngines})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { r.metrics(w, registry) })
+	mux.HandleFunc("GET /metrics", metrics)
 	mux.HandleFunc("GET /api/status", r.status)
 	mux.HandleFunc("GET /api/coverage", r.coverage)
 	mux.HandleFunc("GET /api/budgets", r.budgets)

@@ -11,7 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/withheld"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 // coveragePeriod is the default period of a coverage.
@@ -28,19 +29,19 @@ func (r *Relay) coverage(w http.ResponseWriter, q *http.Request) {
 	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
 		c, err := setup.LedgerEngine(*r.current.Load(), q.FormValue("engine"))
 		if err != nil {
-			return nil, unknownEngineError{err}
+			return nil, RequestError{err}
 		}
 		return records.ReadCoverage(ctx, c, q.FormValue("engine"), period)
 	})
 }
 
-// unknownEngineError is the error of a request that names no engine of the configuration, or none of several.
-type unknownEngineError struct{ error }
+// RequestError is an error of the request itself: it names no engine of the configuration, say, or none of several.
+type RequestError struct{ error }
 
 func writeJSON(w http.ResponseWriter, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		http.Error(w, "dpwatch: "+withheld.Reveal(err), http.StatusInternalServerError)
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -52,7 +53,7 @@ func (r *Relay) budgets(w http.ResponseWriter, q *http.Request) {
 	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
 		c, err := r.current.Load().ForEngine(q.FormValue("engine"))
 		if err != nil {
-			return nil, unknownEngineError{err}
+			return nil, RequestError{err}
 		}
 		return records.ReadBudgets(ctx, c)
 	})
@@ -61,7 +62,11 @@ func (r *Relay) budgets(w http.ResponseWriter, q *http.Request) {
 // storedAudit answers GET /api/ledger/audits/{id}. One request at a time reads the ledger.
 func (r *Relay) storedAudit(w http.ResponseWriter, q *http.Request) {
 	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
-		return records.ReadAudit(ctx, *r.current.Load(), q.PathValue("id"))
+		a, err := records.ReadAudit(ctx, *r.current.Load(), q.PathValue("id"))
+		if !web.MayReadValues(ctx) {
+			a.History = ledger.Withhold(a.History)
+		}
+		return a, err
 	})
 }
 
@@ -79,7 +84,7 @@ func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, read func(con
 	switch {
 	case errors.Is(err, status.ErrNoAudit):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusNotFound)
-	case errors.Is(err, records.ErrAmbiguous), errors.As(err, &unknownEngineError{}):
+	case errors.Is(err, records.ErrAmbiguous), errors.Is(err, ledger.ErrNoEngine), errors.As(err, &RequestError{}):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
 	case err != nil:
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusServiceUnavailable)

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 func (e *auditedEngine) routeStatus() []status.RouteStatus {
@@ -34,14 +35,14 @@ func (r *Relay) status(w http.ResponseWriter, q *http.Request) {
 	var text []byte
 	var err error
 	if name := q.FormValue("engine"); name == "" && len(r.engines) > 1 {
-		text, err = r.statusJSON()
+		text, err = r.statusJSON(web.MayReadValues(q.Context()))
 	} else {
 		e, unknown := r.engine(name)
 		if unknown != nil {
 			http.Error(w, "dpwatch: "+unknown.Error(), http.StatusBadRequest)
 			return
 		}
-		text, err = e.statusJSON()
+		text, err = e.statusJSON(web.MayReadValues(q.Context()))
 	}
 	if err != nil { // the auditor's part is not valid JSON
 		r.log.Error("write status", zap.Error(err))
@@ -52,10 +53,10 @@ func (r *Relay) status(w http.ResponseWriter, q *http.Request) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-func (r *Relay) statusJSON() ([]byte, error) {
+func (r *Relay) statusJSON(values bool) ([]byte, error) {
 	all := status.EnginesStatus{Version: setup.Version, Proxy: r.stats()}
 	for _, e := range r.engines {
-		text, err := e.statusJSON()
+		text, err := e.statusJSON(values)
 		if err != nil {
 			return nil, err
 		}
@@ -64,10 +65,11 @@ func (r *Relay) statusJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-func (e *auditedEngine) statusJSON() ([]byte, error) {
-	audit := json.RawMessage(e.supervisor.Status())
-	if audit == nil {
-		audit = json.RawMessage("null")
+// statusJSON returns the status of an engine. Without values, no text in it can hold any.
+func (e *auditedEngine) statusJSON(values bool) ([]byte, error) {
+	audit, err := e.shown.auditor(e, values)
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(status.RelayStatus{
 		Version: setup.Version, Engine: e.name(), Proxy: e.stats(), Routes: e.routeStatus(), Queue: e.queue.Stats(), Auditor: e.supervisor.Stats(),

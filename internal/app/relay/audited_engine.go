@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -25,6 +27,7 @@ type auditedEngine struct {
 	queue      *capture.Queue
 	supervisor *supervise.Supervisor
 	shown      shown // on pages
+	mentions   atomic.Pointer[func(sql string) bool]
 }
 
 // auditorProcess is how an auditor process is started, and what receives its output.
@@ -50,13 +53,14 @@ func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditor
 		return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
 	}
 	e := &auditedEngine{cfg: c, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
+	e.setNames(setup.ProtectedNames(&c))
 	e.supervisor = supervise.New(supervise.Options{
 		Command: auditor.command,
 		Hello:   greeting, Queue: e.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), ParseTimeout: time.Duration(c.Audit.ParseTimeout), StopGrace: setup.AuditorGrace,
-		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, Uncaptured: e.uncaptured,
+		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, OnNames: e.receiveNames, Uncaptured: e.uncaptured,
 	})
 	for i := range c.Proxy.AllRoutes() {
-		one, err := NewRoute(&c, i, e.queue, log)
+		one, err := NewRoute(&c, i, e.queue, e.maybeProtected, log)
 		if err != nil {
 			return nil, err
 		}
@@ -67,6 +71,23 @@ func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditor
 	}
 	return e, nil
 }
+
+// setNames sets the names of which a captured statement contains one; nil = every statement is captured.
+func (e *auditedEngine) setNames(names []string) {
+	mentions := capture.Mentions(names)
+	e.mentions.Store(&mentions)
+}
+
+// receiveNames takes the names from the auditor, which knows the engine's catalog.
+func (e *auditedEngine) receiveNames(payload []byte) {
+	var names []string
+	if json.Unmarshal(payload, &names) == nil {
+		e.setNames(names)
+	}
+}
+
+// maybeProtected reports whether a statement contains one of the names.
+func (e *auditedEngine) maybeProtected(sql string) bool { return (*e.mentions.Load())(sql) }
 
 // name returns the name of the engine in the ledger, which the admin API and metrics use as well.
 func (e *auditedEngine) name() string { return e.cfg.EngineName() }
@@ -82,9 +103,12 @@ func sumStats(routes []*route) proxy.Stats {
 	return sum
 }
 
-// uncaptured returns the numbers of completed statements that were not sent to the auditor, by reason.
+// uncaptured returns the numbers of statements that were not sent to the auditor, by reason. A session whose capture stopped counts as
+// one, because the number of its statements is not known.
 func (e *auditedEngine) uncaptured() map[string]uint64 {
-	counts := status.SkippedStatements(e.stats())
+	stats := e.stats()
+	counts := status.SkippedStatements(stats)
+	counts[records.ReasonNotFollowed] = stats.UncapturedProtocol + stats.UncapturedPanic
 	counts[records.ReasonQueueFull] = e.queue.Stats().Dropped
 	s := e.supervisor.Stats()
 	counts[records.ReasonAuditorEnded], counts[records.ReasonSetAside] = s.QueriesLost, s.SetAside

@@ -39,7 +39,8 @@ type pageRequest struct {
 type pageAnswer struct {
 	Details *findings.Details `json:"details"`
 	Error   string            `json:"error"`
-	Absent  bool              `json:"absent"` // there is no such audit
+	Absent  bool              `json:"absent"`  // there is no such audit
+	Request bool              `json:"request"` // the request is at fault: it means several audits
 }
 
 // Limits of that process.
@@ -71,6 +72,7 @@ func RunPage(ctx context.Context, env setup.Environment) error {
 	}
 	if err != nil {
 		a.Error, a.Absent = withheld.Reveal(err), errors.Is(err, status.ErrNoAudit)
+		a.Request = errors.Is(err, records.ErrAmbiguous)
 		if !q.Values {
 			a.Error = err.Error()
 		}
@@ -108,6 +110,8 @@ func (r *Relay) Details(ctx context.Context, id string, values bool) (findings.D
 		return findings.Details{}, err
 	case a.Absent:
 		return findings.Details{}, fmt.Errorf("the ledger has %w %q: it may be older than ledger.retention", status.ErrNoAudit, id)
+	case a.Request:
+		return findings.Details{}, RequestError{errors.New(a.Error)}
 	case a.Details == nil:
 		return findings.Details{}, errors.New(a.Error)
 	}

@@ -28,7 +28,7 @@ func (r *Relay) configurations(engine string) ([]config.Config, error) {
 func each[T any](ctx context.Context, r *Relay, engine string, f func(context.Context, config.Config) (T, error)) ([]T, error) {
 	all, err := r.configurations(engine)
 	if err != nil {
-		return nil, unknownEngineError{err}
+		return nil, RequestError{err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, setup.LedgerTimeout)
 	defer cancel()

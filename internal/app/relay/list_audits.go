@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 // maxPage is the greatest number of audits in an answer of GET /api/audits.
@@ -31,7 +32,7 @@ func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	text, err := e.statusJSON()
+	text, err := e.statusJSON(web.MayReadValues(q.Context()))
 	var s *status.Snapshot
 	if err == nil {
 		s, err = status.NewSnapshot(text)

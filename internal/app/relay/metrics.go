@@ -87,7 +87,7 @@ func (m relayMetrics) proxy(s proxy.Stats) {
 	m.count("dpwatch_proxy_cancel_requests_total", "Cancel requests that were, or should have been, forwarded.", s.CancelRequests)
 	m.count("dpwatch_proxy_failed_sessions_total", "Sessions ended by a network error or by a panic in the proxy.", s.FailedSessions)
 	m.count("dpwatch_proxy_idle_sessions_ended_total", "Sessions ended because they were idle for proxy.idle_timeout.", s.IdleEnded)
-	m.count("dpwatch_statements_tracked_total", "Completed statements that were captured.", s.QueriesCaptured)
+	m.count("dpwatch_statements_tracked_total", "Statements that were captured, including those that failed.", s.QueriesCaptured)
 	m.counts("dpwatch_proxy_bytes_total", "Bytes relayed, by the side that sent them.", "from", map[string]uint64{
 		"client": s.BytesFromClients, "server": s.BytesFromServer,
 	})
@@ -95,12 +95,15 @@ func (m relayMetrics) proxy(s proxy.Stats) {
 		"too_many_sessions": s.RefusedLimit, "upstream_unreachable": s.RefusedUpstream,
 		"protocol": s.RefusedProtocol, "draining": s.RefusedDraining, "direct_tls": s.RefusedDirect, "tls_required": s.RefusedTLS,
 	})
-	m.counts("dpwatch_statements_skipped_total", "Completed statements that were not captured, by reason.", "reason", status.SkippedStatements(s))
-	m.counts("dpwatch_uncaptured_sessions_total", "Sessions whose capture stopped, by reason; over_budget counts gaps, after which capture resumed. Their traffic continued.", "reason", map[string]uint64{
-		"pairing": s.UncapturedPairing, "copy": s.UncapturedCopy, "replication": s.UncapturedReplication,
+	m.counts("dpwatch_statements_skipped_total", "Statements that were run and not captured, by reason.", "reason", status.SkippedStatements(s))
+	m.counts("dpwatch_uncaptured_sessions_total", "Sessions whose capture stopped, by reason; over_budget and pairing count gaps, after which capture resumed. Their traffic continued.", "reason", map[string]uint64{
+		"pairing": s.UncapturedPairing, "replication": s.UncapturedReplication,
 		"protocol": s.UncapturedProtocol, "over_budget": s.UncapturedOverflow, "panic": s.UncapturedPanic,
 		"tls_passthrough": s.UncapturedPassthrough,
 	})
+	for reason, n := range s.Unfollowed {
+		m.gauge("dpwatch_unfollowed_sessions", "Open sessions whose statements are not captured at present, by reason. Their traffic continues.", float64(n), "reason", reason)
+	}
 }
 
 func (m relayMetrics) tls(s proxy.Stats) {

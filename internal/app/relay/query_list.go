@@ -31,7 +31,7 @@ func (r *Relay) List(ctx context.Context, o ledger.ListOptions) (QueryList, erro
 	if o.Engine != "" {
 		one, err := setup.LedgerEngine(c, o.Engine)
 		if err != nil {
-			return QueryList{}, err
+			return QueryList{}, RequestError{err}
 		}
 		return listStored(ctx, []config.Config{one}, o)
 	}
@@ -95,10 +95,8 @@ func listed(a *status.AuditRow, engine string) ledger.Listed {
 		Verdict: string(r.Verdict), Trials: int64(r.Trials.D0), Lower: show.Finite(float64(r.EpsilonLower)), Epsilon: show.Finite(float64(r.Claimed.Epsilon)), Delta: &r.Claimed.Delta,
 	}
 	switch {
-	case a.Violation() && a.Accepted == nil:
-		row.Status = ledger.StatusOpen
 	case a.Violation():
-		row.Status = ledger.StatusAccepted
+		row.Status = string(a.Status())
 	case r.Verdict == analysis.NoEvidence || r.Verdict == analysis.Inconclusive:
 		row.Status = string(r.Verdict)
 	default:

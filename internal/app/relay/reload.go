@@ -59,7 +59,9 @@ func (r *Relay) Reload(read func() (config.Config, config.Resolved, error)) (cha
 		return nil, err
 	}
 	r.current.Store(&c)
+	all := c.AllEngines()
 	for i, e := range r.engines {
+		e.setNames(setup.ProtectedNames(&all[i])) // until the new auditor reports its names
 		e.supervisor.Renew(greetings[i])
 	}
 	return changed, nil
@@ -69,13 +71,12 @@ func (r *Relay) Reload(read func() (config.Config, config.Resolved, error)) (cha
 func (r *Relay) canReload(before, after config.Config, changed []string) error {
 	restart := slices.DeleteFunc(slices.Clone(changed), config.Reloadable)
 	if !slices.Equal(engineNames(before), engineNames(after)) {
-		restart = append(restart, "engines")
+		if len(restart) == 0 { // otherwise a key in it changes the names
+			restart = append(restart, "engines")
+		}
 	} else {
 		old, all := before.AllEngines(), after.AllEngines()
 		for i := range all {
-			if !slices.Equal(setup.ProtectedNames(&old[i]), setup.ProtectedNames(&all[i])) {
-				restart = append(restart, "claims.functions and claims.safe_functions (with privacy.catalog, the relay looks for their names)")
-			}
 			if setup.HasStdout(all[i]) && !setup.HasStdout(old[i]) {
 				restart = append(restart, "alerts.receivers (the first of type stdout)")
 			}

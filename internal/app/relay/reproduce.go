@@ -18,10 +18,10 @@ var errReproducing = errors.New("fresh trials of an audit run already: wait for 
 // Reproduce starts fresh trials of an audit in another process, as dpwatch reproduce does. The ledger has the result. There is one at a time.
 func (r *Relay) Reproduce(id, operator string) error {
 	if r.current.Load().AllEngines()[0].LedgerDSN() == "" {
-		return setup.ErrNoLedger
+		return RequestError{setup.ErrNoLedger}
 	}
 	if !r.reproduced.CompareAndSwap(nil, &id) {
-		return errReproducing
+		return RequestError{errReproducing}
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(r.ending, reproduceLimit)

@@ -1,19 +1,21 @@
 package relay
 
 import (
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 
 	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
-// shown is the latest status of an engine as pages show it. Several pages share it, because a status may have thousands of audits.
+// shown is the latest status of an engine as pages and the API show it. Several requests share it, because a status may have thousands of
+// audits.
 type shown struct {
 	mu      sync.Mutex // guards all
-	status  []byte     // of the auditor, which snapshot shows
-	parsed  *status.Snapshot
-	public  *status.Snapshot // parsed without values
-	changes uint64           // of status
+	status  []byte     // of the auditor, to which the others belong
+	public  []byte     // status without values; nil = not made yet
+	pages   [2]*status.Snapshot
+	changes uint64 // of status
 	// mayHold is whether an auditor has had log.values or log.sql set, so that its status may hold values.
 	mayHold atomic.Bool
 }
@@ -28,21 +30,49 @@ func (x *shown) version(e *auditedEngine) uint64 {
 
 func (x *shown) look(e *auditedEngine) {
 	if now := e.supervisor.Status(); len(now) != len(x.status) || len(now) > 0 && &now[0] != &x.status[0] {
-		x.status, x.parsed, x.public = now, nil, nil
+		x.status, x.public, x.pages = now, nil, [2]*status.Snapshot{}
 		x.changes++
 	}
 }
 
-// snapshot returns the status as a Snapshot, with the counters of the relay at the time at which the auditor sent its part. Before that, they are
-// those of now. Without values, it has no text that may hold any: with log.values and log.sql, the auditor's status does.
-func (x *shown) snapshot(e *auditedEngine, values bool) (*status.Snapshot, error) {
+// auditor returns the status that the auditor sent last, "null" before the first. Without values, no text in it can hold any: with
+// log.values or log.sql, the auditor's texts may.
+func (x *shown) auditor(e *auditedEngine, values bool) (json.RawMessage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.look(e)
-	if kept := x.kept(values); kept != nil && x.status != nil {
+	switch {
+	case x.status == nil:
+		return json.RawMessage("null"), nil
+	case values || !x.mayHold.Load():
+		return x.status, nil
+	}
+	if x.public == nil {
+		text, err := status.Withhold(x.status)
+		if err != nil {
+			return nil, err
+		}
+		x.public = text
+	}
+	return x.public, nil
+}
+
+// snapshot returns the status as a Snapshot, with the counters of the relay at the time at which the auditor sent its part. Before that, they are
+// those of now.
+func (x *shown) snapshot(e *auditedEngine, values bool) (*status.Snapshot, error) {
+	kind := 0
+	if values {
+		kind = 1
+	}
+	x.mu.Lock()
+	x.look(e)
+	kept := x.pages[kind]
+	of := x.changes
+	x.mu.Unlock()
+	if kept != nil {
 		return kept, nil
 	}
-	text, err := e.statusJSON()
+	text, err := e.statusJSON(values)
 	if err != nil {
 		return nil, err
 	}
@@ -50,20 +80,10 @@ func (x *shown) snapshot(e *auditedEngine, values bool) (*status.Snapshot, error
 	if err != nil {
 		return nil, err
 	}
-	if values {
-		x.parsed = s
-		return s, nil
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.status != nil && x.changes == of {
+		x.pages[kind] = s
 	}
-	if x.mayHold.Load() {
-		s.Withhold()
-	}
-	x.public = s
 	return s, nil
-}
-
-func (x *shown) kept(values bool) *status.Snapshot {
-	if values {
-		return x.parsed
-	}
-	return x.public
 }

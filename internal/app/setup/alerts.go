@@ -7,13 +7,14 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/alert/deliver"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // AlertStyle returns how alerts are rated and what they link to.
 func AlertStyle(c config.Config) alert.Style {
 	s := alert.Style{Engine: c.EngineName(), Link: c.Alerts.Link, Runbook: c.Alerts.Runbook}
 	for _, row := range c.Alerts.Severity {
-		s.Table = append(s.Table, alert.Excess{Least: row.Excess, Severity: alert.Severity(row.Severity)})
+		s.Scale = append(s.Scale, finding.Excess{Least: row.Excess, Severity: row.Severity})
 	}
 	return s
 }

@@ -224,20 +224,13 @@ func PrivacyBudgets(c config.Config) []audit.PrivacyBudget {
 	return all
 }
 
-// ProtectedNames returns the names, without schemas, of the protected tables and, if privacy.catalog is configured, of the
-// declared functions, because the catalog shows which of them read protected tables. Only statements whose text contains one
-// of them as a substring go to the auditor; without names, all do (capture.Mentions). A statement without any of them cannot
-// be one to audit: that names a listed relation or function, and views over protected tables must be listed as well (README,
-// limits). A statement that contains a name by chance is rejected by the auditor. For an EXECUTE, the text of the prepared
-// statement is searched. Names in escaped identifiers (U&"...") are not visible in the text; capture.Mentions accepts such
-// texts.
+// ProtectedNames returns the names, without schemas, of which a statement must contain one to be sent to the auditor
+// (capture.Mentions), until the auditor has read the engine's catalog and reports its own (rewrite.Rewriter.Names): nil = every
+// statement. Without privacy.catalog they are those of the protected tables: a statement to audit names one of them, or, for
+// EXECUTE, the prepared statement does.
 func ProtectedNames(c *config.Config) []string {
-	listed := slices.Clone(c.Privacy.Protected)
 	if c.Privacy.Catalog != "" {
-		listed = append(listed, c.Claims.SafeFunctions...)
-		for _, f := range c.Claims.Functions {
-			listed = append(listed, f.Name)
-		}
+		return nil
 	}
-	return ident.BareNames(listed)
+	return ident.BareNames(c.Privacy.Protected)
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
@@ -33,6 +34,24 @@ func violationsLine(found []AuditRow) string {
 		return fmt.Sprint(len(found))
 	}
 	return fmt.Sprintf("%d, %d of them accepted", len(found), accepted)
+}
+
+// alertsLine describes the alerts and the messages that have not arrived.
+func alertsLine(a *view.AlertsState) string {
+	text := fmt.Sprintf("%d firing", a.Firing)
+	for _, u := range a.Undelivered {
+		text += fmt.Sprintf("; to %s: %d messages wait", u.Receiver, u.Pending)
+		if u.Pending > 0 {
+			text += fmt.Sprintf(", the oldest for %s", u.Oldest.Round(time.Second))
+		}
+		if u.Failed > 0 {
+			text += fmt.Sprintf(", %d failed (dpwatch alerts list)", u.Failed)
+		}
+	}
+	if a.Trouble != "" {
+		text += "; FAULT: " + a.Trouble
+	}
+	return text
 }
 
 // ActionRows describes what operators did, as rows of a section.

@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/oneoff"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // evicted is the state of a violation whose audit was evicted: the status has only a record of it.
@@ -49,7 +50,10 @@ func auditRows(s *view.Status, text json.RawMessage) ([]AuditRow, error) {
 }
 
 // Violation reports whether the audit has a violation that is not resolved.
-func (a *AuditRow) Violation() bool { return a.Verdict == string(analysis.Violation) }
+func (a *AuditRow) Violation() bool {
+	s := a.Status()
+	return s == finding.Open || s == finding.Accepted
+}
 
 // Result returns the report, without figures if there is none.
 func (a *AuditRow) Result() analysis.Report {

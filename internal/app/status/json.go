@@ -39,7 +39,7 @@ type EnginesStatus struct {
 	Engines []json.RawMessage `json:"engines"` // the RelayStatus of each
 }
 
-// SkippedStatements returns the numbers of completed statements that were not captured, by reason.
+// SkippedStatements returns the numbers of statements that were run and not captured, by reason.
 func SkippedStatements(s proxy.Stats) map[string]uint64 {
 	return map[string]uint64{
 		"client_encoding": s.SkippedEncoding, "standard_conforming_strings": s.SkippedStrings, "too_long": s.SkippedTooLong,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // Overview is what the first page shows of one engine.
@@ -17,8 +18,19 @@ type Overview struct {
 	Found           []Found
 	Audits, Decided int // in memory
 	Sessions        int64
-	Queries         float64 // distinct DP queries, estimated
-	Audited         float64 // share of Queries with an audit
+	Queries         float64           // distinct DP queries, estimated
+	Audited         float64           // share of Queries whose audit has or had trials
+	Alerts          *view.AlertsState // nil = not known
+}
+
+// Open returns the number of violations that are not accepted.
+func (o *Overview) Open() (n int) {
+	for i := range o.Found {
+		if o.Found[i].AcceptedUntil.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // Found is an open violation.
@@ -39,7 +51,7 @@ func (s *Snapshot) Overview() Overview {
 		o.Parts[i].Text = show.Printable(o.Parts[i].Text)
 	}
 	if a := s.auditor; a != nil {
-		o.Audits, o.Queries, o.Audited = len(a.Audits), a.Coverage.Queries, a.Coverage.AuditedQueries
+		o.Audits, o.Queries, o.Audited, o.Alerts = len(a.Audits), a.Coverage.Queries, a.Coverage.AuditedQueries, a.Alerts
 	}
 	for i := range s.Audits {
 		a := &s.Audits[i]

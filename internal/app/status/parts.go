@@ -3,6 +3,10 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/proxy"
 )
 
 // Part is what a status says about one part of a dpwatch.
@@ -24,6 +28,9 @@ func (s *Snapshot) parts() (all []Part) {
 		if r.Captured != "yes" {
 			add(false, "capture", "%s: %s", r.Name, r.Captured)
 		}
+	}
+	if line := unfollowedLine(p); line != "" {
+		add(true, "not followed", "%s", line)
 	}
 	if a := s.auditor; a != nil {
 		add(a.Shadow != "", "shadow", "%s", cmp.Or(a.Shadow, "no fault"))
@@ -47,6 +54,9 @@ func (s *Snapshot) parts() (all []Part) {
 	if a := s.auditor; a != nil {
 		add(false, "audits", "%s", statesLine(a.Audits))
 		add(len(s.violations()) > 0, "violations", "%s", violationsLine(s.violations()))
+		if a.Alerts != nil {
+			add(a.Alerts.Late(), "alerts", "%s", alertsLine(a.Alerts))
+		}
 		for _, b := range a.PrivacyBudgets {
 			add(b.Exceeded > 0, "budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
 		}
@@ -64,6 +74,26 @@ func (s *Snapshot) parts() (all []Part) {
 		}
 	}
 	return all
+}
+
+// unfollowedLine names the open sessions whose statements are not captured at present, except those that replicate.
+func unfollowedLine(p proxy.Stats) string {
+	n := uint64(0)
+	for reason, sessions := range p.Unfollowed {
+		if reason != "replication" {
+			n += sessions
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	var named []string
+	for _, u := range p.UnfollowedSessions {
+		if u.Reason != "replication" {
+			named = append(named, fmt.Sprintf("session %d of %s (database %s, %s) since %s: %s", u.Session, u.User, u.Database, cmp.Or(u.Application, "no application name"), show.Moment(u.Since), u.Reason))
+		}
+	}
+	return fmt.Sprintf("the statements of %d open sessions are not captured now: %s", n, strings.Join(named, "; "))
 }
 
 // held reports whether replays are held or paused.

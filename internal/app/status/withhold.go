@@ -1,8 +1,10 @@
 package status
 
 import (
+	"encoding/json"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -10,39 +12,53 @@ import (
 // withheldText replaces texts that may hold values.
 const withheldText = "withheld: log.values or log.sql is set, so that this text may hold values; the role auditor sees it"
 
-// Withhold removes what may hold values of rows from the texts of a status.
-func (s *Snapshot) Withhold() {
+// Withhold returns the status of an auditor, a view.Status as JSON, without the texts that may hold values of rows, and without
+// statements.
+func Withhold(text []byte) ([]byte, error) {
+	var s view.Status
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	withholdStatus(&s)
+	return json.Marshal(&s)
+}
+
+func withholdStatus(s *view.Status) {
 	hide := func(text *string) {
 		if *text != "" {
 			*text = withheldText
 		}
 	}
-	if s.auditor == nil {
-		return
+	hide(&s.Shadow)
+	hide(&s.Catalog)
+	if len(s.Warnings) > 0 {
+		s.Warnings = []string{withheldText}
 	}
-	hide(&s.auditor.Shadow)
-	hide(&s.auditor.Catalog)
-	if len(s.auditor.Warnings) > 0 {
-		s.auditor.Warnings = []string{withheldText}
+	if s.Ledger != nil {
+		hide(&s.Ledger.Trouble)
 	}
-	if l := s.auditor.Ledger; l != nil {
-		hide(&l.Trouble)
-	}
-	for i := range s.auditor.Audits {
-		withholdEntry(&s.auditor.Audits[i], hide)
+	if s.Alerts != nil {
+		hide(&s.Alerts.Trouble)
 	}
 	for i := range s.Audits {
-		withholdEntry(&s.Audits[i].Entry, hide)
+		withholdEntry(&s.Audits[i], hide)
 	}
 }
 
 func withholdEntry(a *view.Entry, hide func(*string)) {
+	troubled := a.Trouble != ""
 	hide(&a.Trouble)
 	a.SQL = nil
+	if a.Watch != nil {
+		hide(&a.Watch.Trouble)
+	}
 	if a.Report == nil {
 		return
 	}
 	r := *a.Report
+	if troubled || r.Verdict == analysis.Inconclusive { // the reason may quote the trouble
+		hide(&r.Reason)
+	}
 	r.Event, r.Partitions, r.Warnings, r.ClopperPearson = nil, nil, nil, nil
 	if f := r.Finding; f != nil {
 		public := *f

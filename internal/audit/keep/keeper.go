@@ -2,6 +2,7 @@ package keep
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -103,11 +104,15 @@ func (k *Keeper) SetTrouble(trouble string) {
 	k.trouble = trouble
 }
 
-// Note notes the present state of an audit for Write.
+// Note notes the present state of an audit for Write. Like the ledger, it keeps the evidence of the state before if this one has none.
 func (k *Keeper) Note(audit ledger.Audit) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.puts++
+	if before := k.unsaved[audit.Query.Key].audit; before.Processes == audit.Processes && before.EvidenceTrials > 0 && audit.EvidenceTrials == 0 {
+		audit.Progress, audit.EvidenceTrials, audit.Trials, audit.Lower = before.Progress, before.EvidenceTrials, before.Trials, before.Lower
+		audit.DataEpoch, audit.EngineEpoch = before.DataEpoch, before.EngineEpoch
+	}
 	k.unsaved[audit.Query.Key] = unsavedAudit{audit, k.puts}
 }
 
@@ -150,6 +155,10 @@ func (k *Keeper) Write(ctx context.Context, key string) error {
 		row.Progress = ledger.Seal(row.Progress)
 	}
 	err := k.Engine.Load().Save(ctx, row)
+	if errors.Is(err, ledger.ErrFewerTrials) { // a fault of this program, not of the ledger, and one that a later write would meet too
+		k.log.Error("a state of an audit is not stored", zap.String("audit", key[:min(12, len(key))]), zap.String("error", k.text(err)))
+		err = nil
+	}
 	k.Wrote(err)
 	if err == nil {
 		k.mu.Lock()

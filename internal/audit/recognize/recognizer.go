@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +25,7 @@ type Recognized struct {
 	Shape    string
 	Query    ledger.Query  // what the ledger stores of the plan
 	Reason   string        // of the refusal; "" = it can be audited
+	Unlisted string        // the table or function for which it is refused, if the configuration may have to name it, and what is wrong with it
 	Plan     *rewrite.Plan // only if it was just analysed
 	Look     inbox.Look    // only if it was just analysed or passed
 	Passed   bool          // the text was turned away without being parsed
@@ -72,7 +74,7 @@ func (r *Recognizer) Use(to *rewrite.Rewriter) {
 
 // Recognize returns the remembered result for a statement, or parses it, unless it belongs to a flood.
 func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
-	id := textOf(q)
+	id := r.textOf(q)
 	r.mu.Lock()
 	known, ok := r.known.Get(id)
 	r.mu.Unlock()
@@ -98,7 +100,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 	result := Recognized{rewriter: r.rewriter.Load()}
 	plan, err := r.analyzeWith(result.rewriter, q)
 	if err != nil {
-		result.Reason = ReasonOf(err)
+		result.Reason, result.Unlisted = ReasonOf(err), Unlisted(err)
 		return result
 	}
 	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, saved.QueryOf(plan), plan
@@ -124,7 +126,7 @@ func (r *Recognizer) analyzeWith(rewriter *rewrite.Rewriter, q capture.Query) (p
 }
 
 // textOf hashes everything of a query that Analyze reads.
-func textOf(q capture.Query) [sha256.Size]byte {
+func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 	var b []byte
 	str := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -147,10 +149,12 @@ func textOf(q capture.Query) [sha256.Size]byte {
 		str(s)
 	}
 	flags := byte(q.Protocol)
-	if q.SettingsUncertain {
+	doubt, assumed := r.rewriter.Load().Settle(q.Doubt)
+	if assumed {
 		flags |= 1 << 7
 	}
 	b = append(b, flags)
+	b = capture.AppendBinary(b, capture.Query{Temporary: q.Temporary, Doubt: doubt})
 	params(q.Params)
 	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
 		str(name)
@@ -184,6 +188,22 @@ func ReasonOf(err error) string {
 	default:
 		return SkippedOther
 	}
+}
+
+// maxUnlisted bounds the length of what Unlisted returns: names come from clients.
+const maxUnlisted = 200
+
+// Unlisted returns which table or function of a refused statement the configuration or the shadow database lacks, as text; "" for other refusals.
+func Unlisted(err error) string {
+	var u *rewrite.UnsupportedError
+	if !errors.As(err, &u) {
+		return ""
+	}
+	switch u.Reason {
+	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
+		return strings.ToValidUTF8(u.Detail[:min(len(u.Detail), maxUnlisted)], "")
+	}
+	return ""
 }
 
 // Parsing takes a hundred times as long as reading a text once. If many texts that look alike were turned away in a row,

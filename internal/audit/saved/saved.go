@@ -71,6 +71,7 @@ const ProgressVersion = 2
 type Progress struct {
 	Version    int
 	Evidence   []byte // see evidence.Evidence; empty = none
+	Trials     int    // of the evidence, on all copies
 	Neighbours []string
 	Reported   []bool // by neighbour: its violation was reported
 	Restarts   int

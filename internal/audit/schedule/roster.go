@@ -50,7 +50,8 @@ type Audit struct {
 	number  uint64        // in order of admission
 	shape   *shape
 	account *account
-	watched time.Time // end of the last turn in the watch share
+	watched time.Time     // end of the last turn in the watch share
+	advance time.Duration // charged to the watch share for the present turn
 }
 
 // Phase returns the audit's phase.

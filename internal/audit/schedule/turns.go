@@ -72,6 +72,7 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	}
 	switch {
 	case next == watch:
+		r.advance(next)
 		if next.phase == Decided {
 			next.phase = Watching
 			return next, 0
@@ -205,6 +206,7 @@ func (r *Roster) Decide(a *Audit, violation bool, took time.Duration) {
 }
 
 func (r *Roster) charge(a *Audit, took time.Duration) {
+	r.refund(a)
 	a.used += took
 	if a.Background {
 		r.chargeWatch(a, took)

@@ -17,8 +17,13 @@ type Watch struct {
 	Every time.Duration
 }
 
-// maxCredit bounds what of the watch share can be saved up.
-const maxCredit = 5 * time.Second
+const (
+	// maxCredit bounds what of the watch share can be saved up.
+	maxCredit = 5 * time.Second
+	// expectedTurn is what a turn in the watch share is charged with when it begins, until its length is known. So at most maxCredit/expectedTurn
+	// of them run at the same time, rounded up.
+	expectedTurn = time.Second
+)
 
 // watching is the use of the watch share.
 type watching struct {
@@ -36,6 +41,18 @@ func (r *Roster) earn(took time.Duration) {
 }
 
 func (r *Roster) credit(d time.Duration) { r.watch.credit = min(maxCredit, r.watch.credit+d) }
+
+// advance charges the watch share with a turn that begins.
+func (r *Roster) advance(a *Audit) {
+	a.advance = expectedTurn
+	r.watch.credit -= a.advance
+}
+
+// refund takes the charge of advance back: the turn has ended.
+func (r *Roster) refund(a *Audit) {
+	r.credit(a.advance)
+	a.advance = 0
+}
 
 func (r *Roster) chargeWatch(a *Audit, took time.Duration) {
 	r.watch.credit -= took
@@ -108,6 +125,7 @@ func byBackground(a, b *Audit) int {
 
 // Rest ends a turn of an audit that is Watching: it is Decided again.
 func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
+	r.refund(a)
 	r.chargeWatch(a, took)
 	a.phase, a.watched = Decided, now
 }

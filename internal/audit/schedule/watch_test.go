@@ -154,3 +154,47 @@ func TestWithoutWatchShare(t *testing.T) {
 		t.Errorf("%s has a turn", a.Key)
 	}
 }
+
+// TestWatchTurnsAtOnce: turns in the watch share count from their beginning, so that a share that was saved up begins few of them at once, and one of a
+// known length costs what it took.
+func TestWatchTurnsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, repeated := range map[string]bool{"watched": false, "repeated": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, schedule.Limits{Audits: 500, PerShape: 500, Watch: schedule.Watch{Share: .1, Every: time.Minute}})
+			for _, a := range b.decide("x", 300) {
+				if repeated {
+					b.Restart(a, b.now)
+					a.Background = true
+				}
+			}
+			burst := func(after time.Duration) (all []*schedule.Audit) {
+				for range 2 { // the time without waiting audits counts from the first look
+					for a, _ := b.Next(b.now); a != nil; a, _ = b.Next(b.now) {
+						all = append(all, a)
+					}
+					b.now, after = b.now.Add(after), 0
+				}
+				return all
+			}
+			if first := len(burst(time.Second)); first != 1 {
+				t.Errorf("%d turns at once after one second, want 1: the share is a tenth of a second", first)
+			}
+			late := burst(time.Hour)
+			if len(late) != 5 {
+				t.Errorf("%d turns at once after an hour, want 5: what can be saved up", len(late))
+			}
+			for _, a := range late {
+				if repeated {
+					b.Return(a, 10*time.Millisecond, b.now)
+				} else {
+					b.Rest(a, 10*time.Millisecond, b.now)
+				}
+			}
+			if more := len(burst(0)); more != 5 {
+				t.Errorf("%d turns at once after short ones, want 5", more)
+			}
+		})
+	}
+}

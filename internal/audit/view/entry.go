@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
+	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -53,6 +54,11 @@ type Entry struct {
 	Confirming bool `json:"confirming,omitempty"`
 	// Neighbours has an entry for every neighbour if there are several.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
+}
+
+// Status returns the status of the audit's violation.
+func (e *Entry) Status() finding.Status {
+	return finding.StatusOf(e.Standing != nil || e.Verdict == string(analysis.Violation), e.Resolved != nil, e.Accepted != nil)
 }
 
 // Neighbour is the result for one neighbour of D0.
@@ -119,7 +125,10 @@ type Standing struct {
 	Neighbour   string         `json:"neighbour"`
 	Claimed     analysis.Float `json:"epsilon_claimed"`
 	Lower       analysis.Float `json:"epsilon_lower"` // null for deterministic answers
+	Estimate    analysis.Float `json:"epsilon_estimate"`
 	Trials      int            `json:"trials"`
+	// Change is the last change of the engine that concerns the query before the violation was first seen; nil = none is known.
+	Change *finding.Change `json:"engine_change,omitempty"`
 }
 
 // Resolution is a violation that a later engine does not have any more.
@@ -179,4 +188,5 @@ type Record struct {
 	FirstSeen time.Time      `json:"first_seen"`
 	LastSeen  time.Time      `json:"last_seen"`
 	Accepted  *Accepted      `json:"accepted,omitempty"`
+	Standing  *Standing      `json:"violation,omitempty"`
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -25,13 +26,33 @@ type Status struct {
 	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
 	Records  []Record          `json:"records,omitempty"`  // violations whose audits were evicted
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
-	Pace     *throttle.State   `json:"pace,omitempty"`     // whether replays are held, and why
-	Budget   *BudgetState      `json:"budget,omitempty"`   // nil = no limit
+	// Accepted are the acceptances in force, by the id of the audit, of whose violations some may be in the ledger alone.
+	Accepted map[string]Accepted `json:"accepted,omitempty"`
+	Alerts   *AlertsState        `json:"alerts,omitempty"` // nil = not known
+	Pace     *throttle.State     `json:"pace,omitempty"`   // whether replays are held, and why
+	Budget   *BudgetState        `json:"budget,omitempty"` // nil = no limit
 	// PrivacyBudgets are those of audit.Options.Budgets, at the last comparison.
 	PrivacyBudgets []PrivacyBudgetState `json:"privacy_budgets,omitempty"`
 	Ledger         *LedgerState         `json:"ledger,omitempty"`  // nil = audits are in memory only
 	Workers        []WorkerState        `json:"workers,omitempty"` // on other machines, the earliest first
 	Turns          *Turns               `json:"turns,omitempty"`   // of those workers; nil without a ledger
+}
+
+// AlertsState describes the alerts of the engine and their messages.
+type AlertsState struct {
+	Firing   int    `json:"firing"`
+	Unstored int    `json:"unstored,omitempty"` // states of alerts that the ledger does not have yet
+	Trouble  string `json:"trouble,omitempty"`  // why the ledger could not be read or written for alerts the last time
+	// Undelivered are the receivers with messages that have not arrived.
+	Undelivered []ledger.Undelivered `json:"undelivered,omitempty"`
+}
+
+// LateAfter is how long a message may be pending before it counts as late.
+const LateAfter = 15 * time.Minute
+
+// Late reports whether somebody should look at the delivery of alerts: the ledger has a fault, or messages failed or are pending for too long.
+func (s *AlertsState) Late() bool {
+	return s.Trouble != "" || slices.ContainsFunc(s.Undelivered, func(u ledger.Undelivered) bool { return u.Failed > 0 || u.Oldest > LateAfter })
 }
 
 // Turns counts the turns that workers on other machines had.
@@ -60,7 +81,7 @@ type LedgerState struct {
 // Coverage describes which part of the auditable DP queries is audited.
 type Coverage struct {
 	Queries        float64 `json:"queries"`             // distinct ones so far, estimated above a thousand
-	AuditedQueries float64 `json:"audited_query_share"` // share of Queries with an audit, or with an audit that was decided
+	AuditedQueries float64 `json:"audited_query_share"` // share of Queries whose audit has or had trials
 	Owners         int     `json:"owners"`              // users and databases that have audits
 }
 

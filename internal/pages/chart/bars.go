@@ -119,7 +119,7 @@ func Strip(l Labels, cells []Cell) template.HTML {
 	for i, c := range cells {
 		level := 0
 		if finite(c.Value) && most > 0 && c.Value > 0 {
-			level = int(math.Ceil(5 * c.Value / most))
+			level = int(math.Ceil(5 * (c.Value / most)))
 		}
 		class, mark := fmt.Sprintf("chart-heat-%d", level), "no"
 		if c.Mark {

@@ -7,8 +7,8 @@ import "github.com/dpwatch/dpwatch/internal/pg/ident"
 // Table is the name of a relation, function or type.
 type Table = ident.Table
 
-// Catalog holds what a query's meaning depends on. It contains no relations and functions of pg_catalog, information_schema
-// and temporary schemas. It must not be modified while an Index of it is in use.
+// Catalog holds what a query's meaning depends on. Its relations, functions, operators and schemas are not those of pg_catalog,
+// information_schema and temporary schemas. It must not be modified while an Index of it is in use.
 type Catalog struct {
 	Database  string     // the database's name
 	Schemas   []string   // every ordinary schema, also without relations
@@ -22,6 +22,8 @@ type Catalog struct {
 	Defaults      []Default  // the initial settings of a session, in increasing precedence
 	Denied        []Denial   // schemas that a role may not use, so that its search_path ignores them
 	Labels        []Label    // SECURITY LABELs on columns of ordinary schemas and on roles
+	System        []string   // the relations of pg_catalog, by name
+	Unlisted      []Unlisted // the functions of pg_catalog of which nothing else is known
 }
 
 // RelationKind is pg_class.relkind.
@@ -92,6 +94,13 @@ type Function struct {
 	Gives []Table
 	// Extension is the extension of the function; "" = none.
 	Extension string
+}
+
+// Unlisted is a function of pg_catalog that package builtin does not list. OfOne and OfRow are those of Function; they hold
+// for any overload.
+type Unlisted struct {
+	Name         string
+	OfOne, OfRow bool
 }
 
 // Operator is one user-defined operator, or one of an extension, and its function.

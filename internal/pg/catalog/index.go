@@ -14,6 +14,7 @@ type Index struct {
 	Functions map[string][]*Function
 	Operators map[string][]Operator
 	Types     map[string][]Type
+	Unlisted  map[string]Unlisted
 	schemas   map[string]bool
 	denied    map[Denial]bool
 }
@@ -26,7 +27,7 @@ func NewIndex(c *Catalog) *Index {
 	x := &Index{
 		Catalog: c, schemas: map[string]bool{}, Relations: map[Table]*Relation{}, Named: map[string][]*Relation{},
 		Functions: map[string][]*Function{}, denied: map[Denial]bool{},
-		Operators: map[string][]Operator{}, Types: map[string][]Type{},
+		Operators: map[string][]Operator{}, Types: map[string][]Type{}, Unlisted: map[string]Unlisted{},
 	}
 	for _, s := range c.Schemas {
 		x.schemas[s] = true
@@ -46,6 +47,9 @@ func NewIndex(c *Catalog) *Index {
 	for _, t := range c.Types {
 		x.Types[t.Name] = append(x.Types[t.Name], t)
 	}
+	for _, u := range c.Unlisted {
+		x.Unlisted[u.Name] = u
+	}
 	for _, d := range c.Denied {
 		x.denied[d] = true
 	}
@@ -55,6 +59,11 @@ func NewIndex(c *Catalog) *Index {
 // Usable reports whether a schema exists and a role may use it.
 func (x *Index) Usable(schema, role string) bool {
 	return x.schemas[schema] && !x.denied[Denial{role, schema}]
+}
+
+// DeniesSome reports whether some role may not use a schema.
+func (x *Index) DeniesSome(schema string) bool {
+	return slices.ContainsFunc(x.Catalog.Denied, func(d Denial) bool { return d.Schema == schema })
 }
 
 // Find returns the overloads of schema.name, or, with schema "", those that an unqualified name may refer to.

@@ -22,6 +22,15 @@ func Differ(production, shadow *Snapshot, c Calls, copies []string) []string {
 	return sorted(names)
 }
 
+// Called returns the names of the functions that a query calls, directly or through others, sorted.
+func (s *Snapshot) Called(c Calls) []string {
+	names := map[string]bool{}
+	for _, f := range lockedClosure(s, c) {
+		names[f.String()] = true
+	}
+	return sorted(names)
+}
+
 func lockedClosure(s *Snapshot, c Calls) []*function {
 	s.mu.Lock()
 	defer s.mu.Unlock()

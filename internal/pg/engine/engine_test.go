@@ -100,6 +100,28 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
+// TestPaths: a function that is called under two search paths depends on what it calls under both.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	r, dsn := reader(t)
+	pgtest.Exec(t, dsn, `CREATE SCHEMA x; CREATE SCHEMA y; CREATE SCHEMA z;
+		CREATE FUNCTION x.leaf() RETURNS int LANGUAGE sql AS 'SELECT 1';
+		CREATE FUNCTION y.leaf() RETURNS int LANGUAGE sql AS 'SELECT 1';
+		CREATE FUNCTION z.leaf() RETURNS int LANGUAGE sql AS 'SELECT 1';
+		CREATE FUNCTION middle() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN leaf(); END';
+		CREATE FUNCTION under_x() RETURNS int LANGUAGE sql SET search_path = x AS 'SELECT public.middle()';
+		CREATE FUNCTION under_y() RETURNS int LANGUAGE sql SET search_path = y AS 'SELECT public.middle()';
+		CREATE FUNCTION under_z() RETURNS int LANGUAGE sql SET search_path = z BEGIN ATOMIC SELECT public.middle(); END`)
+	calls := engine.Calls{Functions: []string{"under_x", "under_y", "under_z"}, Path: []string{"public"}}
+	for _, schema := range []string{"x", "y", "z"} {
+		before := snapshot(t, r).Epoch(calls)
+		pgtest.Exec(t, dsn, `CREATE OR REPLACE FUNCTION `+schema+`.leaf() RETURNS int LANGUAGE sql AS 'SELECT 2'`)
+		if snapshot(t, r).Epoch(calls) == before {
+			t.Errorf("the epoch does not change with %s.leaf", schema)
+		}
+	}
+}
+
 // TestSameSnapshot: while nothing changes, Read returns the same Snapshot; two readers of one state agree on the epochs, and after a
 // lost session a Reader goes on.
 func TestSameSnapshot(t *testing.T) {

@@ -94,7 +94,7 @@ func (s *Snapshot) Epoch(c Calls) string {
 // closure returns the functions that a query may call, directly or through others, in the order of their names. The caller
 // holds s.mu.
 func (s *Snapshot) closure(c Calls) []*function {
-	w := walk{s: s, found: map[*function]bool{}, seen: map[ident.Table]bool{}}
+	w := walk{s: s, found: map[*function]bool{}, seen: map[visit]bool{}}
 	for _, name := range c.Functions {
 		schema, bare, _ := ident.ParseFunction(name)
 		w.named(ident.Table{Schema: schema, Name: bare}, c.Path)
@@ -122,7 +122,24 @@ func (s *Snapshot) closure(c Calls) []*function {
 type walk struct {
 	s     *Snapshot
 	found map[*function]bool
-	seen  map[ident.Table]bool // relations
+	seen  map[visit]bool
+}
+
+// visit is a function or a relation that is reached under a path. Under another path it may call other functions.
+type visit struct {
+	function *function
+	relation ident.Table
+	path     string
+}
+
+// first reports whether a function or a relation is reached under a path for the first time.
+func (w *walk) first(f *function, t ident.Table, path []string) bool {
+	v := visit{f, t, ident.List(path)}
+	if w.seen[v] {
+		return false
+	}
+	w.seen[v] = true
+	return true
 }
 
 // named adds the functions to which a name may refer under a path.
@@ -149,10 +166,9 @@ func (w *walk) relation(t ident.Table, path []string) {
 	}
 	for _, schema := range schemas {
 		t.Schema = schema
-		if w.seen[t] {
+		if !w.first(nil, t, path) {
 			continue
 		}
-		w.seen[t] = true
 		v := w.s.views[t]
 		for _, f := range v.calls {
 			w.add(f, path)
@@ -165,15 +181,15 @@ func (w *walk) relation(t ident.Table, path []string) {
 
 // add adds a function that is called under a path, and what it calls.
 func (w *walk) add(f *function, path []string) {
-	if w.found[f] {
+	if f.path != nil { // it applies to what the function calls, too
+		path = f.path
+	}
+	if !w.first(f, ident.Table{}, path) {
 		return
 	}
 	w.found[f] = true
 	for _, g := range f.calls {
 		w.add(g, path)
-	}
-	if f.path != nil {
-		path = f.path
 	}
 	mentions := w.s.mentions(f)
 	for _, overloads := range w.s.byName {

@@ -20,6 +20,8 @@ type epollSession struct {
 
 	place, generation int32
 	joined, ended     bool
+	until             time.Time // when the session ends unless a side accepts something; zero = both sides are there
+	moved             uint64    // bytes that sockets accepted
 }
 
 // leg is one of a session's two sockets.
@@ -34,6 +36,7 @@ type leg struct {
 	eof     bool // nothing more is read from this socket
 	shut    bool // nothing more is written to this socket
 	deaf    bool // the server accepts no more: bytes from the client are dropped, bytes from the server still go on
+	gone    bool // the other end has closed, although not everything that it sent has been read
 }
 
 // errKilled ends a session that is closed by force.
@@ -78,21 +81,6 @@ func (ls *loopSet) relay(s *Session, first []byte) (ended <-chan struct{}, ok bo
 	return c.done, true
 }
 
-// plainSocket returns the socket of a plain TCP or Unix connection, false for TLS and any other wrapper.
-func plainSocket(c net.Conn) (syscall.RawConn, bool) {
-	var raw syscall.RawConn
-	var err error
-	switch c := c.(type) {
-	case *net.TCPConn:
-		raw, err = c.SyscallConn()
-	case *net.UnixConn:
-		raw, err = c.SyscallConn()
-	default:
-		return nil, false
-	}
-	return raw, err == nil
-}
-
 // duplicate returns another descriptor of the same socket, -1 if none is available.
 func duplicate(raw syscall.RawConn) int {
 	fd := -1
@@ -123,6 +111,12 @@ func (c *epollSession) event(bit int32, events uint32) {
 	if events&(unix.EPOLLIN|fault) != 0 && l.armed&unix.EPOLLIN != 0 && !c.ended {
 		c.receive(l)
 	}
+	if events&(unix.EPOLLRDHUP|fault) != 0 && l.armed&unix.EPOLLRDHUP != 0 && !c.ended {
+		l.gone = true
+		if c.arm(l) {
+			c.bound()
+		}
+	}
 }
 
 // receive reads a chunk and forwards it.
@@ -151,8 +145,8 @@ func (c *epollSession) end(from *leg) {
 	if len(from.peer.pending) == 0 {
 		c.shut(from.peer)
 	}
-	if !c.ended {
-		c.arm(from)
+	if !c.ended && c.arm(from) {
+		c.bound()
 	}
 }
 
@@ -166,8 +160,8 @@ func (c *epollSession) lost(op, name string, errno syscall.Errno) {
 	if c.client.eof && !server.shut {
 		c.shut(server)
 	}
-	if !c.ended && c.arm(server) {
-		c.arm(&c.client)
+	if !c.ended && c.arm(server) && c.arm(&c.client) {
+		c.bound()
 	}
 }
 
@@ -185,11 +179,13 @@ func (c *epollSession) forward(from *leg, b []byte) {
 		c.writeFailed(to, errno)
 		return
 	}
+	c.moved += uint64(n)
 	if n < len(b) {
 		c.hold(to, b[n:])
 		if !c.arm(to) || !c.arm(from) {
 			return
 		}
+		c.bound()
 	}
 	from.read.seen(b)
 }
@@ -210,6 +206,7 @@ func (c *epollSession) flush(to *leg) {
 		c.writeFailed(to, errno)
 		return
 	}
+	c.moved += uint64(n)
 	if to.pending = to.pending[n:]; len(to.pending) > 0 {
 		return
 	}
@@ -229,25 +226,26 @@ func (c *epollSession) release(l *leg) {
 	l.chunk, l.pending = nil, nil
 }
 
-// shut passes the end of a stream on, and ends the session if it was the second one. After the server has closed, the client
-// has serverGone to finish.
+// shut passes the end of a stream on, and ends the session if it was the second one.
 func (c *epollSession) shut(to *leg) {
 	_ = unix.Shutdown(to.fd, unix.SHUT_WR)
 	to.shut = true
-	switch {
-	case to.peer.shut:
+	if to.peer.shut {
 		c.finish(nil)
-	case to == &c.client:
-		c.loop.lingering = append(c.loop.lingering, lingerer{c, time.Now().Add(c.loop.linger)})
 	}
 }
 
-// arm registers the events that a socket waits for. A socket that waits for nothing is removed from the epoll set, because
-// errors and hang-ups are reported for every member. False if the session ended because of an error.
+// arm registers the events that a socket waits for. One that is not read, because the other side does not accept more, waits for
+// the end of its connection; after that it is removed from the epoll set, because errors and hang-ups are reported for every
+// member. False if the session ended because of an error.
 func (c *epollSession) arm(l *leg) bool {
 	want := uint32(0)
-	if !l.eof && len(l.peer.pending) == 0 {
+	switch {
+	case l.eof:
+	case len(l.peer.pending) == 0:
 		want |= unix.EPOLLIN
+	case !l.gone:
+		want |= unix.EPOLLRDHUP
 	}
 	if len(l.pending) > 0 {
 		want |= unix.EPOLLOUT

@@ -76,7 +76,7 @@ type loop struct {
 	sessions   []*epollSession
 	free       []int32 // unused indexes of sessions
 	generation int32
-	lingering  []lingerer    // clients whose server has closed, oldest first
+	lingering  []lingerer    // sessions one side of which has closed, by time
 	current    *epollSession // the session being handled, which ends if the code panics
 	stop       bool
 	patient    bool // GOMAXPROCS leaves processors for the other goroutines while this loop blocks
@@ -97,12 +97,6 @@ const (
 	orderKill
 	orderStop
 )
-
-// lingerer is a session that ends if its client has not closed by then.
-type lingerer struct {
-	session *epollSession
-	until   time.Time
-}
 
 func newLoop(chunks *chunkPool, log *zap.Logger) (*loop, error) {
 	l := &loop{chunks: chunks, log: log, linger: serverGone, stopped: make(chan struct{}), epoll: -1, wake: -1}
@@ -230,18 +224,24 @@ func (l *loop) execute() {
 	l.mu.Unlock()
 	for i, o := range orders {
 		orders[i] = order{}
-		l.current = o.session
-		switch o.what {
-		case orderJoin:
-			l.join(o.session)
-		case orderKill:
-			o.session.finish(errKilled)
-		case orderStop:
-			l.stop = true
-		}
+		l.obey(o)
+	}
+	l.taken = orders[:0]
+}
+
+// obey executes one order. A panic ends only its session: those behind it in the inbox are executed.
+func (l *loop) obey(o order) {
+	defer l.contain()
+	l.current = o.session
+	switch o.what {
+	case orderJoin:
+		l.join(o.session)
+	case orderKill:
+		o.session.finish(errKilled)
+	case orderStop:
+		l.stop = true
 	}
 	l.current = nil
-	l.taken = orders[:0]
 }
 
 // join adds a session to the loop.
@@ -269,17 +269,4 @@ func (l *loop) leave(c *epollSession) {
 	l.sessions[c.place] = nil
 	l.free = append(l.free, c.place)
 	l.load.Add(-1)
-}
-
-// expire ends the sessions whose server has closed and whose client did not close within the linger time.
-func (l *loop) expire() {
-	for len(l.lingering) > 0 {
-		first := l.lingering[0]
-		if !first.session.ended && time.Now().Before(first.until) {
-			return
-		}
-		l.lingering[0] = lingerer{}
-		l.lingering = l.lingering[1:]
-		first.session.finish(nil)
-	}
 }

@@ -56,6 +56,7 @@ type pump struct {
 	srcSide, dstSide string      // "client" or "server"
 	walker           *tap.Walker // nil without capture
 	headers          *headers    // nil unless idle sessions end
+	stall            *stallWatch // nil = a blocked write has no limit
 	deaf             bool        // the destination accepts no more: what is read is dropped
 	bytes            atomic.Uint64
 }
@@ -110,7 +111,10 @@ func (p *pump) forward(b []byte) error {
 	if p.headers != nil && p.srcSide == "client" {
 		p.headers.walk(b) // before the answer can come
 	}
-	if _, err := p.dst.Write(b); err != nil {
+	if p.walker != nil && p.srcSide == "client" {
+		p.walker.Sending()
+	}
+	if err := p.stall.write(p.dst, b); err != nil {
 		return &sessionError{p.dstSide, writeTo, err}
 	}
 	p.seen(b)

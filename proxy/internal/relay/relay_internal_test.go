@@ -246,7 +246,7 @@ func TestRelayContainsPanic(t *testing.T) {
 				t.Fatal(err)
 			}
 			var fault *PanicError
-			if err := <-result; !errors.As(err, &fault) || !bytes.Contains(fault.Stack, []byte("seen")) {
+			if err := <-result; !errors.As(err, &fault) || !bytes.Contains(fault.Stack, []byte("forward")) {
 				t.Errorf("the session ended with %v", err)
 			}
 			_, _ = client.Close(), server.Close()

@@ -8,6 +8,7 @@ package relay
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/wire"
 )
 
-// serverGone limits how long a client can go on after the engine closed its side: long enough to read the remaining data,
-// short enough not to hold the session for a client that never reads.
+// serverGone limits how long a client can go on after the engine closed its side without reading anything of what is left: a client
+// that reads slowly gets all of it, and one that never reads does not hold the session.
 const serverGone = 30 * time.Second
 
 // Session is one client's connection and its connection to the engine.
@@ -29,6 +30,7 @@ type Session struct {
 	idle           *idleWatch   // nil unless idle sessions end; the pumps update it
 	toServer       pump
 	toClient       pump
+	serverEnded    atomic.Bool // all that the server sent has reached the client's socket, where goroutines relay
 
 	mu   sync.Mutex // guards the fields below
 	err  error      // the first error
@@ -55,11 +57,12 @@ func (s *Session) Bytes() (fromClient, fromServer uint64) {
 type Relay struct {
 	loops  *loopSet // nil: goroutines relay every session
 	chunks chunkPool
+	linger time.Duration // serverGone
 }
 
 // New returns a Relay with n event loops. With an error the Relay works as well, without event loops.
 func New(n int, log *zap.Logger) (*Relay, error) {
-	r := &Relay{}
+	r := &Relay{linger: serverGone}
 	var err error
 	if n > 0 {
 		r.loops, err = newLoops(n, &r.chunks, log)
@@ -83,11 +86,12 @@ func (r *Relay) Run(s *Session, first []byte) error {
 			return s.err
 		}
 	}
-	return s.pump(first, &r.chunks)
+	return s.pump(first, &r.chunks, r.linger)
 }
 
 // pump relays with two goroutines.
-func (s *Session) pump(first []byte, chunks *chunkPool) error {
+func (s *Session) pump(first []byte, chunks *chunkPool, linger time.Duration) error {
+	s.toServer.stall, s.toClient.stall = newStallWatch(s, &s.toServer, linger), newStallWatch(s, &s.toClient, linger)
 	var toClient sync.WaitGroup
 	toClient.Go(func() {
 		err := Contained(func() error { return s.toClient.run(nil, chunks) })
@@ -96,8 +100,9 @@ func (s *Session) pump(first []byte, chunks *chunkPool) error {
 			return
 		}
 		s.note(err)
+		s.serverEnded.Store(true)
 		wire.CloseWrite(s.Client)
-		_ = s.Client.SetReadDeadline(time.Now().Add(serverGone))
+		_ = s.Client.SetReadDeadline(time.Now().Add(linger))
 	})
 	err := Contained(func() error { return s.toServer.run(first, chunks) })
 	if ofServer(err) {

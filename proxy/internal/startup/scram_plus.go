@@ -53,6 +53,9 @@ func (f *scramPlusFilter) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// NetConn returns the connection under the filter.
+func (f *scramPlusFilter) NetConn() net.Conn { return f.Conn }
+
 // CloseWrite passes the end of the stream on.
 func (f *scramPlusFilter) CloseWrite() error {
 	wire.CloseWrite(f.Conn)

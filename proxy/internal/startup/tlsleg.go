@@ -43,6 +43,9 @@ type prefixConn struct {
 	prefix []byte
 }
 
+// NetConn returns the connection under this one.
+func (c *prefixConn) NetConn() net.Conn { return c.Conn }
+
 func (c *prefixConn) Read(b []byte) (int, error) {
 	if len(c.prefix) > 0 {
 		n := copy(b, c.prefix)

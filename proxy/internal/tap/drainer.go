@@ -20,9 +20,10 @@ type Drainer struct {
 	frontend *[256]byte    // how to record the client's messages
 	backend  *[256]byte    // and the server's
 
-	mu   sync.Mutex
-	list []*Session // guarded by mu
-	idle []*Session // used by the drainer only: the other list, empty
+	mu         sync.Mutex
+	list       []*Session              // guarded by mu
+	unfollowed map[*Session]Unfollowed // guarded by mu
+	idle       []*Session              // used by the drainer only: the other list, empty
 
 	counts  tracker.Counts // used by the drainer only
 	dropped uint64         // used by the drainer only
@@ -53,14 +54,14 @@ type Sink interface {
 func NewDrainer(o Options) *Drainer {
 	return &Drainer{
 		opts: o, log: o.Logger.Named("capture"), wake: make(chan struct{}, 1),
-		frontend: frontendKinds(), backend: backendKinds(),
+		frontend: frontendKinds(), backend: backendKinds(), unfollowed: map[*Session]Unfollowed{},
 	}
 }
 
 // Open returns the capture state of a new session.
 func (d *Drainer) Open(id uint64, startup tracker.Startup) *Session {
 	o := &d.opts
-	t := &Session{drainer: d}
+	t := &Session{drainer: d, id: id, startup: startup}
 	t.client = tap{pool: &d.records, limit: o.BudgetBytes * 3 / 4}
 	t.server = tap{pool: &d.records, limit: o.BudgetBytes / 4}
 	t.tracker = tracker.New(tracker.Config{
@@ -142,6 +143,7 @@ func (d *Drainer) session(t *Session) {
 			d.log.Error("capture of a session stopped by a panic", zap.Stack("stack"))
 			t.stopped.Store(true)
 			t.tracker = nil
+			d.follow(t, tracker.OffPanic)
 		}
 	}()
 	t.queued.Store(false) // before the taps are emptied, so that later records queue again
@@ -150,20 +152,46 @@ func (d *Drainer) session(t *Session) {
 	defer d.records.give(client)
 	defer d.records.give(server)
 	d.counts.Skipped[tracker.NotCopied] += t.missed.Swap(0)
-	if t.tracker == nil {
-		return
+	if t.tracker != nil {
+		d.track(t, recordsOf(client), recordsOf(server), ended)
 	}
-	t.tracker.Feed(recordsOf(client), recordsOf(server))
+	if ended {
+		d.follow(t, tracker.On)
+	}
+}
+
+// track runs the tracker of a session.
+func (d *Drainer) track(t *Session, client, server []byte, ended bool) {
+	t.tracker.Feed(client, server)
 	t.tracker.Stop(tracker.Off(t.off.Load()))
-	if ended || t.tracker.Off() != tracker.On {
+	if ended {
+		t.tracker.End()
+	}
+	if off := t.tracker.Off(); ended || off != tracker.On {
 		t.stopped.Store(true)
 		t.tracker = nil
 		t.Release()
+		d.follow(t, off)
 		return
 	}
 	inClient, inServer := t.tracker.Backlog()
 	t.client.setBacklog(inClient)
 	t.server.setBacklog(inServer)
+	t.settle(t.tracker.Unanswered(), t.tracker.Idle())
+	reason := tracker.OffOverflow
+	if t.tracker.Lost() {
+		reason = tracker.OffPairing
+		t.lose()
+	}
+	if t.out.Load() {
+		t.resume()
+	}
+	switch {
+	case !t.out.Load():
+		d.follow(t, tracker.On)
+	case t.noted == tracker.On:
+		d.follow(t, reason)
+	}
 }
 
 func recordsOf(b *recordBuffer) []byte {

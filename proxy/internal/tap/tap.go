@@ -1,10 +1,12 @@
 package tap
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
@@ -43,42 +45,47 @@ type tap struct {
 	backlog   int  // bytes that the tracker still holds
 	lost      bool // in a gap: no message is recorded
 	gaps      int  // gaps begun so far
-	// In this direction since the session began: messages that the server answers with ReadyForQuery, or those answers.
-	turns  uint64
-	within bool // inside a message, or the last one was none of those
+	missing   missing
 }
 
-// begin starts the record of a message and returns how many bytes of its body to record. Bodies can fill three quarters of
-// the limit. The last quarter is for headers, because the type of a message matters longer than its body. False means that
-// not even the header fits. The caller holds mu.
-func (t *tap) begin(typ byte, bodyLen, maxBody int) (keep int, ok bool) {
+// empty reports whether there are no records.
+func (t *tap) empty() bool { return t.buf == nil || len(t.buf.b) == 0 }
+
+// room returns the buffer.
+func (t *tap) room() *recordBuffer {
 	if t.buf == nil {
 		t.buf = t.pool.take()
 	}
-	room := t.limit - t.backlog - len(t.buf.b) - tracker.HeaderLen
-	if room < 0 {
-		return 0, false
-	}
-	bodyRoom := room - t.limit/4
+	return t.buf
+}
+
+// begin starts the record of a message and returns how many bytes of its body to record, and whether these are all. Long
+// bodies can fill three quarters of the limit. The last quarter is for short ones and for the beginnings of long ones, because
+// the session can be followed without the rest. It fails if there is no room. The caller holds mu, and calls finish for a body
+// of which not all is recorded.
+func (t *tap) begin(typ byte, bodyLen, maxBody int) (keep int, whole, ok bool) {
+	room := t.limit - t.backlog - len(t.room().b) - tracker.HeaderLen
+	long := bodyLen > tracker.CutLen
 	switch {
-	case bodyLen <= maxBody && (bodyLen == 0 || bodyLen <= bodyRoom):
-		keep = bodyLen
-		t.buf.b = tracker.AppendHeader(t.buf.b, typ, keep)
-	default:
-		if keep = min(bodyLen, maxBody, tracker.CutLen); keep > bodyRoom {
-			keep = 0
+	case bodyLen <= maxBody && (bodyLen <= room-t.limit/4 || !long && bodyLen <= room):
+		t.buf.b = tracker.AppendHeader(t.buf.b, typ, bodyLen)
+		if bodyLen == 0 {
+			t.committed = len(t.buf.b)
 		}
-		t.buf.b = tracker.AppendCut(t.buf.b, typ, keep)
+		return bodyLen, true, true
+	case !long && bodyLen <= maxBody:
+		return 0, false, false
 	}
-	if keep == 0 {
-		t.committed = len(t.buf.b)
+	if keep = min(maxBody, tracker.CutLen); keep > room {
+		return 0, false, false
 	}
-	return keep, true
+	t.buf.b = tracker.AppendCut(t.buf.b, typ, keep)
+	return keep, false, true
 }
 
 // header records a message without its body.
 func (t *tap) header(typ byte) bool {
-	_, ok := t.begin(typ, 0, 0)
+	_, _, ok := t.begin(typ, 0, 0)
 	return ok
 }
 
@@ -90,15 +97,21 @@ func (t *tap) body(b []byte, whole bool) {
 	}
 }
 
+// finish completes the record of a message of which only the beginning is recorded, with the risk of its whole body if that is
+// known.
+func (t *tap) finish(known bool, risk sqltext.Risk) {
+	if known {
+		tracker.Inspect(t.buf.b[t.committed:], risk)
+	}
+	t.committed = len(t.buf.b)
+}
+
 // stampLen is the size of a time record.
 const stampLen = tracker.HeaderLen + 8
 
 // stamp records the time for the records that follow, if there is room.
 func (t *tap) stamp() {
-	if t.buf == nil {
-		t.buf = t.pool.take()
-	}
-	if t.backlog+len(t.buf.b)+stampLen > t.limit {
+	if t.backlog+len(t.room().b)+stampLen > t.limit {
 		return
 	}
 	t.buf.b = tracker.AppendTime(t.buf.b, time.Now())
@@ -133,13 +146,19 @@ func (t *tap) setBacklog(n int) {
 // gap begins a gap and removes the incomplete record. A gap always has room, because the tracker discards its backlog when
 // it reads one. The caller holds mu.
 func (t *tap) gap() {
-	if t.buf == nil {
-		t.buf = t.pool.take()
-	}
+	partial := t.room().b[t.committed:]
+	t.missing = missing{torn: bytes.Clone(partial[min(len(partial), tracker.HeaderLen):])}
 	t.buf.b = tracker.AppendGap(t.buf.b[:t.committed])
 	t.committed = len(t.buf.b)
 	t.lost = true
 	t.gaps++
+}
+
+// resume ends a gap. The caller holds mu.
+func (t *tap) resume(g tracker.Gap) {
+	t.buf.b = tracker.AppendResume(t.room().b, g)
+	t.committed = len(t.buf.b)
+	t.lost = false
 }
 
 // drop returns the memory to the pool.
@@ -155,12 +174,22 @@ type Session struct {
 	client, server tap
 	tracker        *tracker.Tracker
 	drainer        *Drainer
+	id             uint64
+	startup        tracker.Startup
+	noted          tracker.Off        // why the session is not followed; used by the drainer only
+	asked          asked              // guarded by client.mu
+	answered       answered           // guarded by server.mu
+	unanswered     tracker.Unanswered // guarded by both locks
+	base           tracker.Unanswered // what unanswered was when the counts began; guarded by both locks
+	resumed        int                // gaps ended so far; guarded by both locks
 
 	missed  atomic.Uint64 // statements that completed in gaps, not yet counted
 	queued  atomic.Bool   // in the drainer's list
 	stopped atomic.Bool   // capture has ended
 	off     atomic.Int32  // tracker.Off: why a walker stopped
 	ended   atomic.Bool   // the session is over
+	out     atomic.Bool   // in a gap
+	sending atomic.Bool   // the client's walker has not seen all bytes that may have reached the server
 }
 
 // notify adds the session to the drainer's list unless it is in it.
@@ -175,33 +204,6 @@ func (t *Session) Stop(reason tracker.Off) {
 	t.off.CompareAndSwap(int32(tracker.On), int32(reason))
 	t.stopped.Store(true)
 	t.notify()
-}
-
-// lose begins a gap in both directions, because the messages exceed the budget. Capture resumes when the session is idle
-// (resume); from there on the settings are uncertain.
-func (t *Session) lose() {
-	t.client.mu.Lock()
-	t.server.mu.Lock()
-	if !t.client.lost {
-		t.client.gap()
-		t.server.gap()
-	}
-	t.server.mu.Unlock()
-	t.client.mu.Unlock()
-	t.notify()
-	t.drainer.hurry()
-}
-
-// resume ends a gap if nothing is in progress: the server has just reported that it is idle outside a transaction, and has
-// answered everything that the client sent.
-func (t *Session) resume() {
-	t.client.mu.Lock()
-	t.server.mu.Lock()
-	if t.server.turns == t.client.turns+1 && !t.client.within { // the extra one ends the startup
-		t.client.lost, t.server.lost = false, false
-	}
-	t.server.mu.Unlock()
-	t.client.mu.Unlock()
 }
 
 // End marks the session as over: no more records come.

@@ -13,11 +13,12 @@ const (
 	keep // its type and body
 )
 
-// maxServerBody limits the recorded bodies of the server's messages: command tags, statuses.
-const maxServerBody = 1 << 10
-
-// asks are the client's messages that the server answers with one ReadyForQuery each; answers is ReadyForQuery.
-var asks, answers = [256]bool{'Q': true, 'S': true, 'F': true}, [256]bool{'Z': true}
+// maxServerBody limits the recorded bodies of the server's messages: command tags, statuses. maxError does so for errors, up to
+// the SQLSTATE: the message is not recorded, because it can hold values of rows.
+const (
+	maxServerBody = 1 << 10
+	maxError      = 64
+)
 
 // Walker follows the messages of one direction over chunks of any size. It reads headers, copies the few bodies that matter
 // into the tap, and skips the others by their length. An announced length never causes an allocation.
@@ -26,22 +27,24 @@ type Walker struct {
 	tap     *tap
 	kinds   *[256]byte
 	maxBody int
-	stamps  bool       // server direction: record the time before a message that completes a statement, once per chunk
-	turns   *[256]bool // asks or answers
+	server  bool // the direction from the server
 
-	header  [wire.HeaderLen]byte
-	have    int    // bytes of header
-	rest    uint32 // bytes of the body to come
-	wanted  int    // of these, bytes to record
-	stamped bool
-	gaps    int  // gaps seen so far
-	turned  bool // the last message that is not ignored was one of turns
+	header     [wire.HeaderLen]byte
+	have       int    // bytes of header
+	rest       uint32 // bytes of the body to come
+	wanted     int    // of these, bytes to record
+	stamped    bool   // the time was recorded in this chunk
+	stamps     bool   // record the time before a message that ends a statement, once per chunk
+	gaps       int    // gaps seen so far
+	partial    bool   // the body is not recorded, or not all of it: it is inspected
+	overflowed bool   // there was no room for the last message
+	inspect    inspection
 }
 
 // Walkers returns the walkers of both directions.
 func (t *Session) Walkers() (client, server *Walker) {
-	client = &Walker{session: t, tap: &t.client, kinds: t.drainer.frontend, turns: &asks, maxBody: t.client.limit}
-	server = &Walker{session: t, tap: &t.server, kinds: t.drainer.backend, turns: &answers, maxBody: maxServerBody, stamps: true}
+	client = &Walker{session: t, tap: &t.client, kinds: t.drainer.frontend, maxBody: t.client.limit}
+	server = &Walker{session: t, tap: &t.server, kinds: t.drainer.backend, maxBody: maxServerBody, server: true, stamps: true}
 	return client, server
 }
 
@@ -52,7 +55,7 @@ func frontendKinds() *[256]byte {
 
 // backendKinds classifies the server's messages. CopyBothResponse ('W') belongs to replication only.
 func backendKinds() *[256]byte {
-	return kinds("RKNADtdcHv", "IE123sTnGV", "CSZ")
+	return kinds("RKNADtdcv", "I123sTnGHV", "ECSZ")
 }
 
 func kinds(ignored, noted, kept string) *[256]byte {
@@ -64,6 +67,10 @@ func kinds(ignored, noted, kept string) *[256]byte {
 	}
 	return &k
 }
+
+// Sending announces that bytes of the client are about to be sent, which Walk sees only afterwards. It is not needed if Walk sees
+// them before it can see an answer.
+func (w *Walker) Sending() { w.session.sending.Store(true) }
 
 // Walk follows the next chunk. A panic stops the capture of the session, not the session.
 func (w *Walker) Walk(b []byte) {
@@ -86,14 +93,18 @@ func (w *Walker) walk(b []byte) {
 		case nonsense:
 			w.session.Stop(tracker.OffProtocol)
 			return
-		case unreported:
-			w.session.Stop(tracker.OffOverflow)
-			return
 		case overflow:
 			w.session.lose()
+			w.locked(nil)
 		case quiet:
 			w.session.resume()
 		}
+	}
+	if !w.server && w.session.sending.Load() {
+		w.session.sending.Store(false)
+	}
+	if w.session.out.Load() {
+		w.session.resume()
 	}
 	if fill > 0 {
 		w.session.notify()
@@ -107,11 +118,10 @@ func (w *Walker) walk(b []byte) {
 type finding uint8
 
 const (
-	nothing    finding = iota
-	nonsense           // an impossible length or type
-	overflow           // no room for the message
-	unreported         // a ParameterStatus was lost in a gap
-	quiet              // in a gap: the server is idle outside a transaction
+	nothing  finding = iota
+	nonsense         // an impossible length or type
+	overflow         // no room for the message
+	quiet            // in a gap: the server is idle outside a transaction
 )
 
 // locked walks with the tap locked until the first finding; rest is the part of b not yet walked. Fill is the number of
@@ -120,10 +130,7 @@ func (w *Walker) locked(b []byte) (fill int, found finding, rest []byte) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
 	if w.gaps != w.tap.gaps { // a gap removed the incomplete record
-		if w.wanted > 0 && w.stamps && w.header[0] == 'S' {
-			return 0, unreported, b
-		}
-		w.gaps, w.wanted = w.tap.gaps, 0
+		w.torn()
 	}
 	w.stamped = false
 	for len(b) > 0 && found == nothing {
@@ -145,8 +152,23 @@ func (w *Walker) locked(b []byte) (fill int, found finding, rest []byte) {
 		w.have = 0
 		found = w.message()
 	}
-	w.tap.within = w.have > 0 || w.rest > 0 || !w.turned
+	if within := w.have > 0 || w.rest > 0; w.server {
+		w.session.answered.within = within
+	} else {
+		w.session.asked.within = within
+	}
 	return w.tap.committed, found, b
+}
+
+// torn continues in a gap with the message in which it began.
+func (w *Walker) torn() {
+	recorded := w.wanted > 0 // so far
+	w.gaps, w.wanted = w.tap.gaps, 0
+	if w.tap.lost && !w.partial && (recorded || w.overflowed) {
+		w.miss(w.header[0])
+		w.inspect.add(w.tap.missing.torn)
+	}
+	w.overflowed, w.tap.missing.torn = false, nil
 }
 
 // skip moves past the ignored messages at the beginning of b, which is most of a result. It is a fast path for message and
@@ -172,19 +194,42 @@ func (w *Walker) body(b []byte) ([]byte, finding) {
 	if uint64(n) > uint64(w.rest) {
 		n = int(w.rest)
 	}
+	if w.partial {
+		w.inspect.add(b[:n])
+	}
 	if w.wanted > 0 {
 		k := min(n, w.wanted)
 		w.wanted -= k
-		w.tap.body(b[:k], w.wanted == 0)
+		w.tap.body(b[:k], w.wanted == 0 && !w.partial)
 	}
-	w.rest -= uint32(n)
-	if w.tap.lost && w.stamps && w.header[0] == 'Z' && w.rest == 0 && b[n-1] == 'I' {
-		return b[n:], quiet
+	if w.rest -= uint32(n); w.rest == 0 {
+		if w.partial {
+			w.finish()
+		}
+		if w.server && w.header[0] == 'Z' {
+			w.session.answered.idle = b[n-1] == 'I'
+			if w.session.answered.idle && w.tap.lost {
+				return b[n:], quiet
+			}
+		}
 	}
 	return b[n:], nothing
 }
 
-// message classifies a complete header.
+// finish ends the inspection of a body.
+func (w *Walker) finish() {
+	w.partial = false
+	if !w.tap.lost {
+		w.tap.finish(w.inspect.text, w.inspect.risk)
+		return
+	}
+	w.tap.missing.risk |= w.inspect.end()
+	if w.server && w.header[0] == 'S' {
+		w.tap.missing.report(w.inspect.beginning())
+	}
+}
+
+// message handles a complete header.
 func (w *Walker) message() finding {
 	typ := w.header[0]
 	length, ok := wire.Length(w.header[:])
@@ -196,29 +241,61 @@ func (w *Walker) message() finding {
 	if kind == ignore {
 		return nothing
 	}
-	if w.turned = w.turns[typ]; w.turned {
-		w.tap.turns++
-	}
-	if w.tap.lost && (typ != 'S' || !w.stamps) { // ParameterStatus is recorded even in a gap
-		if w.stamps && typ == 'C' {
-			w.session.missed.Add(1)
-		}
+	w.count(typ)
+	if w.tap.lost {
+		w.miss(typ)
 		return nothing
 	}
-	if w.stamps && !w.stamped && (typ == 'C' || typ == 's') {
+	if w.stamps && !w.stamped && endsStatement(typ) {
 		w.stamped = true
 		w.tap.stamp()
 	}
 	if kind == note {
 		ok = w.tap.header(typ)
 	} else {
-		w.wanted, ok = w.tap.begin(typ, int(w.rest), w.maxBody)
+		ok = w.keep(typ)
 	}
+	if !ok {
+		w.overflowed = true
+		return overflow
+	}
+	return nothing
+}
+
+// endsStatement reports whether a message of the server can end a statement.
+func endsStatement(typ byte) bool { return typ == 'C' || typ == 's' || typ == 'E' }
+
+// keep begins the record of a message with its body; false if there is no room.
+func (w *Walker) keep(typ byte) bool {
+	limit := w.maxBody
+	if w.server && typ == 'E' {
+		limit = maxError
+	}
+	wanted, whole, ok := w.tap.begin(typ, int(w.rest), limit)
+	if w.wanted = wanted; ok && !whole {
+		w.partial = true
+		w.inspect.begin(typ, w.server)
+	}
+	return ok
+}
+
+// count counts a message of a kind that is not ignored.
+func (w *Walker) count(typ byte) {
 	switch {
-	case ok:
-		return nothing
-	case w.tap.lost:
-		return unreported
+	case !w.server:
+		w.session.asked.message(typ)
+	case typ != 'S':
+		w.session.answered.message(typ)
 	}
-	return overflow
+}
+
+// miss begins a message in a gap.
+func (w *Walker) miss(typ byte) {
+	if w.server && endsStatement(typ) {
+		w.session.missed.Add(1)
+	}
+	w.inspect.begin(typ, w.server)
+	if w.partial = w.rest > 0 && w.kinds[typ] == keep; !w.partial {
+		w.finish()
+	}
 }

@@ -25,21 +25,19 @@ const (
 	reasons
 )
 
-// Off is why the capture of a session stopped.
+// Off is why the capture of a session stopped, or was interrupted.
 type Off uint8
 
-// The reasons to stop. The tracker itself sets OffPairing and OffCopy, and counts gaps as OffOverflow.
+// The reasons. After OffPairing and OffOverflow, which the tracker itself counts, capture resumes once the session is idle.
 const (
 	On Off = iota
 	// OffPairing: an answer does not match its message.
 	OffPairing
-	// OffCopy: a COPY failed while a Sync was in flight; it is unknown which Sync messages count.
-	OffCopy
 	// OffReplication: the session uses the replication protocol.
 	OffReplication
 	// OffProtocol: a message has an impossible length or type.
 	OffProtocol
-	// OffOverflow: the messages exceeded the budget. The gap is counted, and capture resumes once the session is idle.
+	// OffOverflow: the messages exceeded the budget.
 	OffOverflow
 	// OffPanic: the tracker panicked.
 	OffPanic
@@ -50,5 +48,22 @@ const (
 type Counts struct {
 	Captured uint64          // queries passed to Emit
 	Skipped  [reasons]uint64 // completed statements that were not captured, by Reason
-	Off      [offs]uint64    // sessions whose capture stopped, by Off; for OffOverflow: gaps
+	Off      [offs]uint64    // sessions whose capture stopped, by Off; for OffPairing and OffOverflow: interruptions
+}
+
+// String returns the reason as metrics name it.
+func (o Off) String() string {
+	switch o {
+	case OffPairing:
+		return "pairing"
+	case OffReplication:
+		return "replication"
+	case OffProtocol:
+		return "protocol"
+	case OffOverflow:
+		return "over_budget"
+	case OffPanic:
+		return "panic"
+	}
+	return ""
 }

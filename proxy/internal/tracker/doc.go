@@ -10,6 +10,6 @@
 // gives the same queries.
 //
 // The tracker never guesses. Unknown state (a body that was not copied, a statement prepared unseen) is discarded and
-// counted. Settings that can have changed unseen make later queries SettingsUncertain. If the tracker can no longer match
-// answers to messages, it stops permanently (Off).
+// counted. Settings that can have changed unseen are in doubt (capture.Doubt) in later queries. If the tracker can no longer match
+// answers to messages (Lost), it discards them until a gap, whose end is a moment when the session was idle.
 package tracker

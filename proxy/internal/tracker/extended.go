@@ -19,9 +19,15 @@ type statement struct {
 	sql    string // the one statement; "" for an empty query
 	oids   []uint32
 	effect sqltext.Effect
-	ascii  bool
-	unseen Reason // why its text is unknown; captured if it is known
-	skip   Reason // why it is not captured although its effect is known
+	text   letters
+	unseen Reason       // why its text is unknown; captured if it is known
+	risk   sqltext.Risk // of an unknown text
+	skip   Reason       // why it is not captured although its effect is known
+}
+
+// hides reports whether the statement can change settings in a way that its command tag does not show.
+func (s *statement) hides() bool {
+	return s.effect.Doubt.Any || len(s.effect.Doubt.Names)+len(s.effect.Assignments) > 0 || s.unseen != captured && s.risk&sqltext.RiskSettings != 0
 }
 
 func (s *statement) size() int { return entryBytes + len(s.sql) + 4*len(s.oids) }
@@ -77,7 +83,7 @@ func (t *Tracker) beginCut(r record) {
 	name := string(clip(b.cstring()))
 	switch r.typ {
 	case 'P':
-		t.ext.statement = &statement{unseen: NotCopied}
+		t.ext.statement = &statement{unseen: NotCopied, risk: r.risk}
 		if name == "" {
 			t.forgetStatement("")
 		}
@@ -102,7 +108,7 @@ func (t *Tracker) beginParse(body []byte) {
 		t.ext.statement = &t.unprotected.statement
 		return
 	}
-	s := &statement{oids: m.oids, ascii: ascii(m.sql)}
+	s := &statement{oids: m.oids, text: lettersOf(m.sql)}
 	s.gate(&t.gate)
 	t.ext.statement = s
 	if s.unseen != captured {
@@ -112,9 +118,9 @@ func (t *Tracker) beginParse(body []byte) {
 	case 0:
 	case 1:
 		s.sql = statements[0]
-		s.effect = sqltext.Analyze(s.sql)
+		s.effect = t.analyze(s.sql, s.text)
 	default:
-		s.unseen = Unreadable // the server accepts only one
+		s.unseen, s.risk = Unreadable, sqltext.Unread // the server accepts only one
 	}
 }
 
@@ -143,8 +149,10 @@ func (s *statement) gate(g *gate) {
 	if s.unseen != captured {
 		return
 	}
-	unseen, skip := g.text(s.ascii)
-	s.unseen = unseen
+	unseen, skip := g.text(s.text)
+	if s.unseen = unseen; unseen != captured {
+		s.risk = sqltext.Unread
+	}
 	if skip != captured {
 		s.skip = skip
 	}
@@ -158,7 +166,15 @@ func (p *portal) gate(g *gate) {
 
 func (t *Tracker) answerExtended(r record) bool {
 	if r.typ == 'E' {
-		t.failed()
+		if e := t.failure(r); e.ran(true) {
+			switch {
+			case t.typ == 'E':
+				t.failExtended(t.ext.portal, e)
+			case t.typ == 'B' && t.ext.known:
+				t.unbound = unbound{t.ext.name, t.ext.portal, e}
+			}
+		}
+		t.failed(t.failedExtended())
 		t.typ, t.skipping = 0, true
 		return true
 	}
@@ -174,7 +190,7 @@ func (t *Tracker) answerExtended(r record) bool {
 	case t.typ == 'E' && (r.typ == 'C' || r.typ == 's') && !t.copyIn:
 		t.executed(r)
 	case t.typ == 'E' && r.typ == 'I':
-	case t.typ == 'E' && (r.typ == 'G' || r.typ == 'T'):
+	case t.typ == 'E' && (r.typ == 'G' || r.typ == 'H' || r.typ == 'T'):
 		t.copyIn = r.typ == 'G'
 		done = false
 	default:
@@ -190,6 +206,7 @@ func (t *Tracker) answerExtended(r record) bool {
 func (t *Tracker) prepared() {
 	if !t.ext.known {
 		t.forgetStatements() // any name may now refer to another statement
+		t.preparedHides = true
 		return
 	}
 	t.remember(t.ext.name, t.ext.statement)
@@ -204,6 +221,7 @@ func (t *Tracker) bound() {
 	t.forgetPortal(t.ext.name)
 	p := t.ext.portal
 	if len(t.portals) >= maxNames {
+		t.unknown.add(p.statement == nil || p.statement.hides())
 		return
 	}
 	if t.heldPortals+p.bytes > t.cfg.MaxHeldBytes/2 {
@@ -233,18 +251,72 @@ func (t *Tracker) executed(r record) {
 	if t.executedUnprotected() {
 		return
 	}
-	tag := ""
+	e, shown := ending{at: t.now, outcome: capture.Suspended}, "SELECT"
 	if r.typ == 'C' {
 		b, _ := decodeText(r.body)
-		tag = string(b)
+		e, shown = ending{at: t.now, tag: string(b)}, string(b)
 	}
 	p := t.ext.portal
 	switch {
 	case !t.ext.known:
-		t.unseen(NotCopied, tag)
+		t.unseen(NotCopied, shown, sqltext.Unread)
 		return
 	case p == nil || p.statement == nil:
-		t.unseen(UnknownStatement, tag)
+		t.unseen(UnknownStatement, shown, t.unknown.risk())
+		return
+	case p.done:
+		t.settings.apply(sqltext.Effect{Doubt: p.statement.effect.Doubt}, nil, "")
+		return
+	}
+	p.done = true
+	s := p.statement
+	if s.unseen != captured {
+		t.unseen(s.unseen, shown, s.risk)
+		return
+	}
+	v := t.settings.current()
+	if s.effect.Action == sqltext.Execute {
+		t.captureExecution(t.effect(s.effect, p.params, e.tag), cmp.Or(p.skip, s.skip), e, v)
+		return
+	}
+	t.effect(s.effect, p.params, e.tag)
+	t.captureExtended(p, &e, v)
+}
+
+// unbound is a portal whose Bind failed, with values or while its statement was planned. If an Execute of it follows, the statement
+// was to be run, and the error is its answer.
+type unbound struct {
+	name   string
+	portal *portal
+	ending ending
+}
+
+// skipped handles a message that the server ignores after an error.
+func (t *Tracker) skipped(r record) {
+	switch r.typ {
+	case 'Q', 'F':
+		t.ignored.Skipped++
+	case 'E':
+		u := &t.unbound
+		name, ok := decodeExecute(r.body)
+		if t.ext.known = ok; u.portal != nil && ok && string(clip(name)) == u.name {
+			t.ext.portal = u.portal
+			t.failExtended(u.portal, u.ending)
+		}
+	}
+}
+
+// failExtended captures the statement of a portal whose first Execute failed. It has no effect on the session.
+func (t *Tracker) failExtended(p *portal, e ending) {
+	if t.executedUnprotected() {
+		return
+	}
+	switch {
+	case !t.ext.known:
+		t.cfg.Counts.Skipped[NotCopied]++
+		return
+	case p == nil || p.statement == nil:
+		t.cfg.Counts.Skipped[UnknownStatement]++
 		return
 	case p.done:
 		return
@@ -252,19 +324,18 @@ func (t *Tracker) executed(r record) {
 	p.done = true
 	s := p.statement
 	if s.unseen != captured {
-		t.unseen(s.unseen, tag)
+		t.cfg.Counts.Skipped[s.unseen]++
 		return
 	}
 	v := t.settings.current()
-	x := t.effect(s.effect, tag)
 	if s.effect.Action == sqltext.Execute {
-		t.captureExecution(x, cmp.Or(p.skip, s.skip), completion{tag: tag, at: t.now, view: v})
+		t.captureExecution(t.execution(s.effect), cmp.Or(p.skip, s.skip), e, v)
 		return
 	}
-	t.captureExtended(p, tag, v)
+	t.captureExtended(p, &e, v)
 }
 
-func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
+func (t *Tracker) captureExtended(p *portal, e *ending, v *view) {
 	s := p.statement
 	skip := p.skip
 	switch {
@@ -279,12 +350,23 @@ func (t *Tracker) captureExtended(p *portal, tag string, v *view) {
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	hidden := s.effect.Hidden || s.effect.Action == sqltext.Unclear || !p.view.same(v)
+	own := ownDoubt(s.effect).Add(p.view.since(v)) // names were resolved at Bind
 	t.capture(capture.Query{
 		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
-		Tag: tag, Completed: t.now,
-	}, v, hidden)
+	}, e, v, own)
 	p.params, p.results = nil, nil // now owned by the query
+}
+
+// failedExtended returns the effect that the statement of the current message would have had.
+func (t *Tracker) failedExtended() sqltext.Effect {
+	p := t.ext.portal
+	if t.typ != 'E' || p == nil || p.statement == nil {
+		return sqltext.Effect{}
+	}
+	if p.statement.unseen != captured {
+		return unseenEffect(p.statement.risk)
+	}
+	return t.failedEffect(p.statement.effect)
 }
 
 func (t *Tracker) forgetStatement(name string) {

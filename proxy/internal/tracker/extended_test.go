@@ -101,7 +101,7 @@ func TestExtendedPairing(t *testing.T) {
 			"suspended portal is captured once", newScript().
 				parse("", "SELECT 1").bind("p", "").execute("p").execute("p").execute("p").sync().
 				parsed().back('2', "").back('s', "").back('s', "").complete("SELECT 1").ready('I'),
-			[]string{"SELECT 1 | "},
+			[]string{"SELECT 1 | suspended"},
 		},
 		{
 			"bound again is captured again", newScript().
@@ -121,8 +121,8 @@ func TestExtendedPairing(t *testing.T) {
 				parse("", "SELECT 1/0").bind("", "").execute("").
 				parse("", "SELECT 3").bind("", "").execute("").sync().
 				parse("", "SELECT 4").bind("", "").execute("").sync().
-				parsed().bound("SELECT 1").parsed().back('2', "").fail().ready('I').parsed().bound("SELECT 4").ready('I'),
-			[]string{"SELECT 1 | SELECT 1", "SELECT 4 | SELECT 4"},
+				parsed().bound("SELECT 1").parsed().back('2', "").failWith("22012").ready('I').parsed().bound("SELECT 4").ready('I'),
+			[]string{"SELECT 1 | SELECT 1", "SELECT 1/0 | failed 22012", "SELECT 4 | SELECT 4"},
 		},
 		{
 			"error in describe", newScript().front('D', "Sx\x00").sync().fail().ready('I').run1("SELECT 1", "SELECT 1", 'I'),
@@ -185,7 +185,7 @@ func TestExtendedPairing(t *testing.T) {
 		{
 			"copy in fails", newScript().parse("", "COPY t FROM STDIN").bind("", "").execute("").front('c', "").sync().
 				parsed().back('2', "").back('G', "").fail().ready('I').run1("SELECT 1", "SELECT 1", 'I'),
-			[]string{"SELECT 1 | SELECT 1"},
+			[]string{"COPY t FROM STDIN | failed", "SELECT 1 | SELECT 1"},
 		},
 		{
 			"names are told apart by 63 bytes", newScript().parse(long(70), "SELECT 1").bind(long(80), long(64)).execute(long(63)).sync().
@@ -238,7 +238,7 @@ func TestUnknownStatement(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := test.script.run1("SELECT 'after'", "SELECT 1", 'I').run(t)
-			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT 'after'" || !r.Queries[n-1].SettingsUncertain {
+			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT 'after'" || !r.Queries[n-1].Doubt.Has("dp.epsilon") {
 				t.Errorf("queries: %+v; want the last one with uncertain settings", r.Queries)
 			}
 			for _, q := range r.Queries {
@@ -282,7 +282,7 @@ func TestHeldMemory(t *testing.T) {
 		t.Fatalf("captured %d queries, want %d", got, want)
 	}
 	last := r.Queries[1]
-	if r.Counts.Skipped[tracker.NotCopied] != 1 || last.SettingsUncertain || last.Settings["x.y"] == "" {
+	if r.Counts.Skipped[tracker.NotCopied] != 1 || !last.Doubt.None() || last.Settings["x.y"] == "" {
 		t.Errorf("skipped %v, last query %+v", r.Counts.Skipped, last)
 	}
 }
@@ -304,7 +304,7 @@ func TestPortalAndSettings(t *testing.T) {
 			s := newScript().parse("q", "SELECT * FROM t").front('B', bindBody("p", "q", nil, nil, nil)).
 				parse("", c.between).front('B', bindBody("", "", nil, nil, nil)).execute("").execute("p").sync()
 			r := s.parsed().back('2', "").parsed().bound("X").complete("SELECT 1").ready('I').run(t)
-			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT * FROM t" || r.Queries[n-1].SettingsUncertain != c.uncertain {
+			if n := len(r.Queries); n == 0 || r.Queries[n-1].SQL != "SELECT * FROM t" || r.Queries[n-1].Doubt.Has("search_path") != c.uncertain {
 				t.Errorf("%+v; want the portal's query last, uncertain %t", r.Queries, c.uncertain)
 			}
 		})

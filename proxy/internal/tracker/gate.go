@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"slices"
+
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
@@ -9,9 +11,10 @@ import (
 type encoding uint8
 
 const (
-	encodingUnknown encoding = iota // not reported, or unsupported
+	encodingUnknown encoding = iota // not reported
 	encodingUTF8
-	encodingASCII // SQL_ASCII: readable if all bytes are below 0x80
+	encodingASCII // bytes below 0x80 are always ASCII characters: the syntax can be read, other characters cannot
+	encodingMixed // bytes below 0x80 can be parts of other characters; text without others is ASCII
 )
 
 // gate decides whether the text of statements can be read and captured: only with standard_conforming_strings on and a
@@ -23,14 +26,17 @@ type gate struct {
 	pending    bool // one of the two may have changed and was not reported yet
 }
 
-// report handles a ParameterStatus message with this body; known is false if the body was not recorded.
-func (g *gate) report(body []byte, known bool) {
+// report handles a ParameterStatus message with this body, of which only the beginning may be recorded: then whole is false.
+func (g *gate) report(body []byte, whole bool) {
 	r := reader{b: body}
-	name, value := r.cstring(), r.cstring()
-	if !known || r.bad {
-		*g = gate{}
+	name := r.cstring()
+	if r.bad {
+		if whole || len(body) == 0 { // otherwise the name is longer than those read here
+			*g = gate{}
+		}
 		return
 	}
+	value := r.cstring()
 	switch string(name) {
 	case "standard_conforming_strings":
 		g.conforming = string(value) == "on"
@@ -38,19 +44,22 @@ func (g *gate) report(body []byte, known bool) {
 		switch string(value) {
 		case "UTF8", "UNICODE":
 			g.encoding = encodingUTF8
-		case "SQL_ASCII":
-			g.encoding = encodingASCII
+		case "BIG5", "GB18030", "GBK", "JOHAB", "SJIS", "SHIFT_JIS_2004", "UHC": // chapter 24.3 of the manual: client only
+			g.encoding = encodingMixed
 		default:
-			g.encoding = encodingUnknown
+			g.encoding = encodingASCII
 		}
 	}
 }
 
-// effect records a change by a completed statement that the server has not reported yet.
-func (g *gate) effect(e sqltext.Effect) {
+// effect records a change by a completed statement, or by its calls of set_config, that the server has not reported yet.
+func (g *gate) effect(e sqltext.Effect, changes []sqltext.Effect) {
+	for _, c := range changes {
+		g.effect(c, nil)
+	}
 	switch e.Action {
-	case sqltext.Set, sqltext.Reset:
-		if e.Name == "client_encoding" || e.Name == "standard_conforming_strings" {
+	case sqltext.Set, sqltext.Reset, sqltext.Change:
+		if isGate(e.Name) {
 			g.change()
 		}
 	case sqltext.ResetAll, sqltext.DiscardAll, sqltext.Unclear:
@@ -58,9 +67,14 @@ func (g *gate) effect(e sqltext.Effect) {
 	case sqltext.Commit, sqltext.Rollback, sqltext.RollbackTo:
 		g.pending = g.pending || g.touched
 	}
-	if e.Hidden {
+	if e.Doubt.Any || slices.ContainsFunc(e.Doubt.Names, isGate) {
 		g.change()
 	}
+}
+
+// isGate reports whether a setting decides how text is read.
+func isGate(name string) bool {
+	return name == "client_encoding" || name == "standard_conforming_strings"
 }
 
 func (g *gate) change() { g.touched, g.pending = true, true }
@@ -73,17 +87,28 @@ func (g *gate) ready(idle bool) {
 	}
 }
 
-// text classifies a text, given whether all its bytes are ASCII. Unseen is why it cannot be read at all, skip why it is not
-// captured although it can. ASCII reads the same in every encoding.
-func (g *gate) text(isASCII bool) (unseen, skip Reason) {
+// letters says which characters a text has.
+type letters uint8
+
+const (
+	otherLetters letters = iota
+	asciiLetters         // only ASCII, which reads the same in every encoding
+	plainLetters         // only ASCII without backslashes, which reads the same whatever standard_conforming_strings is
+)
+
+// text classifies a text. Unseen is why it cannot be read at all, skip why it is not captured although it can.
+func (g *gate) text(text letters) (unseen, skip Reason) {
+	isASCII := text != otherLetters
 	switch {
+	case g.pending && text == plainLetters:
+		return captured, captured
 	case g.pending:
 		return Encoding, Encoding
 	case !g.conforming:
 		return Strings, Strings
-	case g.encoding == encodingUTF8, g.encoding == encodingASCII && isASCII:
+	case g.encoding == encodingUTF8, g.encoding != encodingUnknown && isASCII:
 		return captured, captured
-	case isASCII:
+	case g.encoding == encodingASCII || isASCII:
 		return captured, Encoding
 	}
 	return Encoding, Encoding
@@ -91,9 +116,13 @@ func (g *gate) text(isASCII bool) (unseen, skip Reason) {
 
 // params is like text, for the parameters of a Bind message.
 func (g *gate) params(isASCII bool) Reason {
-	_, skip := g.text(isASCII)
+	text := otherLetters
+	if isASCII {
+		text = plainLetters // values are no literals, so that backslashes mean nothing
+	}
+	_, skip := g.text(text)
 	if skip == Strings {
-		return captured // values are not literals
+		return captured
 	}
 	return skip
 }
@@ -106,6 +135,20 @@ func asciiParams(params []capture.Param) bool {
 		}
 	}
 	return true
+}
+
+// lettersOf classifies a text.
+func lettersOf(b []byte) letters {
+	kind := plainLetters
+	for _, c := range b {
+		if c >= 0x80 {
+			return otherLetters
+		}
+		if c == '\\' {
+			kind = asciiLetters
+		}
+	}
+	return kind
 }
 
 func ascii(b []byte) bool {

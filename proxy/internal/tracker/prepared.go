@@ -16,14 +16,16 @@ type execution struct {
 // remember keeps a prepared statement. Protocol and SQL share one namespace.
 func (t *Tracker) remember(name string, s *statement) {
 	t.forgetStatement(name)
-	if s.unseen != captured || s.effect.Hidden || s.effect.Action != sqltext.None {
+	if s.unseen != captured || !s.effect.Inert() {
 		t.preparedSetter = true
 	}
+	t.preparedHides = t.preparedHides || s.hides()
 	if len(t.statements) >= maxNames {
+		t.unknown.add(s.hides())
 		return
 	}
 	if t.heldStatements+s.size() > t.cfg.MaxHeldBytes/2 {
-		s = &statement{effect: s.effect, ascii: s.ascii, unseen: s.unseen, skip: NotCopied}
+		s = &statement{effect: s.effect, text: s.text, unseen: s.unseen, risk: s.risk, skip: NotCopied}
 	}
 	t.statements[name] = s
 	t.heldStatements += s.size()
@@ -31,10 +33,10 @@ func (t *Tracker) remember(name string, s *statement) {
 
 // prepareSQL keeps the statement of a PREPARE.
 func (t *Tracker) prepareSQL(e sqltext.Effect) {
-	s := &statement{sql: e.Statement, oids: e.Types, ascii: ascii([]byte(e.Statement))}
+	s := &statement{sql: e.Statement, oids: e.Types, text: lettersOf([]byte(e.Statement))}
 	s.gate(&t.gate)
 	if s.unseen == captured {
-		s.effect = sqltext.Analyze(s.sql)
+		s.effect = t.analyze(s.sql, s.text)
 		if !e.Plain {
 			s.skip = Arguments // the parameters' types are unknown
 		}
@@ -44,21 +46,36 @@ func (t *Tracker) prepareSQL(e sqltext.Effect) {
 
 // executeSQL applies the effect of an EXECUTE to the session and returns what was executed.
 func (t *Tracker) executeSQL(e sqltext.Effect, tag string) execution {
+	switch s := t.statements[e.Name]; {
+	case s == nil:
+		t.risk(t.unknown.risk() | sqltext.TagRisk(tag))
+	case s.unseen != captured:
+		t.risk(s.risk | sqltext.TagRisk(tag))
+	case s.effect.Action == sqltext.Execute:
+		t.settings.poison()
+	default:
+		x := newExecution(s, e)
+		t.effect(s.effect, x.params, tag)
+		return x
+	}
+	return t.execution(e)
+}
+
+// execution returns what an EXECUTE executes.
+func (t *Tracker) execution(e sqltext.Effect) execution {
 	s := t.statements[e.Name]
 	switch {
 	case s == nil:
-		t.settings.poison()
-		t.gate.change()
 		return execution{skip: UnknownStatement}
 	case s.unseen != captured:
-		t.settings.poison()
-		t.gate.change()
 		return execution{skip: s.unseen}
 	case s.effect.Action == sqltext.Execute: // a nested EXECUTE, which PostgreSQL does not have
-		t.settings.poison()
 		return execution{skip: Unreadable}
 	}
-	t.effect(s.effect, tag)
+	return newExecution(s, e)
+}
+
+func newExecution(s *statement, e sqltext.Effect) execution {
 	x := execution{statement: s, skip: s.skip}
 	if x.skip == captured {
 		x.bind(e)
@@ -91,7 +108,7 @@ func (x *execution) bind(e sqltext.Effect) {
 
 // captureExecution emits the prepared statement of a completed EXECUTE, as if it had come through the extended protocol.
 // Skip is why the EXECUTE itself is not captured.
-func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
+func (t *Tracker) captureExecution(x execution, skip Reason, e ending, v *view) {
 	switch {
 	case skip != captured:
 	case x.skip != captured:
@@ -107,8 +124,7 @@ func (t *Tracker) captureExecution(x execution, skip Reason, c completion) {
 		t.cfg.Counts.Skipped[skip]++
 		return
 	}
-	hidden := x.statement.effect.Hidden || x.statement.effect.Action == sqltext.Unclear
 	t.capture(capture.Query{
-		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params, Tag: c.tag, Completed: c.at,
-	}, c.view, hidden)
+		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params,
+	}, &e, v, ownDoubt(x.statement.effect))
 }

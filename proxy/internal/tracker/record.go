@@ -3,13 +3,17 @@ package tracker
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// A record is the copy of one message: its type, whether its body is complete, the length of the recorded body, and the
-// recorded body. Records are contiguous.
+// A record is the copy of one message: its type, flags, the length of the recorded body, and the recorded body. Records are
+// contiguous. The bits of the flags from riskShift on are the sqltext.Risk of a body that was cut.
 const (
-	whole = 0
-	cut   = 1 // the body was too long, or there was no room: only its beginning is recorded
+	whole     = 0
+	cut       = 1 // the body was too long, or there was no room: only its beginning is recorded
+	inspected = 2 // cut, and the risk is that of the whole body
+	riskShift = 2
 )
 
 // HeaderLen is the size of a record without its body, in bytes.
@@ -22,12 +26,37 @@ const CutLen = 2*maxName + 2
 // since 1970.
 const timeRecord = 0
 
-// gapRecord is another type that no message uses. Messages are missing at this point; the records after it begin at a moment
-// when the session was idle. Both directions have one for every gap.
-const gapRecord = 1
+// gapRecord and resumeRecord are other types that no message uses: the beginning and the end of a gap, in which messages are
+// missing. At its end the session was idle outside a transaction. Both directions have both for every gap, and between them
+// only the last report of each setting that the gate reads.
+const (
+	gapRecord    = 1
+	resumeRecord = 2
+)
 
-// AppendGap appends a gap.
+// AppendGap appends the beginning of a gap.
 func AppendGap(dst []byte) []byte { return appendHeader(dst, gapRecord, whole, 0) }
+
+// Gap is what one direction knows about the messages of a gap.
+type Gap struct {
+	Risk sqltext.Risk
+	// Syncs is the greatest number of the client's last messages, all of them Sync messages with nothing before them to
+	// answer, that the server may still answer after the gap.
+	Syncs int
+}
+
+// AppendResume appends the end of a gap.
+func AppendResume(dst []byte, g Gap) []byte {
+	dst = append(appendHeader(dst, resumeRecord, whole, 5), byte(g.Risk))
+	return binary.LittleEndian.AppendUint32(dst, uint32(g.Syncs))
+}
+
+func decodeGap(body []byte) Gap {
+	if len(body) != 5 {
+		return Gap{Risk: sqltext.AllRisks}
+	}
+	return Gap{Risk: sqltext.Risk(body[0]), Syncs: int(binary.LittleEndian.Uint32(body[1:]))}
+}
 
 // AppendHeader appends the beginning of a record; the caller then appends its body of n bytes. It does not allocate if dst
 // has room for HeaderLen more bytes.
@@ -35,6 +64,9 @@ func AppendHeader(dst []byte, typ byte, n int) []byte { return appendHeader(dst,
 
 // AppendCut is AppendHeader for a message whose body is recorded only up to n bytes, possibly 0.
 func AppendCut(dst []byte, typ byte, n int) []byte { return appendHeader(dst, typ, cut, n) }
+
+// Inspect adds to a cut record, given from its beginning, the risk of its whole body.
+func Inspect(record []byte, r sqltext.Risk) { record[1] = cut | inspected | byte(r)<<riskShift }
 
 // AppendTime appends the time at which the records after it were seen.
 func AppendTime(dst []byte, now time.Time) []byte {
@@ -51,6 +83,7 @@ func appendHeader(dst []byte, typ, flag byte, n int) []byte {
 type record struct {
 	typ  byte
 	cut  bool
+	risk sqltext.Risk // if it is cut
 	body []byte
 }
 
@@ -96,7 +129,14 @@ func (q *queue) peek() (record, int, bool) {
 	if n > len(q.buf) || n < HeaderLen {
 		return record{}, 0, false
 	}
-	return record{typ: q.buf[0], cut: q.buf[1] == cut, body: q.buf[HeaderLen:n]}, n, true
+	r := record{typ: q.buf[0], body: q.buf[HeaderLen:n]}
+	if flags := q.buf[1]; flags != whole {
+		r.cut, r.risk = true, sqltext.Unread
+		if flags&inspected != 0 {
+			r.risk = sqltext.Risk(flags >> riskShift)
+		}
+	}
+	return r, n, true
 }
 
 // gap returns the number of bytes up to and including the first gap, 0 without a gap.

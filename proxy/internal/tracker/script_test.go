@@ -43,10 +43,13 @@ func (s *script) frontCut(typ byte, prefix string) *script {
 	return s
 }
 
-func (s *script) query(sql string) *script          { return s.front('Q', sql+"\x00") }
-func (s *script) complete(tag string) *script       { return s.back('C', tag+"\x00") }
-func (s *script) ready(status byte) *script         { return s.back('Z', string(status)) }
-func (s *script) fail() *script                     { return s.back('E', "") }
+func (s *script) query(sql string) *script    { return s.front('Q', sql+"\x00") }
+func (s *script) complete(tag string) *script { return s.back('C', tag+"\x00") }
+func (s *script) ready(status byte) *script   { return s.back('Z', string(status)) }
+func (s *script) fail() *script               { return s.back('E', "") }
+func (s *script) failWith(state string) *script {
+	return s.back('E', "SFEHLER\x00VERROR\x00C"+state+"\x00Mdivision")
+}
 func (s *script) status(name, v string) *script     { return s.back('S', name+"\x00"+v+"\x00") }
 func (s *script) execute(portal string) *script     { return s.front('E', portal+"\x00\x00\x00\x00\x00") }
 func (s *script) sync() *script                     { return s.front('S', "") }
@@ -161,10 +164,15 @@ func (s *script) run(t *testing.T) result {
 	return first
 }
 
+// sqls returns the queries with their command tags, or how else they ended.
 func (r result) sqls() []string {
 	var out []string
 	for _, q := range r.Queries {
-		out = append(out, q.SQL+" | "+q.Tag)
+		end := q.Tag
+		if q.Outcome != capture.Complete {
+			end = strings.TrimSpace(q.Outcome.String() + " " + q.SQLState)
+		}
+		out = append(out, q.SQL+" | "+end)
 	}
 	return out
 }

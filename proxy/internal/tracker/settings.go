@@ -4,29 +4,16 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// Limits of the settings kept for a session; beyond them the settings become uncertain.
+// Limits of the settings kept for a session; what exceeds them is in doubt.
 const (
 	maxSettings     = 256
 	maxSettingBytes = 4 << 10
 	maxSavepoints   = 256
 )
-
-// local is a setting made by SET LOCAL: a value, or the default.
-type local struct {
-	value     string
-	isDefault bool
-}
-
-// layer is the state of all settings at one moment. Its maps are replaced, never changed.
-type layer struct {
-	session   map[string]string
-	local     map[string]local // overrides session until the transaction ends
-	uncertain bool
-	temps     temps
-}
 
 type savepoint struct {
 	name string
@@ -43,22 +30,11 @@ type settings struct {
 	base       layer // valid while open
 	block      bool  // the transaction was opened by BEGIN
 	failed     bool  // an error occurred in the block
+	mayCommit  bool  // the transaction, without a block, may have been committed in the middle
 	savepoints []savepoint
 
-	view *view // the view of now; nil if it must be rebuilt
-}
-
-// view holds the settings as captured queries report them.
-type view struct {
-	settings  map[string]string
-	app       string
-	uncertain bool
-	temps     temps
-}
-
-// same reports whether two views are equal; v may be nil.
-func (v *view) same(other *view) bool {
-	return v == other || v != nil && v.uncertain == other.uncertain && maps.Equal(v.settings, other.settings) && v.temps.same(other.temps)
+	reports reports
+	view    *view // the view of now; nil if it must be rebuilt
 }
 
 func newSettings(s Startup) settings {
@@ -69,47 +45,34 @@ func newSettings(s Startup) settings {
 	if s.ApplicationName != "" {
 		m["application_name"] = s.ApplicationName
 	}
-	l := layer{session: m, uncertain: s.SettingsUncertain, temps: temps{unknown: searchesTemp(m["search_path"])}}
+	l := layer{session: m, temps: temps{unknown: searchesTemp(m["search_path"])}}
+	if s.SettingsUncertain {
+		l.doubts.call(capture.UnknownCode)
+	}
 	return settings{reset: l, now: l}
 }
 
-// current returns the settings in force. The view is shared and must not be changed.
-func (s *settings) current() *view {
-	if s.view != nil {
-		return s.view
-	}
-	m := maps.Clone(s.now.session)
-	for name, v := range s.now.local {
-		if v.isDefault {
-			delete(m, name)
-		} else {
-			m[name] = v.value
-		}
-	}
-	v := &view{app: m["application_name"], uncertain: s.now.uncertain || s.now.temps.unknown, temps: s.now.temps}
-	delete(m, "application_name")
-	delete(m, "client_encoding")
-	if len(m) > 0 {
-		v.settings = m
-	}
-	s.view = v
-	return v
-}
-
-// apply applies the effect of a completed statement; tag is its command tag.
-func (s *settings) apply(e sqltext.Effect, tag string) {
-	if e.Inert() {
+// apply applies the effect of a completed statement, whose calls of set_config made these changes; tag is its command tag.
+func (s *settings) apply(e sqltext.Effect, changes []sqltext.Effect, tag string) {
+	if e.Inert() || s.recorded(e) {
 		return
 	}
 	s.begin()
 	s.view = nil
+	if e.MayCommit && !s.block {
+		s.mayCommit = true
+		s.doubtLocal()
+	}
 	switch e.Action {
-	case sqltext.Set, sqltext.Reset:
+	case sqltext.Set, sqltext.Reset, sqltext.Change:
 		s.set(e)
 	case sqltext.ResetAll:
 		s.resetAll()
 	case sqltext.DiscardAll:
 		s.now = s.reset
+		if !s.block { // what came before in a pipeline is committed, too
+			s.end(false, false)
+		}
 	case sqltext.DiscardTemp:
 		s.now.temps = temps{unknown: searchesTemp(s.current().settings["search_path"])}
 		s.view = nil
@@ -124,16 +87,52 @@ func (s *settings) apply(e sqltext.Effect, tag string) {
 	case sqltext.RollbackTo, sqltext.Release:
 		s.backTo(e.Name, e.Action == sqltext.RollbackTo)
 	case sqltext.Unclear:
-		s.now.uncertain = true
+		s.doubtAll()
 	}
-	if e.Hidden {
-		s.now.uncertain = true
+	for _, c := range changes {
+		s.set(c)
 	}
-	if e.UnknownTemp {
-		s.now.temps.unknown = true
+	s.doubt(e.Doubt)
+	s.now.temps.unknown = s.now.temps.unknown || e.UnknownTemp
+	for _, c := range e.Temps {
+		s.now.temps = s.now.temps.after(c)
 	}
-	if e.Temp != nil {
-		s.now.temps = s.now.temps.after(*e.Temp)
+}
+
+// recorded reports whether a statement has no effect but calls that are recorded already.
+func (s *settings) recorded(e sqltext.Effect) bool {
+	calls := e.Doubt.Calls
+	e.Doubt.Calls = nil
+	return e.Inert() && s.now.doubts.called(calls)
+}
+
+// doubt records what a statement may have changed unseen.
+func (s *settings) doubt(d sqltext.Doubt) {
+	if d.None() {
+		return
+	}
+	s.view = nil
+	for _, name := range d.Names {
+		s.set(sqltext.Effect{Action: sqltext.Change, Name: name})
+	}
+	for _, f := range d.Calls {
+		s.now.doubts.call(f)
+	}
+	if d.Any {
+		s.doubtAll()
+	}
+}
+
+// doubtAll records that code of unknown effect ran.
+func (s *settings) doubtAll() {
+	s.now.unknown(s.reports)
+	s.view = nil
+}
+
+// doubtLocal records that what SET LOCAL set may be in force no more.
+func (s *settings) doubtLocal() {
+	for name := range s.now.local {
+		s.now.local = with(s.now.local, name, local{unknown: true})
 	}
 }
 
@@ -143,27 +142,40 @@ func (s *settings) begin() {
 	}
 }
 
-// end closes the transaction; with chain the next one is opened at once.
+// end closes the transaction; with chain the next one is opened at once. A rollback does not undo what was committed in the
+// middle.
 func (s *settings) end(chain, rollback bool) {
 	if rollback && s.open {
-		s.now = s.base
+		before := s.now
+		if s.now = s.base; s.mayCommit {
+			s.now.either(before)
+		}
 	}
 	s.now.local, s.now.temps = nil, s.now.temps.committed()
-	s.open, s.block, s.failed, s.savepoints, s.view = false, false, false, nil, nil
+	s.open, s.block, s.failed, s.mayCommit, s.savepoints, s.view = false, false, false, false, nil, nil
 	if chain {
 		s.begin()
 		s.block = true
 	}
 }
 
-// fail handles an error. Outside a block it undoes everything since the transaction began. Inside a block the client must
-// roll back first, and the settings are not read before that.
-func (s *settings) fail() {
+// fail handles the error of a statement with this effect. Outside a block it undoes everything since the transaction began,
+// unless the statement, or one before it, may have committed. Inside a block the client must roll back first, and the settings
+// are not read before that.
+func (s *settings) fail(e sqltext.Effect) {
 	if s.block {
 		s.failed = true
 		return
 	}
+	s.mayCommit = s.mayCommit || e.MayCommit
 	s.end(false, true)
+	if e.MayCommit {
+		s.doubt(e.Doubt)
+		for _, c := range e.Temps {
+			s.now.temps = s.now.temps.after(c)
+		}
+		s.now.temps.unknown = s.now.temps.unknown || e.UnknownTemp
+	}
 }
 
 // ready handles the transaction status of ReadyForQuery, which is authoritative: if it contradicts the tracked state, a
@@ -180,18 +192,37 @@ func (s *settings) ready(status byte) {
 		if s.open {
 			s.end(false, false)
 		}
-		return
+	} else {
+		s.begin()
+		s.block = true
 	}
-	s.begin()
-	s.block = true
+	s.believe(idle)
 }
 
-// poison handles a statement with unknown effect: all tracked state becomes uncertain.
+// poison handles a statement that is not known: it can have changed all tracked state.
 func (s *settings) poison() {
-	s.now.uncertain, s.base.uncertain = true, true
-	for i := range s.savepoints {
-		s.savepoints[i].at.uncertain = true
+	for _, l := range []*layer{&s.now, &s.base} {
+		l.unknown(s.reports)
+		l.temps.unknown = true
 	}
+	for i := range s.savepoints {
+		s.savepoints[i].at.unknown(s.reports)
+		s.savepoints[i].at.temps.unknown = true
+	}
+	s.view = nil
+}
+
+// unseen handles the unknown end of the transaction, if one is open: only what it changed is uncertain.
+func (s *settings) unseen() {
+	if s.open {
+		s.now.either(s.base)
+	}
+	s.end(false, false)
+}
+
+// loseTemps handles the unknown creation of temporary relations.
+func (s *settings) loseTemps() {
+	s.now.temps.unknown, s.base.temps.unknown = true, true
 	s.view = nil
 }
 
@@ -220,52 +251,57 @@ func (s *settings) backTo(name string, rollback bool) {
 	s.poison()
 }
 
+// set applies SET, RESET, or a change to an unknown value.
 func (s *settings) set(e sqltext.Effect) {
 	if len(s.now.session)+len(s.now.local) >= maxSettings || len(e.Name)+len(e.Value) > maxSettingBytes {
-		s.poison()
-		return
+		e.Action, e.Name = sqltext.Change, e.Name[:min(len(e.Name), maxSettingBytes)]
 	}
-	if e.Name == "search_path" && searchesTemp(e.Value) {
+	if e.Name == "search_path" && (searchesTemp(e.Value) || e.Action == sqltext.Change) {
 		s.now.temps.unknown = true // objects created without a schema may now be temporary
 	}
-	if e.Local {
-		m := maps.Clone(s.now.local)
-		if m == nil {
-			m = map[string]local{}
-		}
-		m[e.Name] = local{value: e.Value, isDefault: e.Action == sqltext.Reset}
-		s.now.local = m
-		return
+	action := e.Action
+	if original, given := s.reset.session[e.Name]; action == sqltext.Reset && given {
+		e.Action, e.Value = sqltext.Set, original
 	}
-	m := maps.Clone(s.now.session)
-	if original, ok := s.reset.session[e.Name]; e.Action == sqltext.Set {
-		m[e.Name] = e.Value
-	} else if ok {
-		m[e.Name] = original
+	if e.Local {
+		s.now.setLocal(e)
 	} else {
-		delete(m, e.Name)
+		s.now.setSession(e)
 	}
 	if e.Name == "session_authorization" {
-		delete(m, "role") // as the server does
+		s.setRole(action, e.Local)
 	}
-	s.now.session = m
-	if _, hidden := s.now.local[e.Name]; hidden {
-		s.now.local = maps.Clone(s.now.local)
-		delete(s.now.local, e.Name)
+}
+
+// setRole resets the role, as the server does when SET SESSION AUTHORIZATION (or RESET, or an unknown change of it) runs.
+func (s *settings) setRole(action sqltext.Action, local bool) {
+	role := sqltext.Effect{Action: action, Name: "role", Local: local}
+	if _, given := s.reset.session["role"]; action == sqltext.Set {
+		if role.Value = "none"; !given {
+			role.Action = sqltext.Reset
+		}
 	}
+	s.set(role)
 }
 
 // searchesTemp reports whether a search_path can include the temporary schema.
 func searchesTemp(path string) bool { return strings.Contains(sqltext.Lower(path), "pg_temp") }
 
-// resetAll applies RESET ALL, which does not reset the role. Uncertain settings stay uncertain, because the role may be one
-// of them.
+// resetAll applies RESET ALL, which does not reset the role.
 func (s *settings) resetAll() {
 	m := maps.Clone(s.reset.session)
-	for _, name := range [...]string{"role", "session_authorization"} {
+	for _, name := range roles {
+		delete(m, name)
 		if v, ok := s.now.session[name]; ok {
 			m[name] = v
 		}
 	}
-	s.now.session, s.now.local = m, nil
+	kept := map[string]local{}
+	for _, name := range roles {
+		if l, ok := s.now.local[name]; ok {
+			kept[name] = l
+		}
+	}
+	s.now.session, s.now.local = m, kept
+	s.now.doubts.reset()
 }

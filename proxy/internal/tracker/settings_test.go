@@ -2,10 +2,13 @@ package tracker_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
 // TestSettings runs statements, each written "SQL", "SQL -> tag", or "SQL -> !" for an error, and checks the settings of a
@@ -15,7 +18,7 @@ func TestSettings(t *testing.T) {
 	tests := []struct {
 		name       string
 		statements []string
-		want       string // sorted; a question mark means uncertain
+		want       string // as settingsText writes it
 	}{
 		{"startup", nil, "dp.start=1"},
 		{"set", []string{"SET dp.epsilon = '0.5'"}, "dp.epsilon=0.5 dp.start=1"},
@@ -49,7 +52,7 @@ func TestSettings(t *testing.T) {
 		{"savepoint of the same name", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SET a = 1", "T:SAVEPOINT s", "T:SET a = 2", "T:RELEASE s", "T:ROLLBACK TO s"}, "dp.start=1"},
 		{"outer savepoint", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SET a = 1", "T:SAVEPOINT u", "T:SET a = 2", "T:ROLLBACK TO s"}, "dp.start=1"},
 		{"released", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SET a = 1", "T:RELEASE s"}, "a=1 dp.start=1"},
-		{"unknown savepoint", []string{"T:BEGIN", "T:SET a = 1", "T:ROLLBACK TO x -> ROLLBACK"}, "a=1 dp.start=1 ?"},
+		{"unknown savepoint", []string{"T:BEGIN", "T:SET a = 1", "T:ROLLBACK TO x -> ROLLBACK"}, "a=1 dp.start=1 ? * temp"},
 		{"error, then rollback to", []string{"T:BEGIN", "T:SET a = 1", "T:SAVEPOINT s", "E:SELECT 1/0 -> !", "T:ROLLBACK TO s", "COMMIT"}, "a=1 dp.start=1"},
 
 		{"error in a query undoes it", []string{"SET a = 1; SELECT 1/0 -> SET;!"}, "dp.start=1"},
@@ -59,52 +62,52 @@ func TestSettings(t *testing.T) {
 
 		{"set_config", []string{"SELECT set_config('a', '1', false)"}, "a=1 dp.start=1"},
 		{"set_config, local", []string{"T:BEGIN", "T:SELECT set_config('a', '1', true)", "COMMIT"}, "dp.start=1"},
-		{"set_config of what is not a literal", []string{"SELECT set_config('a', x, false) FROM y"}, "dp.start=1 ?"},
+		{"set_config of what is not a literal", []string{"SELECT set_config('a', x, false) FROM y"}, "dp.start=1 ? a"},
 		{"set_config rolled back", []string{"T:BEGIN", "T:SELECT set_config('a', x, false) FROM y", "ROLLBACK"}, "dp.start=1"},
-		{"set_config, then reset all", []string{"SELECT set_config('role', x, false) FROM y", "RESET ALL"}, "dp.start=1 ?"},
+		{"set_config, then reset all", []string{"SELECT set_config('role', x, false) FROM y", "RESET ALL"}, "dp.start=1 ? role"},
 		{"set_config, then discard all", []string{"SELECT set_config('role', x, false) FROM y", "DISCARD ALL"}, "dp.start=1"},
 		{"prepared set_config", []string{"PREPARE p AS SELECT set_config('a', '1', false)", "EXECUTE p -> SELECT 1"}, "a=1 dp.start=1"},
-		{"prepared set_config of what is not a literal", []string{"PREPARE p AS SELECT set_config('a', $1, false)", "EXECUTE p('1') -> SELECT 1"}, "dp.start=1 ?"},
+		{"prepared set_config of what is not a literal", []string{"PREPARE p AS SELECT set_config('a', $1, false)", "EXECUTE p('1') -> SELECT 1"}, "a=1 dp.start=1"},
 		{"prepared set_config, forgotten", []string{"PREPARE p AS SELECT set_config('a', $1, false)", "DISCARD ALL", "PREPARE q AS SELECT 1", "EXECUTE q -> SELECT 1"}, "dp.start=1"},
-		{"prepared set_config within another", []string{"PREPARE p AS SELECT set_config('a', '1', false)", "EXPLAIN ANALYZE EXECUTE p"}, "dp.start=1 ?"},
-		{"executed what was prepared out of sight", []string{"EXECUTE p -> SELECT 1"}, "dp.start=1 ?"},
+		{"prepared set_config within another", []string{"PREPARE p AS SELECT set_config('a', '1', false)", "EXPLAIN ANALYZE EXECUTE p"}, "dp.start=1 ? *"},
+		{"executed what was prepared out of sight", []string{"EXECUTE p -> SELECT 1"}, "dp.start=1 ? *+?() temp"},
 
-		{"temporary table", []string{"CREATE TEMP TABLE users (x int)"}, "dp.start=1 ?"},
+		{"temporary table", []string{"CREATE TEMP TABLE users (x int)"}, "dp.start=1 ? temp"},
 		{"temporary table of another name", []string{"CREATE TEMP TABLE user_s (x int)"}, "dp.start=1"},
-		{"temporary table in capitals and quotes", []string{`CREATE TEMP TABLE "USERS" (x int)`}, "dp.start=1 ?"},
+		{"temporary table in capitals and quotes", []string{`CREATE TEMP TABLE "USERS" (x int)`}, "dp.start=1 ? temp"},
 		{"temporary table that failed", []string{"CREATE TEMP TABLE users (x int) -> !"}, "dp.start=1"},
 		{"temporary table rolled back", []string{"T:BEGIN", "T:CREATE TEMP TABLE users (x int)", "ROLLBACK"}, "dp.start=1"},
 		{"temporary table behind a savepoint", []string{"T:BEGIN", "T:SAVEPOINT s", "T:SELECT 1 AS id INTO TEMP users", "T:ROLLBACK TO s"}, "dp.start=1"},
 		{"temporary table, then discard all", []string{"CREATE TEMP VIEW users AS SELECT 1", "DISCARD ALL"}, "dp.start=1"},
 		{"temporary table, then discard temp", []string{"CREATE TEMP TABLE users (x int)", "DISCARD TEMP"}, "dp.start=1"},
-		{"discard temp rolled back", []string{"CREATE TEMP TABLE users (x int)", "T:BEGIN", "T:DISCARD TEMP", "ROLLBACK"}, "dp.start=1 ?"},
-		{"discard temp does not make the rest certain", []string{"SELECT set_config('a', x, false) FROM y", "DISCARD TEMP"}, "dp.start=1 ?"},
-		{"temporary table, then reset all", []string{"CREATE TEMP TABLE users (x int)", "RESET ALL"}, "dp.start=1 ?"},
+		{"discard temp rolled back", []string{"CREATE TEMP TABLE users (x int)", "T:BEGIN", "T:DISCARD TEMP", "ROLLBACK"}, "dp.start=1 ? temp"},
+		{"discard temp does not make the rest certain", []string{"SELECT set_config('a', x, false) FROM y", "DISCARD TEMP"}, "dp.start=1 ? a"},
+		{"temporary table, then reset all", []string{"CREATE TEMP TABLE users (x int)", "RESET ALL"}, "dp.start=1 ? temp"},
 		{"temporary table dropped", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE IF EXISTS other, users CASCADE"}, "dp.start=1"},
 		{"temporary table dropped by its schema", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE pg_temp.users"}, "dp.start=1"},
-		{"the table that it hides dropped", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE public.users"}, "dp.start=1 ?"},
-		{"drop that failed", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE users -> !"}, "dp.start=1 ?"},
-		{"drop rolled back", []string{"CREATE TEMP TABLE users (x int)", "T:BEGIN", "T:DROP TABLE users", "ROLLBACK"}, "dp.start=1 ?"},
-		{"on commit drop, in its transaction", []string{"T:BEGIN", "T:CREATE TEMP TABLE users (x int) ON COMMIT DROP"}, "dp.start=1 ?"},
+		{"the table that it hides dropped", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE public.users"}, "dp.start=1 ? temp"},
+		{"drop that failed", []string{"CREATE TEMP TABLE users (x int)", "DROP TABLE users -> !"}, "dp.start=1 ? temp"},
+		{"drop rolled back", []string{"CREATE TEMP TABLE users (x int)", "T:BEGIN", "T:DROP TABLE users", "ROLLBACK"}, "dp.start=1 ? temp"},
+		{"on commit drop, in its transaction", []string{"T:BEGIN", "T:CREATE TEMP TABLE users (x int) ON COMMIT DROP"}, "dp.start=1 ? temp"},
 		{"on commit drop, committed", []string{"T:BEGIN", "T:CREATE TEMP TABLE users (x int) ON COMMIT DROP", "COMMIT"}, "dp.start=1"},
 		{"on commit drop, without a block", []string{"CREATE TEMP TABLE users ON COMMIT DROP AS SELECT 1"}, "dp.start=1"},
-		{"temporary table renamed", []string{"CREATE TEMP TABLE other (x int)", "ALTER TABLE other RENAME TO users"}, "dp.start=1 ?"},
+		{"temporary table renamed", []string{"CREATE TEMP TABLE other (x int)", "ALTER TABLE other RENAME TO users"}, "dp.start=1 ? temp"},
 		{"temporary table renamed away", []string{"CREATE TEMP TABLE users (x int)", "ALTER TABLE users RENAME TO other"}, "dp.start=1"},
 		{"another table renamed", []string{"CREATE TEMP TABLE other (x int)", "ALTER TABLE app.clients RENAME TO users"}, "dp.start=1"},
-		{"view that may be temporary", []string{"CREATE TEMP TABLE other (x int)", "CREATE VIEW users AS SELECT * FROM other"}, "dp.start=1 ?"},
+		{"view that may be temporary", []string{"CREATE TEMP TABLE other (x int)", "CREATE VIEW users AS SELECT * FROM other"}, "dp.start=1 ? temp"},
 		{"view that is none", []string{"CREATE VIEW users AS SELECT * FROM other"}, "dp.start=1"},
-		{"temporary table of an unknown name", []string{"DO $$ BEGIN CREATE TEMP TABLE x (a int); END $$", "DROP TABLE users"}, "dp.start=1 ?"},
-		{"temporary schema searched", []string{"SET search_path = pg_temp, public"}, "dp.start=1 search_path=pg_temp, public ?"},
-		{"temporary schema not searched any more", []string{"SET search_path = pg_temp", "CREATE TABLE users (x int)", "RESET search_path"}, "dp.start=1 ?"},
-		{"temporary schema searched, discard temp", []string{"SET search_path = pg_temp", "DISCARD TEMP"}, "dp.start=1 search_path=pg_temp ?"},
+		{"temporary table of an unknown name", []string{"DO $$ BEGIN CREATE TEMP TABLE x (a int); END $$", "DROP TABLE users"}, "dp.start=1"},
+		{"temporary schema searched", []string{"SET search_path = pg_temp, public"}, "dp.start=1 search_path=pg_temp, public ? temp"},
+		{"temporary schema not searched any more", []string{"SET search_path = pg_temp", "CREATE TABLE users (x int)", "RESET search_path"}, "dp.start=1 ? temp"},
+		{"temporary schema searched, discard temp", []string{"SET search_path = pg_temp", "DISCARD TEMP"}, "dp.start=1 search_path=pg_temp ? temp"},
 		{"role", []string{"SET ROLE r"}, "dp.start=1 role=r"},
 		{"role none", []string{"SET ROLE r", "SET ROLE NONE"}, "dp.start=1 role=none"},
 		{"role reset", []string{"SET ROLE r", "RESET ROLE"}, "dp.start=1"},
 		{"role by name", []string{"SET role TO 'R'"}, "dp.start=1 role=R"},
-		{"a form that is not followed", []string{"SET a FROM CURRENT"}, "dp.start=1 ?"},
-		{"block opened out of sight", []string{"T:CALL p()"}, "dp.start=1 ?"},
-		{"block closed out of sight", []string{"T:BEGIN", "CALL p()"}, "dp.start=1 ?"},
-		{"very long value", []string{"SET a = '" + long(5000) + "'"}, "dp.start=1 ?"},
+		{"a form that is not followed", []string{"SET a FROM CURRENT"}, "dp.start=1 ? a"},
+		{"block opened out of sight", []string{"T:CALL p()"}, "dp.start=1 ? *+p() temp"},
+		{"block closed out of sight", []string{"T:BEGIN", "CALL p()"}, "dp.start=1 ? *+p() temp"},
+		{"very long value", []string{"SET a = '" + long(5000) + "'"}, "dp.start=1 ? a"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -120,8 +123,8 @@ func TestSettings(t *testing.T) {
 			if last.SQL != "SELECT 'end' FROM Users" {
 				t.Fatalf("the last query is %q", last.SQL)
 			}
-			if diff := cmp.Diff(test.want, settingsText(last.Settings, last.SettingsUncertain || len(last.Temporary) > 0)); diff != "" {
-				t.Error(diff)
+			if got := settingsText(last); got != test.want {
+				t.Errorf("settings %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -149,11 +152,28 @@ func (s *script) play(statement string) byte {
 	return status
 }
 
-func settingsText(m map[string]string, uncertain bool) string {
-	text := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(m), "map["), "]")
+// settingsText returns the settings of a query, sorted; then what is in doubt after a question mark: settings, * for all of them,
+// f() for what a function changes with the settings that are certain nevertheless, "temp" for names that may be temporary
+// relations.
+func settingsText(q capture.Query) string {
+	text := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(q.Settings), "map["), "]")
 	text = strings.ReplaceAll(text, ":", "=")
-	if uncertain {
-		text += " ?"
+	doubt := slices.Clone(q.Doubt.Names)
+	for _, c := range q.Doubt.Calls {
+		what := strings.ReplaceAll(strings.Join(c.Functions, "()+")+"()", "*()", "*")
+		if len(c.Except) > 0 {
+			what += "-" + strings.Join(c.Except, "-")
+		}
+		if len(c.Only) > 0 {
+			what += ":" + strings.Join(c.Only, ":")
+		}
+		doubt = append(doubt, what)
+	}
+	if q.Doubt.Temporary || len(q.Temporary) > 0 {
+		doubt = append(doubt, "temp")
+	}
+	if len(doubt) > 0 {
+		text += " ? " + strings.Join(doubt, " ")
 	}
 	return text
 }
@@ -207,7 +227,7 @@ func TestSettingsInPipelines(t *testing.T) {
 			t.Parallel()
 			r := test.script.run(t)
 			last := r.Queries[len(r.Queries)-1]
-			if diff := cmp.Diff(test.want, settingsText(last.Settings, last.SettingsUncertain)); diff != "" {
+			if diff := cmp.Diff(test.want, settingsText(last)); diff != "" {
 				t.Error(diff)
 			}
 		})

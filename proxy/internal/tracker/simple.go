@@ -3,7 +3,6 @@ package tracker
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
@@ -17,19 +16,21 @@ const maxStatements = 256
 type simpleQuery struct {
 	statements  []string // nil if the query is unprotected
 	count       int      // statements in the text
-	ascii       bool
-	unseen      Reason // why the text is unknown; captured if it is known
-	skip        Reason // why it is not captured although it is known
+	text        letters
+	unseen      Reason       // why the text is unknown; captured if it is known
+	risk        sqltext.Risk // of an unknown text
+	skip        Reason       // why it is not captured although it is known
 	done        []completion
 	failed      bool
+	failure     *completion // the statement that failed, if it was run
+	analyzed    bool        // the server has begun to answer the current statement, so its text was valid
 	empty       bool
 	unprotected bool // no statement may read protected data or changes the session; texts are not kept
 }
 
-// completion is one statement that the server completed.
+// completion is one statement that the server ran.
 type completion struct {
-	tag    string
-	at     time.Time
+	ending
 	view   *view // in force when it ran
 	effect sqltext.Effect
 	ran    execution // for an EXECUTE
@@ -43,23 +44,24 @@ func (t *Tracker) beginQuery(r record) {
 	text, ok := decodeText(r.body)
 	switch {
 	case r.cut:
-		t.query.unseen = NotCopied
+		t.query.unseen, t.query.risk = NotCopied, r.risk
 		return
 	case !ok:
-		t.query.unseen = Unreadable
+		t.query.unseen, t.query.risk = Unreadable, sqltext.Unread
 		return
 	}
-	t.query.ascii = ascii(text)
+	t.query.text = lettersOf(text)
 	t.query.gate(&t.gate)
 	if t.query.unseen != captured {
 		return
 	}
-	if t.query.count, t.query.unprotected = t.unprotectedQuery(text, t.query.skip); !t.query.unprotected {
+	if t.query.count, t.query.unprotected = t.unprotectedQuery(text, t.query.skip, true); !t.query.unprotected {
 		t.query.statements = sqltext.Split(string(text))
 		t.query.count = len(t.query.statements)
 	}
 	if t.query.count > maxStatements {
 		t.query.unseen, t.query.statements, t.query.count = TooLong, nil, 0
+		t.query.risk = sqltext.Mentions(string(text))
 	}
 }
 
@@ -67,9 +69,9 @@ func (q *simpleQuery) gate(g *gate) {
 	if q.unseen != captured {
 		return
 	}
-	unseen, skip := g.text(q.ascii)
+	unseen, skip := g.text(q.text)
 	if unseen != captured {
-		q.unseen, q.statements, q.count = unseen, nil, 0
+		q.unseen, q.risk, q.statements, q.count = unseen, sqltext.Unread, nil, 0
 	}
 	if skip != captured {
 		q.skip = skip
@@ -85,11 +87,15 @@ func (t *Tracker) answerQuery(r record) bool {
 	case 'I':
 		q.empty = true
 	case 'E':
+		if e := t.failure(r); !q.failed && e.ran(q.analyzed) {
+			t.failSimple(e)
+		}
 		q.failed = true
-		t.failed()
-	case 'T':
+		t.failed(t.failedSimple())
+	case 'T', 'H':
+		q.analyzed = true
 	case 'G':
-		t.copyIn = true
+		t.copyIn, q.analyzed = true, true
 	case 'Z':
 		t.typ = 0
 		return !t.copyIn && t.endQuery(r)
@@ -101,24 +107,42 @@ func (t *Tracker) answerQuery(r record) bool {
 
 func (t *Tracker) completeSimple(r record) {
 	q := &t.query
+	q.analyzed = false
 	tag, _ := decodeText(r.body)
 	if q.unseen != captured {
-		t.unseen(q.unseen, string(tag))
+		t.unseen(q.unseen, string(tag), q.risk)
 		return
 	}
 	if q.unprotected {
 		q.done = append(q.done, completion{})
 		return
 	}
-	c := completion{tag: string(tag), at: t.now, view: t.settings.current()}
+	c := completion{ending: ending{tag: string(tag), at: t.now}, view: t.settings.current()}
 	if i := len(q.done); i < len(q.statements) {
-		c.effect = sqltext.Analyze(q.statements[i])
-		c.ran = t.effect(c.effect, c.tag)
+		c.effect = t.analyze(q.statements[i], q.text)
+		c.ran = t.effect(c.effect, nil, c.tag)
 	}
 	q.done = append(q.done, c)
 }
 
-// endQuery captures the completed statements. Without an error the server must have completed exactly the statements that
+// failSimple notes how the statement behind the completed ones ended.
+func (t *Tracker) failSimple(e ending) {
+	q := &t.query
+	if q.unseen != captured {
+		t.cfg.Counts.Skipped[q.unseen]++
+		return
+	}
+	c := &completion{ending: e}
+	if i := len(q.done); i < len(q.statements) {
+		c.view, c.effect = t.settings.current(), t.analyze(q.statements[i], q.text)
+		if c.effect.Action == sqltext.Execute {
+			c.ran = t.execution(c.effect)
+		}
+	}
+	q.failure = c
+}
+
+// endQuery captures the statements that were run. Without an error the server must have completed exactly the statements that
 // the text was split into; with one, it stopped at one of them. Otherwise the split was wrong and endQuery returns false.
 func (t *Tracker) endQuery(r record) bool {
 	q := &t.query
@@ -127,21 +151,31 @@ func (t *Tracker) endQuery(r record) bool {
 	if !cutRight || q.empty && q.count > 0 {
 		return false
 	}
-	for i, c := range q.done {
-		if q.unprotected {
-			t.cfg.Counts.Skipped[cmp.Or(q.skip, Unprotected)]++
-		} else {
-			t.captureSimple(q.statements[i], c)
-		}
-	}
+	t.captureQuery()
 	t.ready(r)
 	return true
 }
 
-func (t *Tracker) captureSimple(sql string, c completion) {
+// captureQuery captures the statements that were run.
+func (t *Tracker) captureQuery() {
+	q := &t.query
+	done := q.done
+	if q.failure != nil && len(done) < q.count {
+		done = append(done, *q.failure)
+	}
+	for i := range done {
+		if q.unprotected {
+			t.cfg.Counts.Skipped[cmp.Or(q.skip, Unprotected)]++
+		} else {
+			t.captureSimple(q.statements[i], &done[i])
+		}
+	}
+}
+
+func (t *Tracker) captureSimple(sql string, c *completion) {
 	skip := t.query.skip
 	if c.effect.Action == sqltext.Execute {
-		t.captureExecution(c.ran, skip, c)
+		t.captureExecution(c.ran, skip, c.ending, c.view)
 		return
 	}
 	if len(sql) > t.cfg.MaxStatementBytes {
@@ -157,6 +191,39 @@ func (t *Tracker) captureSimple(sql string, c completion) {
 	if t.query.count > 1 {
 		sql = strings.Clone(sql) // so that the other statements' text is not retained
 	}
-	hidden := c.effect.Hidden || c.effect.Action == sqltext.Unclear
-	t.capture(capture.Query{SQL: sql, Tag: c.tag, Completed: c.at}, c.view, hidden)
+	t.capture(capture.Query{SQL: sql}, &c.ending, c.view, ownDoubt(c.effect))
+}
+
+// failedSimple returns the effect that the statement would have had at which the query failed.
+func (t *Tracker) failedSimple() sqltext.Effect {
+	q := &t.query
+	switch {
+	case q.unseen != captured:
+		return unseenEffect(q.risk)
+	case len(q.done) < len(q.statements):
+		return t.failedEffect(t.analyze(q.statements[len(q.done)], q.text))
+	}
+	return sqltext.Effect{}
+}
+
+// unseenEffect returns the effect of a statement whose text is not known, except that its words have this risk.
+func unseenEffect(words sqltext.Risk) sqltext.Effect {
+	return sqltext.Effect{MayCommit: true, Doubt: sqltext.Doubt{
+		Any: words&sqltext.RiskSettings != 0, Calls: []string{capture.UnlistedFunctions},
+	}}
+}
+
+// failedEffect returns the effect of a failed statement: for EXECUTE, of the prepared statement.
+func (t *Tracker) failedEffect(e sqltext.Effect) sqltext.Effect {
+	if e.Action != sqltext.Execute {
+		return e
+	}
+	s := t.statements[e.Name]
+	switch {
+	case s == nil:
+		return sqltext.Effect{}
+	case s.unseen != captured:
+		return unseenEffect(s.risk)
+	}
+	return s.effect
 }

@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"strings"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -32,21 +31,32 @@ type Tracker struct {
 	off            Off
 	started        bool // the first ReadyForQuery has been seen
 	skipping       bool // after an error in the extended protocol: messages up to Sync are ignored
-	copyFailed     bool // a COPY FROM STDIN failed before its CopyDone was read
 	now            time.Time
 
-	typ    byte // type of the message that waits for its answer; 0 = none
-	copyIn bool // that message is a COPY FROM STDIN in progress
-	query  simpleQuery
-	ext    extendedMessage
+	typ      byte // type of the message that waits for its answer; 0 = none
+	answered bool // a part of its answer has been seen
+	copyIn   bool // that message is a COPY FROM STDIN in progress
+	query    simpleQuery
+	ext      extendedMessage
+
+	unbound    unbound
+	failedCopy failedCopy
+	bare       bare
+	gap        gap
+	ignored    Unanswered
+	settled    Unanswered // at the last ReadyForQuery
 
 	statements     map[string]*statement
 	portals        map[string]*portal
 	heldStatements int  // bytes
 	heldPortals    int  // bytes
 	preparedSetter bool // a prepared statement can change settings
+	preparedHides  bool // one can do so in a way that its command tag does not show
+	unknown        unknown
 
 	settings    settings
+	ownCode     bool          // the session created a function that may change settings
+	cursors     sqltext.Doubt // what running its cursors can change
 	gate        gate
 	unprotected unprotected
 }
@@ -67,7 +77,7 @@ func (t *Tracker) Feed(client, server []byte) {
 	}
 	t.client.push(client)
 	t.server.push(server)
-	for more := true; more; more = t.off == On && t.passGap() {
+	for more := true; more; more = t.off == On && t.pass() {
 		for t.step() {
 		}
 	}
@@ -87,22 +97,41 @@ func (t *Tracker) Stop(reason Off) {
 	*t = Tracker{off: reason}
 }
 
+// Idle reports whether all records are matched and no answer is expected.
+func (t *Tracker) Idle() bool {
+	return t.off == On && t.started && t.typ == 0 && !t.skipping && !t.failedCopy.active && !t.bare.active &&
+		!t.gap.lost && !t.gap.begun && len(t.client.buf)+len(t.server.buf) == 0
+}
+
 // Backlog returns how many bytes of records from each side wait for their counterpart.
 func (t *Tracker) Backlog() (client, server int) { return len(t.client.buf), len(t.server.buf) }
 
+// End handles the end of the session: no more records come.
+func (t *Tracker) End() {
+	if t.off == On && !t.gap.lost && !t.gap.begun {
+		t.abandon()
+	}
+}
+
 // step processes one record; false if it cannot.
 func (t *Tracker) step() bool {
-	if t.off != On || (t.started && t.typ == 0 && !t.ask()) {
+	if t.off != On || t.gap.lost || t.gap.begun {
 		return false
 	}
+	waits := t.started && t.typ == 0 && !t.ask()
 	r, n, ok := t.server.peek()
-	if !ok || r.typ == gapRecord || !t.answer(r) {
+	if !ok || t.gap.lost || r.typ == gapRecord || waits && !t.unasked(r) || !t.answer(r) {
 		return false
 	}
 	if t.off == On {
 		t.server.drop(n)
 	}
 	return true
+}
+
+// unasked reports whether a server message can be handled although the client's next message is not known yet.
+func (t *Tracker) unasked(r record) bool {
+	return r.typ == 'Z' && t.bare.active && t.bare.most > 0 || r.typ == 'S' || r.typ == timeRecord
 }
 
 // ask takes client messages until one expects an answer; false if there is none.
@@ -112,22 +141,30 @@ func (t *Tracker) ask() bool {
 		if !ok {
 			return false
 		}
-		switch r.typ {
-		case 'c', 'f': // after a failed COPY, or stray: the server ignores them
-			t.copyFailed = false
-			continue
-		case 'S':
-			if t.copyFailed {
-				t.Stop(OffCopy)
+		if t.failedCopy.active && !t.afterFailedCopy(r) {
+			if t.gap.lost {
 				return false
 			}
-			t.skipping = false
-		}
-		t.copyFailed = false
-		if t.skipping {
 			continue
 		}
-		t.typ, t.copyIn = r.typ, false
+		switch r.typ {
+		case 'c', 'f': // stray: the server ignores them
+			continue
+		case 'S':
+			t.skipping = false
+			if t.bare.active {
+				t.bare.sync(false)
+				continue
+			}
+		}
+		if t.skipping {
+			t.skipped(r)
+			continue
+		}
+		t.typ, t.answered, t.copyIn = r.typ, false, false
+		if t.unbound.portal != nil {
+			t.unbound = unbound{}
+		}
 		t.begin(r)
 		return true
 	}
@@ -150,7 +187,7 @@ func (t *Tracker) begin(r record) {
 		t.beginExtended(r)
 	case 'D', 'S', 'F':
 	default:
-		t.Stop(OffPairing)
+		t.lose()
 	}
 }
 
@@ -161,7 +198,7 @@ func (t *Tracker) answer(r record) bool {
 		t.now = recordTime(r.body)
 		return true
 	case 'S':
-		t.gate.report(r.body, !r.cut)
+		t.reported(r)
 		t.regate()
 		return true
 	}
@@ -172,12 +209,23 @@ func (t *Tracker) answer(r record) bool {
 		}
 		return true
 	}
+	if t.typ == 0 || !t.answered {
+		if r.typ == 'Z' && t.typ != 'S' && t.bare.ready() {
+			t.ready(r)
+			return true
+		}
+		if r.typ != 'Z' && !t.content() {
+			t.lose()
+			return true
+		}
+		t.answered = true
+	}
 	if t.copyIn && r.typ == 'C' {
 		if done := t.endCopyIn(); !done {
 			return false
 		}
 	}
-	belongs := t.off == On
+	belongs := !t.gap.lost
 	switch t.typ {
 	case 'Q':
 		belongs = belongs && t.answerQuery(r)
@@ -188,8 +236,8 @@ func (t *Tracker) answer(r record) bool {
 	default:
 		belongs = belongs && t.answerExtended(r)
 	}
-	if !belongs {
-		t.Stop(OffPairing)
+	if !belongs && !t.gap.lost {
+		t.lose()
 	}
 	return true
 }
@@ -220,22 +268,31 @@ func (t *Tracker) endCopyIn() bool {
 			t.copyIn = false
 			return true
 		case r.typ != 'S':
-			t.Stop(OffPairing)
+			t.lose()
 			return true
 		}
+		t.ignored.Copy++
 	}
 }
 
-// failed handles an ErrorResponse to the current message.
-func (t *Tracker) failed() {
-	t.copyFailed, t.copyIn = t.copyIn, false
-	t.settings.fail()
+// reported handles a ParameterStatus message.
+func (t *Tracker) reported(r record) {
+	t.gate.report(r.body, !r.cut)
+	t.settings.report(r.body, !r.cut)
+}
+
+// failed handles an ErrorResponse to the current message, at a statement with this effect.
+func (t *Tracker) failed(e sqltext.Effect) {
+	if t.copyIn {
+		t.copyIn, t.failedCopy, t.bare = false, failedCopy{active: true}, bare{active: true}
+	}
+	t.settings.fail(e)
 }
 
 func (t *Tracker) answerSync(r record) bool {
 	switch r.typ {
 	case 'E': // the commit failed
-		t.failed()
+		t.failed(sqltext.Effect{})
 	case 'Z':
 		t.typ = 0
 		t.ready(r)
@@ -248,7 +305,8 @@ func (t *Tracker) answerSync(r record) bool {
 // answerFunctionCall follows the fast-path protocol; the effect of the function is unknown.
 func (t *Tracker) answerFunctionCall(r record) bool {
 	if r.typ == 'V' {
-		t.settings.apply(sqltext.Effect{Hidden: true}, "")
+		t.settings.begin()
+		t.settings.doubtAll()
 		return true
 	}
 	return t.answerSync(r)
@@ -261,8 +319,13 @@ func (t *Tracker) ready(r record) {
 		status = r.body[0]
 	}
 	if status != 'I' && status != 'T' && status != 'E' {
-		t.Stop(OffPairing)
+		t.lose()
 		return
+	}
+	t.settled = t.ignored
+	if status == 'I' { // at the end of a transaction, cursors WITH HOLD run to their end
+		t.settings.doubt(t.cursors)
+		t.cursors = sqltext.Doubt{}
 	}
 	t.settings.ready(status)
 	t.gate.ready(status == 'I')
@@ -271,13 +334,23 @@ func (t *Tracker) ready(r record) {
 	}
 }
 
-// effect applies the effect of a completed statement to the session. The result is set for EXECUTE.
-func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
+// effect applies the effect of a completed statement, which had these parameters, to the session. The result is set for
+// EXECUTE.
+func (t *Tracker) effect(e sqltext.Effect, params []capture.Param, tag string) (ran execution) {
+	if t.ownCode && runsCode(e) {
+		t.settings.begin()
+		t.settings.doubtAll()
+	}
 	if e.Inert() {
 		return ran
 	}
-	t.settings.apply(e, tag)
-	t.gate.effect(e)
+	changes, doubt := t.assignments(e.Assignments, params)
+	if doubt {
+		e.Doubt.Any = true
+	}
+	t.settings.apply(e, changes, tag)
+	t.gate.effect(e, changes)
+	t.ownCode = t.ownCode || e.Defines
 	switch e.Action {
 	case sqltext.Prepare:
 		t.prepareSQL(e)
@@ -285,7 +358,7 @@ func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
 		ran = t.executeSQL(e, tag)
 	case sqltext.ExecuteWithin:
 		if t.preparedSetter {
-			t.settings.apply(sqltext.Effect{Hidden: true}, "")
+			t.settings.doubtAll()
 		}
 	case sqltext.Deallocate:
 		if e.Name == "" {
@@ -293,39 +366,59 @@ func (t *Tracker) effect(e sqltext.Effect, tag string) (ran execution) {
 		} else {
 			t.forgetStatement(e.Name)
 		}
-	case sqltext.DeclareCursor, sqltext.CloseCursor:
+	case sqltext.DeclareCursor:
+		if t.cursors = t.cursors.With(e.Doubt); len(t.cursors.Calls)+len(t.cursors.Names) > maxCalls {
+			t.cursors = sqltext.Doubt{Any: true}
+		}
+		t.forgetPortal(e.Name)
+	case sqltext.CloseCursor:
 		if e.Name == "" {
 			t.forgetPortals()
 		} else {
 			t.forgetPortal(e.Name)
 		}
-	case sqltext.DiscardAll, sqltext.Unclear:
+	case sqltext.Fetch, sqltext.Commit: // of a cursor WITH HOLD
+		t.settings.apply(sqltext.Effect{Doubt: t.cursors}, nil, "")
+	case sqltext.DiscardAll:
+		t.ownCode, t.cursors = false, sqltext.Doubt{}
+		t.forgetStatements()
+		t.forgetPortals()
+	case sqltext.Unclear:
 		t.forgetStatements()
 		t.forgetPortals()
 	}
 	return ran
 }
 
-// unseen handles a completed statement whose text is unknown: it can have changed any setting, and those prepared statements
-// and portals that its command tag allows.
-func (t *Tracker) unseen(reason Reason, tag string) {
+// runsCode reports whether a statement may call functions.
+func runsCode(e sqltext.Effect) bool {
+	switch e.Action {
+	case sqltext.None, sqltext.Execute, sqltext.ExecuteWithin, sqltext.DeclareCursor, sqltext.Fetch, sqltext.Commit, sqltext.Unclear:
+		return true
+	}
+	return false
+}
+
+// unseen handles a completed statement whose text is unknown, except that its words have this risk.
+func (t *Tracker) unseen(reason Reason, tag string, words sqltext.Risk) {
 	t.cfg.Counts.Skipped[reason]++
-	t.settings.poison()
-	t.gate.change()
-	verb, _, _ := strings.Cut(tag, " ")
-	switch verb {
-	case "PREPARE", "DEALLOCATE", "DISCARD", "DECLARE", "CLOSE", "DO", "CALL":
-		t.preparedSetter = true
-		t.forgetStatements()
-		t.forgetPortals()
+	t.risk(words | sqltext.TagRisk(tag))
+	switch tag {
+	case "BEGIN", "START TRANSACTION":
+		t.settings.apply(sqltext.Effect{Action: sqltext.Begin}, nil, tag)
+	case "COMMIT":
+		t.settings.apply(sqltext.Effect{Action: sqltext.Commit}, nil, tag)
+	case "ROLLBACK": // or ROLLBACK TO SAVEPOINT: then the transaction status contradicts
+		t.settings.apply(sqltext.Effect{Action: sqltext.Rollback}, nil, tag)
 	}
 }
 
-// capture emits a completed statement.
-func (t *Tracker) capture(q capture.Query, v *view, hidden bool) {
+// capture emits a statement that was run. Besides what was in doubt before, own is what it could change itself.
+func (t *Tracker) capture(q capture.Query, e *ending, v *view, own capture.Doubt) {
 	q.SessionID = t.cfg.SessionID
 	q.User, q.Database, q.ApplicationName = t.cfg.Startup.User, t.cfg.Startup.Database, v.app
-	q.Settings, q.SettingsUncertain, q.Temporary = v.settings, v.uncertain || hidden, v.temps.namedIn(q.SQL)
+	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
+	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
 	t.cfg.Counts.Captured++
 	t.cfg.Emit(q)
 }

@@ -19,9 +19,10 @@ func (t *Tracker) maybeProtected(sql string) bool {
 	return t.cfg.MaybeProtected == nil || t.cfg.MaybeProtected(sql)
 }
 
-// unprotectedQuery reports whether a simple query, whose text passed the gate, is unprotected, and its number of statements.
-func (t *Tracker) unprotectedQuery(text []byte, skip Reason) (statements int, ok bool) {
-	if t.cfg.MaybeProtected == nil || skip != captured {
+// unprotectedQuery reports whether a simple query, whose text passed the gate, is unprotected, and its number of statements. once:
+// it runs now, and not again.
+func (t *Tracker) unprotectedQuery(text []byte, skip Reason, once bool) (statements int, ok bool) {
+	if t.cfg.MaybeProtected == nil || skip != captured || t.ownCode {
 		return 0, false
 	}
 	sql := unsafe.String(unsafe.SliceData(text), len(text)) // the record outlives this call
@@ -30,7 +31,8 @@ func (t *Tracker) unprotectedQuery(text []byte, skip Reason) (statements int, ok
 	}
 	split := sqltext.NewSplitter(sql)
 	for statement, more := split.Next(); more; statement, more = split.Next() {
-		if statements++; statements > maxStatements || !sqltext.Analyze(statement).Inert() {
+		e := sqltext.Analyze(statement)
+		if statements++; statements > maxStatements || !e.Inert() && (!once || !t.settings.recorded(e)) {
 			return 0, false
 		}
 	}
@@ -43,10 +45,10 @@ func (t *Tracker) unprotectedStatement(text []byte) bool {
 	if t.cfg.MaybeProtected == nil {
 		return false
 	}
-	if unseen, skip := t.gate.text(ascii(text)); unseen != captured || skip != captured {
+	if unseen, skip := t.gate.text(lettersOf(text)); unseen != captured || skip != captured {
 		return false
 	}
-	n, ok := t.unprotectedQuery(text, captured)
+	n, ok := t.unprotectedQuery(text, captured, false)
 	if n != 1 || !ok {
 		return false
 	}
@@ -76,6 +78,10 @@ func (t *Tracker) executedUnprotected() bool {
 	p := t.ext.portal
 	if !t.ext.known || p == nil || p.statement != &t.unprotected.statement {
 		return false
+	}
+	if t.ownCode {
+		t.settings.begin()
+		t.settings.doubtAll()
 	}
 	if !p.done {
 		p.done = true

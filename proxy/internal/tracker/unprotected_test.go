@@ -102,7 +102,7 @@ func TestUnprotectedFollowsSettings(t *testing.T) {
 	}
 	q := r.Queries[0]
 	if q.Settings["a.b"] != "x" || q.Settings["a.c"] != "y" || q.Settings["a.d"] != "z" {
-		t.Errorf("settings %v, uncertain %t", q.Settings, q.SettingsUncertain)
+		t.Errorf("settings %v, doubt %+v", q.Settings, q.Doubt)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 var (
 	errNotNumber   = errors.New("is not a number")
 	errNotConstant = errors.New("is not a constant")
+	errChanged     = errors.New("is a setting that may have changed")
 	errNull        = errors.New("is NULL")
 	errFormat      = errors.New("is a binary parameter of an unknown or non-numeric type")
 )
@@ -88,6 +89,15 @@ func (d *Call) bad(detail string) error {
 	return bad("call of "+d.Signature.Function+": "+detail, int(d.Call.GetLocation()))
 }
 
+// fault returns the error of an argument.
+func (d *Call) fault(what string, err error) error {
+	fault := d.bad(what + " " + err.Error())
+	if e := (*Error)(nil); errors.Is(err, errChanged) && errors.As(fault, &e) {
+		e.Uncertain, e.Hint = true, "set it again after calls of functions that change settings"
+	}
+	return fault
+}
+
 // argument returns the number at a position or of a name; ok is false if the call has no such argument.
 func (d *Call) argument(what string, position int, name string, q capture.Query) (v float64, ok bool, err error) {
 	if d.Call.GetFuncVariadic() && (position != 0 || name != "") {
@@ -99,7 +109,7 @@ func (d *Call) argument(what string, position int, name string, q capture.Query)
 	}
 	v, err = constantValue(node, q)
 	if err != nil {
-		return 0, false, d.bad(what + " " + err.Error())
+		return 0, false, d.fault(what, err)
 	}
 	return v, true, nil
 }
@@ -212,10 +222,14 @@ func signedValue(e *pg_query.A_Expr, q capture.Query) (float64, error) {
 // settingValue evaluates current_setting('name').
 func settingValue(f *pg_query.FuncCall, q capture.Query) (float64, error) {
 	name := pgparse.Strings(f.GetFuncname())
-	if len(name) == 0 || name[len(name)-1] != "current_setting" || len(f.GetArgs()) == 0 || q.SettingsUncertain {
+	if len(name) == 0 || name[len(name)-1] != "current_setting" || len(f.GetArgs()) == 0 {
 		return 0, errNotConstant
 	}
-	value, ok := q.Settings[strings.ToLower(pgparse.Text(f.GetArgs()[0]))]
+	setting := strings.ToLower(pgparse.Text(f.GetArgs()[0]))
+	if q.Doubt.Has(setting) {
+		return 0, errChanged
+	}
+	value, ok := q.Settings[setting]
 	if !ok {
 		return 0, errNotConstant
 	}

@@ -6,6 +6,7 @@ package claim
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -92,6 +93,10 @@ func (c *Claimer) Resolve(in Input) (claim *Claim, ignored []Claim, err error) {
 	if policy == nil {
 		policy = c.policy(in)
 	}
+	in.Query.Settings, err = c.certainSettings(in, comment != nil || argument != nil, policy != nil)
+	if err != nil {
+		return nil, nil, err
+	}
 	setting, settingDelta, err := c.settingClaim(in, comment != nil || argument != nil)
 	if err != nil {
 		return nil, nil, err
@@ -176,6 +181,29 @@ func (c *Claimer) matches(r Rule, pattern *regexp.Regexp, in Input) bool {
 		(pattern == nil || pattern.MatchString(in.Summary))
 }
 
+// certainSettings returns the session's settings without those of claims that may have changed. If the claim depends on one of
+// these, it cannot be used: no earlier source has decided, and a setting may raise the policy's claim, or there is no policy
+// and the query looks like one with a claim.
+func (c *Claimer) certainSettings(in Input, decided, policy bool) (map[string]string, error) {
+	settings := in.Query.Settings
+	for _, name := range []string{c.epsilonSetting, c.deltaSetting} {
+		if name == "" || !in.Query.Doubt.Has(name) {
+			continue
+		}
+		_, given := settings[name]
+		needed := given && name == c.deltaSetting || name == c.epsilonSetting && !decided && (given || len(in.Calls) > 0)
+		if needed && (!policy || c.rules.TrustSetting) {
+			return nil, &Error{
+				Detail: "the setting " + name + ", which holds the claim, may have changed",
+				Hint:   "set it again after calls of functions that change settings, or give the claim in a comment or an argument", Offset: -1, Uncertain: true,
+			}
+		}
+		settings = maps.Clone(settings)
+		delete(settings, name)
+	}
+	return settings, nil
+}
+
 // settingClaim reads the session's settings. The epsilon is for each DP call: several calls without an epsilon of their own
 // add up, unless the rules say that they share it. delta is also returned separately. decided reports that an earlier
 // source has given the epsilon; then an invalid setting is ignored.
@@ -186,9 +214,6 @@ func (c *Claimer) settingClaim(in Input, decided bool) (claim *part, delta *floa
 	hasDelta = hasDelta && c.deltaSetting != "" && deltaText != ""
 	if !hasEpsilon && !hasDelta {
 		return nil, nil, nil
-	}
-	if in.Query.SettingsUncertain {
-		return nil, nil, &Error{Detail: "the settings that hold the claim may have changed", Hint: "give the claim in a comment or an argument", Offset: -1, Uncertain: true}
 	}
 	calls := 1.0
 	if n := len(in.Calls); n > 1 && !c.share {

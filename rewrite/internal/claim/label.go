@@ -112,7 +112,7 @@ func (c *Claimer) Unmasked(q capture.Query, labelled []ident.Table, role string)
 	for _, t := range labelled {
 		for _, label := range c.labels.masks[t] {
 			roles := c.labels.masked[label.Provider]
-			if !roles[role] && !(q.SettingsUncertain && len(roles) > 0) {
+			if !roles[role] && !(q.Doubt.HasRole() && len(roles) > 0) {
 				continue
 			}
 			for _, schema := range c.rules.Neighbours {
@@ -133,7 +133,7 @@ func (c *Claimer) labelClaim(in Input) (*part, error) {
 	for _, t := range in.Labelled {
 		for _, column := range c.labels.columns[t] {
 			if roles := c.labels.masked[column.provider]; len(roles) > 0 {
-				if in.Query.SettingsUncertain {
+				if in.Query.Doubt.HasRole() {
 					return nil, &Error{Detail: "the role, on which the claims of security labels depend, may have changed", Hint: "give the claim in a comment or an argument", Offset: -1, Uncertain: true}
 				}
 				if !roles[in.Role] {

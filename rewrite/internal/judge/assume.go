@@ -3,10 +3,6 @@ package judge
 import (
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/dpwatch/dpwatch/internal/pg/catalog"
-	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // The assumptions in Plan.Assumed. Only a catalog or the client's own session could confirm them.
@@ -17,7 +13,8 @@ const (
 	AssumedBuiltin    = "no user-defined function or operator overloads a built-in one, and no user-defined type or cast calls a function with side effects (set privacy.catalog to check this)"
 	AssumedCopies     = "the neighbours' copies read nothing outside their schema (the catalog of the shadow database was not read)"
 	AssumedCasts      = "no value goes through an implicit cast whose function is volatile or reads a table (the engine has such casts; list functions that are safe in claims.safe_functions)"
-	AssumedSetters    = "the session called no function that changes its settings (the engine has such functions; dpwatch tracks only SET and set_config in the client's own statements)"
+	AssumedSetters    = "functions that the session called, and triggers, changed no setting that matters (their bodies are not known, are not in SQL or PL/pgSQL, or execute texts; set privacy.catalog to read bodies)"
+	AssumedSettings   = "settings that affect the form of results, such as TimeZone, are as the proxy saw them last (the session ran code of unknown effect since)"
 	AssumedShadowPath = "in the shadow database, shadow.search_path finds exactly those names that the session's search_path does not find (the catalog of the shadow database was not read)"
 	AssumedAttribute  = "x.f is a column, not a call of a function f(x) (set privacy.catalog to check this)"
 )
@@ -35,9 +32,6 @@ func (s *Statement) assumeName(unqualified bool) {
 		if s.path.Assumed {
 			s.assume(AssumedPath)
 		}
-		if s.rules.functions.setters {
-			s.assume(AssumedSetters)
-		}
 	}
 }
 
@@ -46,15 +40,19 @@ func (s *Statement) Assumptions() []string {
 	if s.rules.options.Shadow == nil {
 		s.assume(AssumedCopies)
 	}
+	if s.formsInDoubt() {
+		s.assume(AssumedSettings)
+	}
 	s.assumeCasts()
 	return slices.Sorted(maps.Keys(s.assumed))
 }
 
-// hasSetters reports whether a function of the catalog may change the settings of the calling session: its body names
-// set_config, or SET and search_path. A function's own SET clause ends with the call.
-func hasSetters(x *catalog.Index) bool {
-	return x != nil && slices.ContainsFunc(x.Catalog.Functions, func(f catalog.Function) bool {
-		body := strings.ToLower(f.Body)
-		return ident.ContainsWord(body, "set_config") || ident.ContainsWord(body, "set") && ident.ContainsWord(body, "search_path")
-	})
+// formsInDoubt reports whether a setting that a replay sets, or would set, may have changed.
+func (s *Statement) formsInDoubt() bool {
+	for name := range s.query.Settings {
+		if AffectsResult(name) && s.query.Doubt.Has(name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(forms[:], s.query.Doubt.Has)
 }

@@ -37,12 +37,15 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 			return Table{}, false
 		}
 	}
-	if class == functionUser && schema == "" && s.path.Uncertain {
+	if !class.isListed() && schema == "" && s.path.Uncertain {
 		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+dotted, "")
+	}
+	if class == functionUser {
+		s.changed("FuncCall", n.GetLocation(), dotted, s.rules.setters.reads(name)...)
 	}
 	if signature, ok := s.rules.functions.signature(schema, name, s.path); ok {
 		s.Calls = append(s.Calls, &claim.Call{Signature: signature, Call: n})
-		return copied, class == functionUser && s.assumeFunction(dotted, users)
+		return copied, !class.isListed() && s.assumeFunction(dotted, users)
 	}
 	switch {
 	case class == functionSafe:
@@ -51,11 +54,13 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	case class == functionNever || class == functionNeverVolatile:
 		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "")
 	case s.rules.functions.isAllowed(schema, name, s.path):
-		texts = class == functionUser && s.assumeFunction(dotted, users)
+		texts = !class.isListed() && s.assumeFunction(dotted, users)
 	case s.isColumn(n, schema, name, users):
 		s.columnCall(name, n.GetLocation())
 	case class == functionVolatile || isForeignFamily(name):
 		s.Refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted+" has side effects", "if it is safe to replay, list it in claims.safe_functions")
+	case class == functionUnlisted:
+		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "if it is safe to replay, list it in claims.safe_functions")
 	default:
 		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" is neither built in nor declared safe",
 			"if it is safe to replay, list it in claims.safe_functions, or, if it takes the epsilon, in claims.functions")
@@ -137,8 +142,7 @@ func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users 
 	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "but only according to the shadow database's catalog"
 	var f Table
 	if slices.ContainsFunc(users, s.rules.names.isReader) {
-		_, builtin := s.rules.functions.builtin[name]
-		f, detail = s.rules.names.callOfReader(schema, name, users, builtin)
+		f, detail = s.rules.names.callOfReader(schema, name, users, s.rules.functions.class("", name) != functionUser)
 	}
 	if detail != "" {
 		s.Refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
@@ -190,13 +194,25 @@ func (s *Statement) callee(n *pg_query.FuncCall, schema, name string, users []*c
 	}
 }
 
+// changed reports whether a function reads a setting that may have changed, and then refuses the call.
+func (s *Statement) changed(node string, offset int32, function string, settings ...string) bool {
+	for _, name := range settings {
+		if s.query.Doubt.Has(name) {
+			s.Refuse(ReasonSettingsUncertain, node, offset, "function "+function+" reads the setting "+name+", which the session may have changed",
+				"set it again after calls of functions that change settings")
+			return true
+		}
+	}
+	return false
+}
+
 // readsKnownSetting reports whether a call of current_setting reads a setting that a replay sets from Plan.Settings.
 func (s *Statement) readsKnownSetting(n *pg_query.FuncCall) bool {
 	if len(n.GetArgs()) == 0 {
 		return false
 	}
 	name := strings.ToLower(pgparse.Text(n.GetArgs()[0]))
-	return !s.query.SettingsUncertain && AffectsResult(name)
+	return AffectsResult(name) && !s.changed("FuncCall", n.GetLocation(), "current_setting", name)
 }
 
 // Sample allows the two built-in sampling methods and those declared safe.

@@ -27,7 +27,8 @@ func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 		if s.printed {
 			break
 		}
-		if strings.HasPrefix(last, "pg_") || last == "record_send" || last == "hash_record" { // of the functions that take a row, only these are not safe
+		// Of the listed functions that take a row, only these are not safe.
+		if u, _ := s.rules.functions.unlisted(last); u.OfRow || strings.HasPrefix(last, "pg_") || last == "record_send" || last == "hash_record" {
 			s.attribute(last, "ColumnRef", n.GetLocation())
 		}
 		s.userAttribute(last, true, "ColumnRef", n.GetLocation())
@@ -60,8 +61,12 @@ func isSystemColumn(name string) bool {
 
 // attribute checks x.name, which PostgreSQL also resolves as the call name(x).
 func (s *Statement) attribute(name, node string, offset int32) {
-	if reason := s.rules.functions.class("", name).refusal(); reason != "" {
-		s.Refuse(reason, node, offset, "function "+name+" in attribute notation"+s.rules.functions.class("", name).why(), "")
+	class := s.rules.functions.class("", name)
+	if u, exists := s.rules.functions.unlisted(name); exists && !u.OfOne {
+		return
+	}
+	if reason := class.refusal(); reason != "" {
+		s.Refuse(reason, node, offset, "function "+name+" in attribute notation"+class.why(), "")
 	}
 }
 

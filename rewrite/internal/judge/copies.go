@@ -114,14 +114,15 @@ func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	for t := range n.bases {
 		bases[t] = true
 	}
-	n.markReaders(n.Source, bases, o, f)
+	n.callers = n.markReaders(n.Source, bases, o, f)
 	n.markReaders(shadow, protected, o, f)
 }
 
-// markReaders marks the readers of one catalog.
-func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Options, f *functions) {
+// markReaders marks the readers of one catalog, and returns its relations that read a protected table, or call a function that
+// does.
+func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Options, f *functions) map[Table]bool {
 	if x == nil {
-		return
+		return nil
 	}
 	functions, relations := readersIn(x.Catalog, protected, o.Limits, f)
 	maps.Copy(n.readers, functions)
@@ -132,6 +133,7 @@ func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Option
 			}
 		}
 	}
+	return relations
 }
 
 // sameSignature reports whether a neighbour's function can replace another: same kind, arguments with their names, types

@@ -176,7 +176,7 @@ func (n *names) publicFault(j *checker, public Table, neighbours []string) {
 		case r == nil:
 			continue
 		}
-		if fault := j.view("", r); fault != "" {
+		if fault := j.fault(j.view("", r, "")); fault != "" {
 			n.refused[public] = noReplay("reads, in the shadow database, the view " + t.String() + ", which " + fault)
 			return
 		}

@@ -1,18 +1,15 @@
 package judge
 
 import (
-	_ "embed"
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
-
-//go:embed builtin_functions.txt
-var builtinFunctions string
 
 // functionClass says whether a replay may call a function.
 type functionClass uint8
@@ -23,7 +20,11 @@ const (
 	functionVolatile                           // built in, with side effects; may be allowed by name
 	functionNever                              // built in, reads names, the catalog, files or the session's state
 	functionNeverVolatile                      // both
+	functionUnlisted                           // built in, and nothing else is known of it; may be allowed by name
 )
+
+// isListed reports whether what the function does is known without the catalogs.
+func (c functionClass) isListed() bool { return c != functionUser && c != functionUnlisted }
 
 // refusal returns the reason to refuse a built-in function, "" if it is safe.
 func (c functionClass) refusal() Reason {
@@ -32,6 +33,8 @@ func (c functionClass) refusal() Reason {
 		return ReasonUnsafeFunction
 	case functionVolatile, functionNeverVolatile:
 		return ReasonSideEffects
+	case functionUnlisted:
+		return ReasonUnknownFunction
 	}
 	return ""
 }
@@ -43,6 +46,8 @@ func (c functionClass) why() string {
 		return " depends on names, catalogs, files or the session"
 	case functionVolatile, functionNeverVolatile:
 		return " has side effects"
+	case functionUnlisted:
+		return " is built into the server, but is not in the list of functions that dpwatch knows"
 	}
 	return ""
 }
@@ -50,14 +55,12 @@ func (c functionClass) why() string {
 // AnyFunction in Options.AllowFunctions declares every function that is not built in safe.
 const AnyFunction = "*"
 
-// functions holds the built-in functions, the allowed ones and the DP functions. It is read-only after construction.
+// functions holds the operators that are built in, the allowed functions and the DP functions. It is read-only after construction.
 type functions struct {
-	source, shadow *catalog.Index // user-defined functions of the client's database and of the shadow database; nil = not known
-	builtin        map[string]functionClass
+	source, shadow *catalog.Index     // user-defined functions of the client's database and of the shadow database; nil = not known
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
 	anyUser        bool               // every function that is not built in is declared safe
 	signatures     []claim.Signature
-	setters        bool // one of the source's may change the settings of a session
 
 	builtinOperators map[string]bool
 }
@@ -65,21 +68,11 @@ type functions struct {
 func newFunctions(o Options) *functions {
 	f := &functions{
 		source: o.Source, shadow: o.Shadow,
-		builtin: map[string]functionClass{}, allowed: map[[2]string]bool{}, signatures: o.Signatures,
+		allowed: map[[2]string]bool{}, signatures: o.Signatures,
 		builtinOperators: map[string]bool{},
 	}
-	f.setters = hasSetters(f.source)
 	for line := range strings.Lines(builtinOperators) {
 		f.builtinOperators[strings.TrimSpace(line)] = true
-	}
-	classes := map[string]functionClass{
-		"safe": functionSafe, "volatile": functionVolatile, "never": functionNever, "never-volatile": functionNeverVolatile,
-	}
-	for line := range strings.Lines(builtinFunctions) {
-		name, class, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if ok && name != "#" {
-			f.builtin[name] = classes[class]
-		}
 	}
 	for _, s := range o.AllowFunctions {
 		if s == AnyFunction {
@@ -97,13 +90,40 @@ func (f *functions) class(schema, name string) functionClass {
 	if schema != "" && schema != "pg_catalog" {
 		return functionUser
 	}
-	return f.builtin[name]
+	switch builtin.Of(name) {
+	case builtin.Safe:
+		return functionSafe
+	case builtin.Volatile:
+		return functionVolatile
+	case builtin.Never:
+		return functionNever
+	case builtin.NeverVolatile:
+		return functionNeverVolatile
+	case builtin.Unlisted:
+	}
+	if _, exists := f.unlisted(name); exists || schema == "pg_catalog" {
+		return functionUnlisted
+	}
+	return functionUser
+}
+
+// unlisted returns a function of pg_catalog, in the client's or the shadow database, that package builtin does not list.
+func (f *functions) unlisted(name string) (u catalog.Unlisted, exists bool) {
+	for _, x := range []*catalog.Index{f.source, f.shadow} {
+		if x == nil {
+			continue
+		}
+		if found, ok := x.Unlisted[name]; ok {
+			u, exists = catalog.Unlisted{Name: name, OfOne: u.OfOne || found.OfOne, OfRow: u.OfRow || found.OfRow}, true
+		}
+	}
+	return u, exists
 }
 
 // textArguments reports whether a text among the arguments of a function may become a name, and whether it always does.
 func (f *functions) textArguments(schema, name string) (risky, byName bool) {
 	class := f.class(schema, name)
-	never := class == functionNever || class == functionNeverVolatile
+	never := class == functionNever || class == functionNeverVolatile || class == functionUnlisted
 	return class != functionSafe, never && name != "current_setting" && name != "set_config"
 }
 
@@ -137,6 +157,22 @@ func (f *functions) readsProtected(n *names, schema, name string, users []*catal
 func (f *functions) declared(schema, name string) bool {
 	_, isDP := f.signature(schema, name, resolve.Path{})
 	return isDP || f.isAllowed(schema, name, resolve.Path{})
+}
+
+// declaredAnywhere reports whether the configuration declares functions of a name, in whatever schema.
+func (f *functions) declaredAnywhere(name string) bool {
+	if f.anyUser && !isForeignFamily(name) {
+		return true
+	}
+	for declared := range f.allowed {
+		if declared[1] == name {
+			return true
+		}
+	}
+	return slices.ContainsFunc(f.signatures, func(s claim.Signature) bool {
+		_, declared, _ := ident.ParseFunction(s.Function)
+		return declared == name
+	})
 }
 
 // describeFunctions adds the catalog's properties of user-defined functions to a name: "f (volatile, plpgsql)".

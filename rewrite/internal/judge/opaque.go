@@ -14,12 +14,13 @@ func AssumedFunction(name string) string {
 	return "function " + name + " reads no protected table (its reads cannot be derived from the engine's catalog)"
 }
 
-// opacity finds the functions whose reads cannot be derived.
+// opacity finds the functions whose reads cannot be derived: those of whom that holds by themselves, and their callers.
 type opacity struct {
 	catalog   *catalog.Index
 	limits    body.Limits
 	functions *functions
-	checked   map[*catalog.Function]bool
+	callers   map[*catalog.Function][]*catalog.Function
+	opaque    map[*catalog.Function]bool
 }
 
 // newOpaque checks every function of the engine's catalog that a statement may call without refusal.
@@ -27,44 +28,70 @@ func newOpaque(x *catalog.Index, limits body.Limits, f *functions) map[*catalog.
 	if x == nil {
 		return nil
 	}
-	o := &opacity{catalog: x, limits: limits, functions: f, checked: map[*catalog.Function]bool{}}
+	o := &opacity{catalog: x, limits: limits, functions: f, callers: map[*catalog.Function][]*catalog.Function{}, opaque: map[*catalog.Function]bool{}}
+	var todo []*catalog.Function
 	for i := range x.Catalog.Functions {
 		if g := &x.Catalog.Functions[i]; f.declared(g.Schema, g.Name) || g.Volatility == "immutable" {
-			o.opaque(g)
+			todo = append(todo, g)
 		}
 	}
-	return o.checked
-}
-
-// opaque checks one function. A function whose check is in progress counts as known, which ends recursion.
-func (o *opacity) opaque(f *catalog.Function) bool {
-	if opaque, ok := o.checked[f]; ok {
-		return opaque
+	seen := map[*catalog.Function]bool{}
+	var opaque []*catalog.Function
+	for len(todo) > 0 {
+		g := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[g] {
+			continue
+		}
+		seen[g] = true
+		called, derived := o.callees(g)
+		if !derived {
+			opaque = append(opaque, g)
+		}
+		for _, c := range called {
+			o.callers[c] = append(o.callers[c], g)
+		}
+		todo = append(todo, called...)
 	}
-	o.checked[f] = false
-	o.checked[f] = o.isOpaque(f)
-	return o.checked[f]
+	o.mark(opaque)
+	return o.opaque
 }
 
-func (o *opacity) isOpaque(f *catalog.Function) bool {
+// mark marks functions as opaque, and everything that calls one, directly or through others.
+func (o *opacity) mark(todo []*catalog.Function) {
+	for len(todo) > 0 {
+		g := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !o.opaque[g] {
+			o.opaque[g] = true
+			todo = append(todo, o.callers[g]...)
+		}
+	}
+}
+
+// callees returns the functions that one calls; derived is false if they and its reads cannot be derived.
+func (o *opacity) callees(f *catalog.Function) (called []*catalog.Function, derived bool) {
 	if isContrib(f) {
-		return false
+		return nil, true
 	}
 	calls := slices.Clone(f.Calls)
 	if f.Kind != catalog.KindAggregate {
 		names, fault := body.NamesOf(o.limits, f.Language, f.Body, o.functions.textArguments)
 		if fault != "" || names.Dynamic || names.ByName {
-			return true
+			return nil, false
 		}
 		for t := range names.Functions {
 			calls = append(calls, t)
 		}
 	}
-	return slices.ContainsFunc(calls, func(t Table) bool {
-		return slices.ContainsFunc(o.catalog.Functions[t.Name], func(g *catalog.Function) bool {
-			return (t.Schema == "" || t.Schema == g.Schema) && o.opaque(g)
-		})
-	})
+	for _, t := range calls {
+		for _, g := range o.catalog.Functions[t.Name] {
+			if t.Schema == "" || t.Schema == g.Schema {
+				called = append(called, g)
+			}
+		}
+	}
+	return called, true
 }
 
 // assumeFunction records a user-defined function that a statement calls and whose reads cannot be derived. It reports

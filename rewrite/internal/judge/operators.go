@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	_ "embed"
 	"strings"
 
@@ -44,11 +43,14 @@ func (s *Statement) Operator(written []*pg_query.Node, e resolve.Operands, node 
 
 // operatorCall checks the user-defined operators to which a name may refer, depending on the types of the operands.
 func (s *Statement) operatorCall(schema string, e resolve.Operands, node string, offset int32) {
-	if schema == "pg_catalog" {
-		return
-	}
 	functions, name := s.rules.functions, e.Name
 	dotted := strings.TrimPrefix(schema+"."+name, ".")
+	if schema == "pg_catalog" {
+		if !functions.builtinOperators[name] {
+			s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted+" is built into the server, but is not in the list of operators that dpwatch knows", "")
+		}
+		return
+	}
 	builtin := schema == "" && functions.builtinOperators[name]
 	if functions.source == nil {
 		if builtin {
@@ -101,7 +103,7 @@ func (s *Statement) implied(f Table, what, node string, offset int32) {
 
 // impliedBuiltin checks a built-in function behind a user-defined operator or type.
 func (s *Statement) impliedBuiltin(name, what, node string, offset int32) {
-	class := s.rules.functions.builtin[name]
+	class := s.rules.functions.class("pg_catalog", name)
 	detail := what + " calls the function pg_catalog." + name
 	if why := class.why(); why != "" {
 		detail += ", which" + why
@@ -113,7 +115,7 @@ func (s *Statement) impliedBuiltin(name, what, node string, offset int32) {
 	case class == functionNever || class == functionNeverVolatile:
 		s.Refuse(class.refusal(), node, offset, detail, "")
 	case !s.rules.functions.isAllowed("pg_catalog", name, resolve.Path{}):
-		s.Refuse(cmp.Or(class.refusal(), ReasonUnknownFunction), node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
+		s.Refuse(class.refusal(), node, offset, detail, "if it is safe to replay, list pg_catalog."+name+" in claims.safe_functions")
 	}
 }
 

@@ -26,6 +26,11 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		).mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
 	}
+	if n.GetSchemaname() == "" && s.query.Doubt.Temporary && !s.path.Uncertain {
+		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" may be a temporary table of the session, which has created some of unknown names",
+			"qualify the name with its schema").mayBeProtected = s.rules.names.Protected[n.GetRelname()]
+		return Table{}, resolve.KindUnknown
+	}
 	t := Table{Schema: n.GetSchemaname(), Name: n.GetRelname()}
 	kind, doubt := resolve.KindUnknown, resolve.DoubtUnlisted
 	if t.Schema != "" {

@@ -8,8 +8,12 @@
 package judge
 
 import (
+	"maps"
+	"slices"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -41,18 +45,61 @@ type Rules struct {
 	names     *names
 	functions *functions
 	opaque    map[*catalog.Function]bool // of the source: functions whose reads cannot be derived
+	setters   *setters
 }
 
 // New analyses the catalogs.
 func New(o Options) *Rules {
 	f := newFunctions(o)
-	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f)}
+	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f)}
+}
+
+// Settle replaces the functions in the doubt of a session by what they change according to the catalog, and reports whether it
+// had to assume that some change nothing (AssumedSetters).
+func (r *Rules) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
+	return r.setters.settle(d), r.setters.assumes(d)
 }
 
 // IsPublicOrOther reports whether a relation is listed as public or as one without a copy.
 func (r *Rules) IsPublicOrOther(t Table) bool {
 	kind := r.names.Kinds[t]
 	return kind == resolve.KindPublic || kind == resolve.KindOther
+}
+
+// Names returns the names, without schemas, of the relations and functions of the source through which a statement may read a
+// protected table, and of the functions that are declared, in order; nil = every statement may read one. ok is false if the
+// source is not known.
+func (r *Rules) Names() (names []string, ok bool) {
+	x := r.options.Source
+	if x == nil {
+		return nil, false
+	}
+	if r.names.Protected[resolve.AnyTable] || r.functions.anyUser || r.readsUnnamed(x.Catalog) {
+		return nil, true
+	}
+	found := maps.Clone(r.names.Protected)
+	for t := range r.names.callers {
+		found[t.Name] = true
+	}
+	for i := range x.Catalog.Functions {
+		if f := &x.Catalog.Functions[i]; r.names.readers[f] || r.functions.declared(f.Schema, f.Name) {
+			found[f.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), true
+}
+
+// readsUnnamed reports whether an operator, a type or a cast calls a function that reads a protected table: the text of a
+// statement need not name them.
+func (r *Rules) readsUnnamed(c *catalog.Catalog) bool {
+	readers := map[Table]bool{}
+	for f := range r.names.readers {
+		readers[Table{Schema: f.Schema, Name: f.Name}] = true
+	}
+	reads := func(t Table) bool { return readers[t] }
+	return slices.ContainsFunc(c.ImplicitCasts, reads) ||
+		slices.ContainsFunc(c.Operators, func(o catalog.Operator) bool { return reads(o.Function) }) ||
+		slices.ContainsFunc(c.Types, func(t catalog.Type) bool { return slices.ContainsFunc(t.Calls, reads) })
 }
 
 // names holds the relations that names may refer to, and what the catalogs say about them and about functions. It is
@@ -62,6 +109,7 @@ type names struct {
 	bases   map[Table][]Table          // relations over protected tables, according to the catalog: these tables
 	refused map[Table]fault            // relations that are listed, or depend on listed ones, but cannot be replayed
 	readers map[*catalog.Function]bool // functions of either catalog that read a protected table
+	callers map[Table]bool             // relations of the source that read a protected table, or call a function that does
 	copies  map[Table]functionCopy     // of functions of the source, by schema and name
 }
 

@@ -53,6 +53,9 @@ func (r *Rules) statement(q capture.Query, path resolve.Path) *Statement {
 	}
 }
 
+// AssumeSetters records that the functions which the session called are assumed to have changed no setting that matters.
+func (s *Statement) AssumeSetters() { s.assume(AssumedSetters) }
+
 // Refuse records a refusal. hint "" stands for the usual one of the reason. The result is valid until the next refusal.
 func (s *Statement) Refuse(reason Reason, node string, offset int32, detail, hint string) *Refusal {
 	if hint == "" {

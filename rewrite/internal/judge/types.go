@@ -86,7 +86,7 @@ func (s *Statement) userType(parts []string, offset int32) {
 			for _, f := range t.Calls {
 				s.implied(f, "type "+strings.Join(parts, "."), "TypeName", offset)
 			}
-		case schema == "" && s.path.Uncertain:
+		case schema == "" && (s.path.Uncertain || s.query.Doubt.Temporary):
 			s.refuseUncertain("TypeName", offset, "type "+name, "")
 		}
 	}

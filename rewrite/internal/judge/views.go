@@ -10,35 +10,36 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// view checks a view of the shadow database for dependencies other than relations: a query that depends on the current
-// user, reads a system catalog or column, or has side effects gives another result in a replay, although no dependency of
-// the view shows it. It is checked like a client's query. The caller checks the relations that it reads, from the catalog.
-// A materialised view holds rows.
-func (j *checker) view(neighbour string, r *catalog.Relation) string {
+// view returns the references of a view of the shadow database other than those to relations: a query that depends on the
+// current user, reads a system catalog or column, or has side effects gives another result in a replay, although no
+// dependency of the view shows it. It is checked like a client's query. The caller checks the relations that it reads, from
+// the catalog. A materialised view holds rows.
+func (j *checker) view(neighbour string, r *catalog.Relation, before string) (out []reference) {
 	if r.Definition == "" {
-		return ""
+		return nil
 	}
-	if fault := j.options.Limits.Exceeded(r.Definition); fault != "" {
-		return "has a query that is too large"
+	fault := func(text string) []reference { return []reference{{before: before, fault: text}} }
+	if j.options.Limits.Exceeded(r.Definition) != "" {
+		return fault("has a query that is too large")
 	}
 	tree, err := pgparse.Parse(r.Definition)
 	if err != nil || len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
-		return "has a query that cannot be parsed"
+		return fault("has a query that cannot be parsed")
 	}
 	s := j.bodyRules(neighbour).statement(capture.Query{}, resolve.Path{})
 	s.printed, s.callees = true, map[Table]bool{}
 	j.options.Walk(s, tree.GetStmts()[0].GetStmt().ProtoReflect())
 	for _, f := range s.refusals {
 		if f.Reason != ReasonUnknownTable {
-			return notReplayable + f.Detail
+			return fault(notReplayable + f.Detail)
 		}
 	}
 	for _, f := range ident.Sorted(s.callees) {
-		if fault := j.call(neighbour, f); fault != "" && !j.isPure(f) {
-			return "calls the function " + f.String() + ", which " + fault
+		if !j.isPure(f) {
+			out = append(out, j.calls(neighbour, f, before)...)
 		}
 	}
-	return ""
+	return out
 }
 
 // isPure reports whether a function of the shadow database is immutable and reads no protected table.

@@ -23,14 +23,16 @@ type Path struct {
 	User      string   // the schema that replaces "$user"; "" = not in the path
 	Role      string   // current role: the session's user, or the role of SET ROLE
 	Assumed   bool     // given neither by the session nor by a catalog
-	Uncertain bool     // the proxy could not follow the settings, or they cannot be parsed
+	Uncertain bool     // the session may have changed it, or it cannot be parsed
+	// RoleUncertain: the session may have changed the role.
+	RoleUncertain bool
 }
 
 // PathOf returns the path of q: the session's own, otherwise byDefault.
 func PathOf(q capture.Query, byDefault []string) Path {
 	path := byDefault
 	value, ok := q.Settings["search_path"]
-	p := Path{Uncertain: q.SettingsUncertain, Assumed: !ok}
+	p := Path{Uncertain: q.Doubt.Has("search_path"), RoleUncertain: q.Doubt.HasRole(), Assumed: !ok}
 	if ok {
 		var valid bool
 		if path, valid = ident.ParseList(value); !valid {
@@ -46,6 +48,7 @@ func PathOf(q capture.Query, byDefault []string) Path {
 	p.Role = user
 	for _, s := range path {
 		if s == UserSchema {
+			p.Uncertain = p.Uncertain || p.RoleUncertain
 			if s = user; s == "" {
 				continue
 			}
@@ -64,6 +67,7 @@ func (p Path) Seen(source *catalog.Index) Path {
 	}
 	var kept []string
 	for _, s := range p.Schemas {
+		p.Uncertain = p.Uncertain || p.RoleUncertain && source.DeniesSome(s)
 		if IsSystemSchema(s) || IsTempSchema(s) || source.Usable(s, p.Role) {
 			kept = append(kept, s)
 		}

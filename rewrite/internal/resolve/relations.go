@@ -71,6 +71,11 @@ func NewRelations(source *catalog.Index, protected, public, others []ident.Table
 			n.catalogs[line] = true
 		}
 	}
+	if source != nil { // the list is that of one version
+		for _, name := range source.Catalog.System {
+			n.catalogs[name] = true
+		}
+	}
 	return n
 }
 

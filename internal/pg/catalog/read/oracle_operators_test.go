@@ -124,7 +124,9 @@ func TestOracleOperators(t *testing.T) {
 		t.Run(c.path+": "+c.sql, func(t *testing.T) {
 			t.Parallel()
 			q := capture.Query{SQL: c.sql, User: "nobody", Database: source.Database, Settings: map[string]string{"search_path": c.path}}
-			q.SettingsUncertain = c.path == "uncertain"
+			if c.path == "uncertain" {
+				q.Doubt.Names = []string{"search_path"}
+			}
 			plan, err := r.Analyze(q)
 			if c.refused != "" {
 				var refusal *rewrite.UnsupportedError
@@ -139,7 +141,7 @@ func TestOracleOperators(t *testing.T) {
 			if !slices.Contains(plan.Assumed, rewrite.AssumedCasts) {
 				t.Errorf("assumed %q; want the implicit cast", plan.Assumed)
 			}
-			if !q.SettingsUncertain {
+			if q.Doubt.None() {
 				compareAnswers(t, plan, c.sql, withPath(shop, c.path), withPath(shadow, c.path))
 			}
 		})

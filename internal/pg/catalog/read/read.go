@@ -79,6 +79,8 @@ func (r *reader) read() error {
 		{"settings", r.settings},
 		{"privileges", r.denied},
 		{"security labels", r.labels},
+		{"system catalogs", r.system},
+		{"built-in functions", r.unlisted},
 	} {
 		if err := step.read(); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)

@@ -114,8 +114,11 @@ func TestRead(t *testing.T) {
 		Defaults:      []catalog.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
 	}
 	got.Defaults = slices.DeleteFunc(got.Defaults, func(d catalog.Default) bool { return d.Role != "" }) // other tests' roles
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.Function{}, "Takes"), cmpopts.IgnoreFields(catalog.Catalog{}, "Database", "Denied", "Labels"), cmpopts.IgnoreFields(catalog.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.Function{}, "Takes"), cmpopts.IgnoreFields(catalog.Catalog{}, "Database", "Denied", "Labels", "System", "Unlisted"), cmpopts.IgnoreFields(catalog.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !slices.Contains(got.System, "pg_class") || !slices.Contains(got.Unlisted, catalog.Unlisted{Name: "int4in", OfOne: true}) || !slices.Contains(got.Unlisted, catalog.Unlisted{Name: "bernoulli"}) {
+		t.Errorf("of pg_catalog: %v, %v", got.System, got.Unlisted)
 	}
 	if got.Database == "" {
 		t.Error("no database name")

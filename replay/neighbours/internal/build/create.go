@@ -14,7 +14,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -36,7 +35,7 @@ func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, erro
 		err = s.RemoveLeftovers(ctx)
 	}
 	if err != nil {
-		return shadow.Set{}, session.Explain(err)
+		return shadow.Set{}, s.Explain(err)
 	}
 	p.dryRun(ctx, s)
 	if err := p.err(ctx); err != nil {
@@ -44,7 +43,7 @@ func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, erro
 	}
 	if !there {
 		if err := s.MakeRecords(ctx); err != nil {
-			return shadow.Set{}, session.Explain(err)
+			return shadow.Set{}, s.Explain(err)
 		}
 	}
 	current, err := s.Current(ctx)
@@ -53,11 +52,11 @@ func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, erro
 	}
 	b := &Builder{DB: s, Options: &o, current: current}
 	if err := b.build(ctx); err != nil {
-		return shadow.Set{}, b.undo(ctx, session.Explain(err))
+		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
 	o.ReportProgress("put in place", b.done.Load(), b.total())
 	if err := b.swap(ctx, current); err != nil {
-		return shadow.Set{}, b.undo(ctx, session.Explain(err))
+		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
 	// From here on the new set is current; the old one's rows are no longer needed.
 	o.ReportProgress("clean up", b.done.Load(), b.total())
@@ -125,7 +124,7 @@ func (b *Builder) build(ctx context.Context) error {
 	}
 	types, err := source.ReadTypes(ctx, src.Conn, b.Model.Types, b.Model.Collations)
 	if err != nil {
-		return fmt.Errorf("read the source's types: %w", err)
+		return fmt.Errorf("read the source's types: %w", src.Explain(err))
 	}
 	err = pgx.BeginFunc(ctx, b.Conn, func(tx pgx.Tx) error { return b.makeTypes(ctx, tx, types, b.recorded(ctx, tx, b.epoch)) })
 	if err != nil {

@@ -194,7 +194,7 @@ func (b *Builder) stream(ctx context.Context, src *source.Snapshot, tx pgx.Tx, r
 	}}, in)
 	_ = pr.CloseWithError(errors.New("the copy ended"))
 	if readErr := <-read; readErr != nil && (err == nil || isAborted(err)) {
-		err = fmt.Errorf("read from the source: %w", readErr)
+		err = fmt.Errorf("read from the source: %w", src.Explain(readErr))
 	}
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
 
@@ -46,7 +45,7 @@ func (b *Builder) DryRun(ctx context.Context, types []source.TypeDefinition) (ou
 			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeViews(ctx, tx, 0) })
 		},
 	} {
-		if out.Faults = session.Explain(step()); out.Faults != nil {
+		if out.Faults = b.Explain(step()); out.Faults != nil {
 			return out, ctx.Err()
 		}
 	}
@@ -64,7 +63,7 @@ func (b *Builder) attempt(ctx context.Context, tx pgx.Tx, groups ...[]ddl.Statem
 				return ctx.Err()
 			}
 			if err != nil {
-				faults = append(faults, session.Explain(err))
+				faults = append(faults, b.Explain(err))
 			}
 		}
 	}

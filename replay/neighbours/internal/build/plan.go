@@ -172,15 +172,15 @@ func (p *planner) inspectSource(ctx context.Context, s *shadow.DB) error {
 		}
 		return nil
 	}); err != nil {
-		return session.Explain(err)
+		return src.Explain(err)
 	}
 	p.b = &Builder{DB: s, Options: p.o, Model: m}
 	p.fault(p.validate(ctx, src))
 	if p.types, err = source.ReadTypes(ctx, conn, m.Types, m.Collations); err != nil {
-		return fmt.Errorf("read the source's types: %w", err)
+		return fmt.Errorf("read the source's types: %w", src.Explain(err))
 	}
 	p.needs, err = d.Extensions(m)
-	return err
+	return src.Explain(err)
 }
 
 // validate checks paths, measures and choices, and fills the plan.
@@ -231,7 +231,7 @@ func (p *planner) countUnits(ctx context.Context, src *source.Snapshot) error {
 	n, err := connect.Value[int64](ctx, src.Tx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s%s FROM %s WHERE %s LIMIT %d) u",
 		distinct, ident.List(g.Key), g.Unit.SQL(), ident.Each(g.Key, "%[1]s IS NOT NULL", " AND "), len(p.o.D1)))
 	if err != nil {
-		return fmt.Errorf("count the units: %w", session.Explain(err))
+		return fmt.Errorf("count the units: %w", src.Explain(err))
 	}
 	if n < int64(len(p.o.D1)) {
 		return fmt.Errorf("neighbours.choose requests %d units, and table %s holds %d: request fewer", len(p.o.D1), g.Unit.Table, n)
@@ -244,7 +244,7 @@ func (p *planner) dryRun(ctx context.Context, s *shadow.DB) {
 	if p.b == nil {
 		return
 	}
-	err := s.CheckExtensions(ctx, p.needs)
+	err := errors.Join(s.CheckExtensions(ctx, p.needs), s.CheckTypeRights(ctx, p.types), s.NotePublic(ctx))
 	if err == nil && slices.ContainsFunc(p.b.Model.Relations, func(r *source.Relation) bool { return !r.IsTable() }) {
 		err = s.CheckPublicRights(ctx)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
 
@@ -27,7 +26,7 @@ func (b *Builder) makeTypes(ctx context.Context, tx pgx.Tx, wanted []source.Type
 	for _, t := range wanted {
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeType(ctx, tx, t, made) })
 		if err != nil {
-			faults = append(faults, session.Explain(err))
+			faults = append(faults, b.Explain(err))
 		}
 	}
 	return errors.Join(faults...)

@@ -22,6 +22,9 @@ func Open(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // statements differ every time, so preparing them saves nothing
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
+		if remedy := connect.Remedy(&cfg.Config, err); remedy != "" {
+			return nil, &explained{fmt.Errorf("connect to %s (%s): %w", what, connect.Where(cfg), err), remedy}
+		}
 		return nil, fmt.Errorf("connect to %s (%s): %w", what, connect.Where(cfg), err)
 	}
 	return conn, nil
@@ -29,7 +32,7 @@ func Open(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 
 // Defaults resets, in a session or (local) in a transaction only, settings of the role or the database that would end a long
 // command, change how definitions print, or change text forms (money's digits depend on lc_monetary). It also turns off
-// partition pruning, which drops partitions that have matching rows: PostgreSQL 15.18 and 18.4 never scan a DEFAULT
+// partition pruning, which drops partitions that have matching rows: PostgreSQL before 15.20, and 18.4, never scan a DEFAULT
 // partition that is itself partitioned by a range of the column by which a table above it is partitioned by list, whatever
 // the condition. Settings that the server's version does not have are skipped.
 func Defaults(local bool) string { return fmt.Sprintf(sessionDefaultsSQL, local) }
@@ -42,8 +45,9 @@ const sessionDefaultsSQL = `SELECT pg_catalog.set_config(name, value, %t) FROM (
 	('enable_partition_pruning', 'off')) s(name, value)
 	WHERE name IN (SELECT lower(p.name) FROM pg_catalog.pg_settings p)`
 
-// Explain adds a remedy to server errors that users meet. It does not quote the detail of an error, which may quote rows.
-func Explain(err error) error {
+// Explain adds a remedy to server errors that users meet. It does not quote the detail of an error, which may quote rows. cfg is the configuration of the
+// session that met the error.
+func Explain(cfg *pgconn.Config, err error) error {
 	var e *pgconn.PgError
 	var done *explained
 	if errors.As(err, &done) || !errors.As(err, &e) {
@@ -52,7 +56,7 @@ func Explain(err error) error {
 	hint := ""
 	switch {
 	case e.Code == "42501":
-		hint = "grant the role the privilege: at the source SELECT on the protected tables and their sequences, in the shadow database TEMPORARY and CREATE on the database, and CREATE on existing schemas to which types are added"
+		hint = connect.Denied(cfg, err)
 	case e.Code == "53200" && strings.Contains(e.Hint, "max_"): // the lock table is full
 		hint = "the server's lock table is too small for so many tables, partitions and indexes: " + e.Hint
 	case e.Code == "22021" || e.Code == "22P05":

@@ -52,10 +52,13 @@ func Open(ctx context.Context, o *spec.Options, build bool) (*DB, error) {
 	}
 	if err := s.prepare(ctx, build); err != nil {
 		s.Close(ctx)
-		return nil, session.Explain(err)
+		return nil, s.Explain(err)
 	}
 	return s, nil
 }
+
+// Explain adds a remedy to an error of the session.
+func (s *DB) Explain(err error) error { return session.Explain(&s.Conn.Config().Config, err) }
 
 // Close ends the session, which releases the lock.
 func (s *DB) Close(ctx context.Context) {

@@ -18,7 +18,7 @@ import (
 // CheckRoles rejects roles for Options.Grant that the server does not have, before anything is copied.
 func (s *DB) CheckRoles(ctx context.Context) error {
 	missing, err := connect.Values[string](ctx, s.Conn, "SELECT r FROM unnest($1::text[]) r WHERE to_regrole(quote_ident(r)) IS NULL", append([]string{}, s.Options.Grant...))
-	faults := []error{err}
+	faults := []error{s.Explain(err)}
 	for _, role := range missing {
 		faults = append(faults, fmt.Errorf("role %s of neighbours.grant does not exist in the shadow database: create it, or correct shadow.dsn or neighbours.grant", role))
 	}
@@ -29,7 +29,7 @@ func (s *DB) CheckRoles(ctx context.Context) error {
 func (s *DB) CheckNames(ctx context.Context, current Set) error {
 	names := append([]string{s.Options.D0}, s.Options.D1...)
 	there, err := read.Schemas(ctx, s.Conn, names...)
-	faults := []error{err}
+	faults := []error{s.Explain(err)}
 	for _, name := range names {
 		if _, taken := there[name]; !taken || name == current.D0 || slices.Contains(current.D1, name) {
 			continue
@@ -46,23 +46,57 @@ func (s *DB) CheckRights(ctx context.Context) error {
 			WHERE nspname = $1 AND NOT (has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE'))`, s.Options.Control)
 }
 
+// publicTables is the part of a query that finds the tables named by the arrays $1 and $2 without any privilege on their schemas.
+const publicTables = ` FROM unnest($1::text[], $2::text[]) t(s, n) LEFT JOIN pg_namespace n ON n.nspname = t.s LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.n `
+
 // CheckPublicRights rejects a role of neighbours.target that cannot read public tables in views.
 func (s *DB) CheckPublicRights(ctx context.Context) error {
-	names := []string{}
-	for _, t := range s.Options.Public {
-		names = append(names, t.SQL())
+	schemas, names := split(s.Options.Public)
+	return s.checkGrants(ctx, `SELECT format('GRANT USAGE ON SCHEMA %I TO %I', n.nspname, current_user)`+publicTables+`
+			WHERE c.oid IS NOT NULL AND NOT has_schema_privilege(n.oid, 'USAGE')
+		UNION SELECT format('GRANT SELECT ON TABLE %I.%I TO %I', n.nspname, c.relname, current_user)`+publicTables+`
+			WHERE c.oid IS NOT NULL AND NOT has_table_privilege(c.oid, 'SELECT') ORDER BY 1 DESC`, schemas, names)
+}
+
+// NotePublic notes the public tables that the shadow database lacks.
+func (s *DB) NotePublic(ctx context.Context) error {
+	schemas, names := split(s.Options.Public)
+	missing, err := connect.Structs[ident.Table](ctx, s.Conn, "SELECT t.s, t.n"+publicTables+"WHERE c.oid IS NULL", schemas, names)
+	for _, t := range missing {
+		s.Options.Notef("table %s of privacy.public does not exist in the shadow database, where replays and views read it: run %s", t, t.CopyCommand())
 	}
-	return s.checkGrants(ctx, `SELECT format('GRANT SELECT ON %s TO %I', p, current_user) FROM unnest($1::text[]) p
-		WHERE to_regclass(p) IS NOT NULL AND NOT has_table_privilege(to_regclass(p), 'SELECT')`, names)
+	return s.Explain(err)
+}
+
+func split(tables []ident.Table) (schemas, names []string) {
+	schemas, names = []string{}, []string{}
+	for _, t := range tables {
+		schemas, names = append(schemas, t.Schema), append(names, t.Name)
+	}
+	return schemas, names
+}
+
+// CheckTypeRights rejects a role of neighbours.target that cannot use the schemas of types, or not create in those that lack a type.
+func (s *DB) CheckTypeRights(ctx context.Context, types []source.TypeDefinition) error {
+	schemas, names := []string{}, []string{}
+	for _, t := range types {
+		schemas, names = append(schemas, t.Schema), append(names, t.Name)
+	}
+	return s.checkGrants(ctx, `WITH w AS (SELECT n.oid, n.nspname, NOT EXISTS (SELECT FROM pg_type x WHERE x.typnamespace = n.oid AND x.typname = t.n)
+			AND NOT EXISTS (SELECT FROM pg_collation x WHERE x.collnamespace = n.oid AND x.collname = t.n) AS new
+			FROM unnest($1::text[], $2::text[]) t(s, n) JOIN pg_namespace n ON n.nspname = t.s)
+		SELECT format('GRANT USAGE%s ON SCHEMA %I TO %I', CASE WHEN bool_or(new) THEN ', CREATE' END, nspname, current_user) FROM w GROUP BY oid, nspname
+		HAVING NOT has_schema_privilege(oid, 'USAGE') OR bool_or(new) AND NOT has_schema_privilege(oid, 'CREATE') ORDER BY 1`, schemas, names)
 }
 
 // checkGrants returns an error with the GRANT statements that a query returns.
-func (s *DB) checkGrants(ctx context.Context, query string, arg any) error {
-	grants, err := connect.Values[string](ctx, s.Conn, query, arg)
+func (s *DB) checkGrants(ctx context.Context, query string, args ...any) error {
+	grants, err := connect.Values[string](ctx, s.Conn, query, args...)
 	if len(grants) > 0 {
-		return fmt.Errorf("the role of neighbours.target lacks rights in the shadow database: run there: %s", strings.Join(grants, "; "))
+		cfg := s.Conn.Config()
+		return fmt.Errorf("role %s of neighbours.target lacks rights in the shadow database %s: run there: %s", cfg.User, cfg.Database, strings.Join(grants, "; "))
 	}
-	return err
+	return s.Explain(err)
 }
 
 // CheckExtensions rejects a shadow database that lacks extensions or has them in other schemas.
@@ -74,7 +108,7 @@ func (s *DB) CheckExtensions(ctx context.Context, needs []source.Extension) erro
 		case errors.Is(err, pgx.ErrNoRows):
 			faults = append(faults, fmt.Errorf("extension %s is missing in the shadow database: run there, as an administrator: CREATE SCHEMA IF NOT EXISTS %s; CREATE EXTENSION %s SCHEMA %s", e.Name, ident.Quote(e.Schema), ident.Quote(e.Name), ident.Quote(e.Schema)))
 		case err != nil:
-			return err
+			return s.Explain(err)
 		case schema != e.Schema && e.Schema != "pg_catalog":
 			faults = append(faults, fmt.Errorf("extension %s is in schema %s of the shadow database and in %s at the source, where definitions name it: ALTER EXTENSION %s SET SCHEMA %s", e.Name, schema, e.Schema, ident.Quote(e.Name), ident.Quote(e.Schema)))
 		}

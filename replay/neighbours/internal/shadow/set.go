@@ -15,7 +15,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
 
@@ -66,14 +65,14 @@ type Member struct {
 func (s *DB) Current(ctx context.Context) (Set, error) {
 	there, err := connect.Value[bool](ctx, s.Conn, "SELECT to_regclass($1) IS NOT NULL", s.Record("neighbour_set"))
 	if err != nil {
-		return Set{}, err
+		return Set{}, s.Explain(err)
 	}
 	if !there {
 		return Set{}, ErrNoSet
 	}
 	sets, err := connect.Structs[Set](ctx, s.Conn, "SELECT epoch, d0, d1, relation, method, source, tables, made FROM "+s.Record("neighbour_set")+" WHERE state = 'current'")
 	if err != nil {
-		return Set{}, fmt.Errorf("read the records in schema %s: %w", s.Options.Control, session.Explain(err))
+		return Set{}, fmt.Errorf("read the records in schema %s: %w", s.Options.Control, s.Explain(err))
 	}
 	if len(sets) == 0 {
 		return Set{}, ErrNoSet
@@ -106,7 +105,7 @@ func pseudonym(salt string, key []string) string {
 func (s *DB) DropRecords(ctx context.Context) error {
 	for _, table := range []string{"neighbour_set", "neighbour_unit", "neighbour_object", "neighbour_version"} {
 		if _, err := s.Conn.Exec(ctx, "DROP TABLE IF EXISTS "+s.Record(table)); err != nil {
-			return session.Explain(err)
+			return s.Explain(err)
 		}
 	}
 	schema := ident.Quote(s.Options.Control)
@@ -114,7 +113,7 @@ func (s *DB) DropRecords(ctx context.Context) error {
 	if err != nil || used {
 		return err
 	}
-	return session.Explain(connect.Run(ctx, s.Conn, "DROP SCHEMA IF EXISTS "+schema))
+	return s.Explain(connect.Run(ctx, s.Conn, "DROP SCHEMA IF EXISTS "+schema))
 }
 
 // CheckComplete rejects a schema that lacks a relation of the set.
@@ -123,5 +122,5 @@ func (s *DB) CheckComplete(ctx context.Context, schema string, tables []string) 
 	if len(lost) > 0 {
 		return fmt.Errorf("schema %s lacks %s: run `dpwatch neighbours refresh`", schema, strings.Join(lost, ", "))
 	}
-	return err
+	return s.Explain(err)
 }

@@ -10,10 +10,23 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
+// The names of the options that a statement can set, as regular expressions. The server keeps values of its own in the same
+// arrays, such as pg_attver of a column since PostgreSQL 15.20: they differ between two tables with one definition, and no
+// statement can copy them. Indexes are read by pg_get_indexdef, which prints only what a statement can set.
+const (
+	storageParameters = `fillfactor|toast_tuple_target|parallel_workers|user_catalog_table|vacuum_\w+|(log_)?auto(vacuum|analyze)_\w+|security_(barrier|invoker)|check_option`
+	columnOptions     = `n_distinct|n_distinct_inherited`
+)
+
+// settable returns an SQL expression: the entries name=value of an array of options whose names match, sorted.
+func settable(options, names string) string {
+	return "(SELECT coalesce(array_agg(o ORDER BY o), '{}') FROM unnest(" + options + ") o WHERE o ~ '^(" + names + ")=')"
+}
+
 // describe reads the relations: parents before children, and views in OID order.
 func (d *Discovery) describe() error {
 	relations, err := rows[Relation](d, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
-		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), coalesce(c.reloptions, '{}'),
+		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), `+settable("c.reloptions", storageParameters)+`,
 		coalesce(CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') END, ''),
 		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
 		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}'),
@@ -66,7 +79,7 @@ func (d *Discovery) columns() error {
 		coalesce(CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) END, ''),
 		coalesce(a.attstattarget::int, -1),
 		CASE WHEN a.attstorage = t.typstorage THEN '' ELSE CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL'
-			WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END, coalesce(a.attoptions, '{}'),
+			WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END, `+settable("a.attoptions", columnOptions)+`,
 		coalesce((WITH RECURSIVE b(oid, base, name) AS (SELECT t.oid, t.typbasetype, t.typname
 				UNION ALL SELECT y.oid, y.typbasetype, y.typname FROM b JOIN pg_type y ON y.oid = b.base)
 			SELECT CASE name WHEN 'citext' THEN 'text'::regtype::oid ELSE oid END FROM b WHERE base = 0), a.atttypid)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Rights returns the fault of a role that may not read the relations of find: every missing privilege, as GRANT statements.
@@ -25,13 +27,13 @@ func (d *Discovery) Rights() error {
 	}
 	var faults []error
 	if len(grants) > 0 {
-		faults = append(faults, fmt.Errorf("the role of neighbours.source lacks rights at the source: run there: %s", strings.Join(grants, "; ")))
+		faults = append(faults, fmt.Errorf("role %s of neighbours.source lacks rights at the source, database %s: run there: %s", d.Tx.Conn().Config().User, d.Model.Database, strings.Join(grants, "; ")))
 	}
 	// The setting row_security, which row_security_active ignores, is off here: if it were on, the server would hide rows,
 	// which would be missing from the copy.
 	hidden, err := d.texts("SELECT c.oid::regclass::text FROM pg_class c WHERE c.oid = ANY($1::oid[]) AND row_security_active(c.oid) ORDER BY 1", d.oids)
 	if len(hidden) > 0 {
-		faults = append(faults, fmt.Errorf("row-level security of %s may hide rows from the role of neighbours.source, which would be missing from the copies: use a role with BYPASSRLS, or the owner", strings.Join(hidden, ", ")))
+		faults = append(faults, fmt.Errorf("row-level security of %s may hide rows from role %s of neighbours.source, which would be missing from the copies: run at the source: ALTER ROLE %s BYPASSRLS; or use the owner", strings.Join(hidden, ", "), d.Tx.Conn().Config().User, ident.Quote(d.Tx.Conn().Config().User)))
 	}
 	return errors.Join(append(faults, err)...)
 }

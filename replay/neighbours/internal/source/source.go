@@ -36,10 +36,13 @@ func Open(ctx context.Context, o *spec.Options) (*Snapshot, error) {
 	s := &Snapshot{Conn: conn, Options: o}
 	if err := s.begin(ctx); err != nil {
 		s.Close(ctx)
-		return nil, fmt.Errorf("read the source: %w", session.Explain(err))
+		return nil, fmt.Errorf("read the source: %w", s.Explain(err))
 	}
 	return s, nil
 }
+
+// Explain adds a remedy to an error of the session.
+func (s *Snapshot) Explain(err error) error { return session.Explain(&s.Conn.Config().Config, err) }
 
 // Close ends the transaction and the session.
 func (s *Snapshot) Close(ctx context.Context) { _ = s.Conn.Close(context.WithoutCancel(ctx)) }

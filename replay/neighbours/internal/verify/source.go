@@ -24,7 +24,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 	defer src.Close(ctx)
 	types, err := source.ReadTypes(ctx, src.Conn, src.Model.Types, src.Model.Collations)
 	if err != nil {
-		return nil, fmt.Errorf("read the source's types: %w", err), ctx.Err()
+		return nil, fmt.Errorf("read the source's types: %w", src.Explain(err)), ctx.Err()
 	}
 	src.Close(ctx)
 	b := &build.Builder{DB: v.DB, Options: &o, Model: src.Model}

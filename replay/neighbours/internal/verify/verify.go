@@ -11,7 +11,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -54,7 +53,7 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 	}
 	members, err := s.Members(ctx, set)
 	if err != nil {
-		return report, session.Explain(err)
+		return report, s.Explain(err)
 	}
 	for _, schema := range append([]string{set.D0}, set.D1...) {
 		if err := s.CheckComplete(ctx, schema, set.Tables); err != nil {
@@ -63,14 +62,14 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 	}
 	v := &verifier{DB: s, set: set, worlds: map[string]*worldSums{}}
 	if err := v.readD0(ctx, members); err != nil {
-		return report, fmt.Errorf("verify d0: %w", session.Explain(err))
+		return report, fmt.Errorf("verify d0: %w", s.Explain(err))
 	}
 	if report.Faults, err = v.condition(ctx, set.D0, v.worlds[set.D0]); err != nil {
-		return report, fmt.Errorf("verify d0: %w", session.Explain(err))
+		return report, fmt.Errorf("verify d0: %w", s.Explain(err))
 	}
 	faults, unread, err := v.compareSource(ctx)
 	if err != nil {
-		return report, fmt.Errorf("compare d0 with the source: %w", session.Explain(err))
+		return report, fmt.Errorf("compare d0 with the source: %w", s.Explain(err))
 	}
 	report.Faults = append(report.Faults, faults...)
 	if unread != nil {
@@ -79,7 +78,7 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 	for i, m := range members {
 		d, err := v.compare(ctx, i+1, m)
 		if err != nil {
-			return report, fmt.Errorf("verify %s: %w", m.Schema, session.Explain(err))
+			return report, fmt.Errorf("verify %s: %w", m.Schema, s.Explain(err))
 		}
 		o.ReportProgress("verify "+m.Schema, int64(i+1), int64(len(members)))
 		report.Pairs = append(report.Pairs, d)

@@ -1,12 +1,13 @@
--- Writes builtin_functions.txt: every function that SQL can call in pg_catalog, by name, with what a replay may do with it.
---   psql -XAt -F ' ' -f builtin_functions.sql > builtin_functions.txt   (PostgreSQL 15.18)
+-- Writes functions.txt: every function that SQL can call in pg_catalog, by name, with what a replay may do with it.
+--   psql -XAt -F ' ' -f functions.sql > functions.txt   (PostgreSQL 15.20)
 -- Classes:
 --   safe            no overload is volatile, takes the name of an object or depends on session or catalog; or it is a
 --                   volatile one that was checked by hand (chance and clock: no state outlives the call)
 --   volatile        has or may have side effects; refused unless the configuration allows it by name
 --   never           reads names, OIDs, the catalog, files or the session: its result is another one on a neighbour schema
 --   never-volatile  both
--- A name that is not listed (I/O functions, handlers, functions of extensions and users) counts as a user function.
+-- A function of pg_catalog that is not listed (I/O functions, handlers, those of later versions and of extensions) is refused
+-- unless the configuration allows it by name, and is never hoisted.
 WITH callable AS (
     SELECT p.proname, p.provolatile = 'v' AS volatile,
            p.proargtypes::oid[] || p.prorettype AS types
@@ -21,7 +22,7 @@ WITH callable AS (
                                   'regtype', 'regrole', 'regnamespace', 'regcollation', 'refcursor']::regtype[]::oid[]) AS names
     FROM callable GROUP BY proname
 ), judged AS (
-    SELECT proname, volatile AND proname NOT IN ('random', 'clock_timestamp', 'timeofday', 'gen_random_uuid') -- checked by hand
+    SELECT proname, volatile AND proname NOT IN ('random', 'random_normal', 'clock_timestamp', 'timeofday', 'gen_random_uuid', 'uuidv4', 'uuidv7', 'array_sample', 'array_shuffle') -- checked by hand
                AND proname !~ '_size$|_to_xml|^(pg_ls_|pg_read_|pg_stat_file|pg_get_|pg_is_|pg_last_|pg_current_|pg_control_|pg_stat_get_|pg_xact_|pg_partition_|current_query|currval|lastval|lo_get|ts_)' -- only read
                AS volatile,
            (names

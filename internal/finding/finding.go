@@ -1,0 +1,79 @@
+// Package finding decides what is said of a finding everywhere: its kind, its severity, and whether a violation is open.
+//
+// The log, metrics, messages to receivers, pages, the configuration and the ledger use these words. It imports nothing of this module.
+package finding
+
+import "math"
+
+// Kind is what a finding reports.
+type Kind string
+
+// The kinds of findings.
+const (
+	Violation        Kind = "violation"         // a query leaks more than it claims
+	Suspected        Kind = "suspected"         // trials show a violation, which fresh trials have not confirmed yet
+	Deterministic    Kind = "deterministic"     // a violation without any epsilon: the answers never vary, and differ between neighbouring datasets
+	EngineDrift      Kind = "engine_drift"      // production has another definition of a function than the shadow database
+	BudgetExceeded   Kind = "budget_exceeded"   // the answers to an analyst claim more than a budget of the configuration
+	UnclaimedRead    Kind = "unclaimed_read"    // a client reads a protected table without a claim and without a DP function
+	CoverageLow      Kind = "coverage_low"      // few of the distinct DP queries have an audit
+	AuditorUnhealthy Kind = "auditor_unhealthy" // the ledger, the shadow database or the workers are away
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	return []Kind{Violation, Suspected, Deterministic, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
+}
+
+// OfViolation returns the kind of a violation with a lower bound: Deterministic if that is NaN.
+func OfViolation(lower float64) Kind {
+	if math.IsNaN(lower) {
+		return Deterministic
+	}
+	return Violation
+}
+
+// IsViolation reports whether k is one of the kinds of violations.
+func (k Kind) IsViolation() bool { return k == Violation || k == Deterministic }
+
+// Passing reports whether findings of the kind are about single events: no finding ends them.
+func (k Kind) Passing() bool { return k == EngineDrift || k == BudgetExceeded || k == UnclaimedRead }
+
+// Severity returns the severity of all findings of the kind; "" for violations, whose severity depends on their size: see Scale.
+func (k Kind) Severity() Severity {
+	switch k {
+	case Violation, Deterministic:
+		return ""
+	case Suspected:
+		return Info
+	case BudgetExceeded:
+		return Error
+	case AuditorUnhealthy:
+		return Critical
+	}
+	return Warning
+}
+
+// Status is the status of a violation.
+type Status string
+
+// The statuses of a violation. SQL has the same words: see internal/ledger/violation.go.
+const (
+	None     Status = ""         // there is no violation
+	Open     Status = "open"     // it sends alerts
+	Accepted Status = "accepted" // an operator accepts it until a date or another engine
+	Resolved Status = "resolved" // a later engine does not have it any more
+)
+
+// StatusOf returns the status of a violation that there is, that was resolved, or that there never was, and whose acceptance is in force or not.
+func StatusOf(violation, resolved, accepted bool) Status {
+	switch {
+	case violation && accepted:
+		return Accepted
+	case violation:
+		return Open
+	case resolved:
+		return Resolved
+	}
+	return None
+}

@@ -1,0 +1,218 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+)
+
+// post is a ledger with receivers that accept every message, unless refuse says otherwise.
+type post struct {
+	*ledger.Ledger
+	dsn string
+
+	mu     sync.Mutex
+	bodies []string // that were sent
+	faults []error
+	fault  error // the present one
+	refuse error
+}
+
+func newPost(t *testing.T) *post {
+	t.Helper()
+	o := ledger.Options{DSN: pgtest.Database(t), Connections: 4}
+	if _, _, err := ledger.Migrate(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return &post{Ledger: l, dsn: o.DSN}
+}
+
+// run delivers messages until the function that it returns is called, or the test ends.
+func (p *post) run(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- p.Deliver(ctx, ledger.DeliverOptions{
+			Engine: "e", Slots: 2, Every: 20 * time.Millisecond, Logger: zap.NewNop(),
+			Send: func(_ context.Context, d ledger.Delivery) error {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.bodies = append(p.bodies, string(d.Body))
+				return p.refuse
+			},
+			Heard: func(err error) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if p.fault = err; err != nil {
+					p.faults = append(p.faults, err)
+				}
+			},
+		})
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func (p *post) sent() (bodies []string, faults []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append(bodies, p.bodies...), append(faults, p.faults...)
+}
+
+func (p *post) save(t *testing.T, id, body string) {
+	t.Helper()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	a := ledger.Alert{ID: id, Engine: "e", Subject: id, Kind: "violation", Severity: "error", Status: "firing", Title: "t", StartsAt: now, Updated: now, Body: []byte(body)}
+	if err := p.SaveAlert(t.Context(), a, []string{"r"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states returns the states of the messages about an alert, and of its deliveries as a whole.
+func (p *post) states(t *testing.T, id string) string {
+	t.Helper()
+	_, all, err := p.FindAlert(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, d := range all {
+		states = append(states, d.State)
+	}
+	return strings.Join(states, " ")
+}
+
+// hostile are messages whose JSON has escapes.
+var hostile = []string{`{"s":"AS \"n\" FROM \"users\""}`, `{"s":"budget\u001fb\u001fann"}`, `{"s":"\u0000 \\ \\x41 \\101 \u00e4"}`}
+
+// TestAnyMessage: a message arrives as it was stored, whatever escapes its JSON has, and the lists of alerts show it.
+func TestAnyMessage(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	for i, body := range hostile {
+		p.save(t, string(rune('a'+i)), body)
+	}
+	firing, err := p.FiringAlerts(t.Context(), "e")
+	if err != nil || len(firing) != len(hostile) {
+		t.Fatalf("%d alerts, %v", len(firing), err)
+	}
+	for i, a := range firing {
+		if string(a.Body) != hostile[i] || a.Pending != 1 {
+			t.Errorf("alert %+v", a)
+		}
+	}
+	if u, err := p.Undelivered(t.Context(), "e"); err != nil || len(u) != 1 || u[0].Pending != len(hostile) || u[0].Oldest <= 0 {
+		t.Errorf("undelivered: %+v, %v", u, err)
+	}
+	p.run(t)
+	eventually.True(t, "all are delivered", func() bool {
+		return p.states(t, "a")+p.states(t, "b")+p.states(t, "c") == "delivereddelivereddelivered"
+	})
+	bodies, faults := p.sent()
+	if len(bodies) != len(hostile) || len(faults) > 0 {
+		t.Errorf("sent %q, faults %v", bodies, faults)
+	}
+	if u, err := p.Undelivered(t.Context(), "e"); err != nil || len(u) > 0 {
+		t.Errorf("undelivered in the end: %+v, %v", u, err)
+	}
+}
+
+// TestMessagesOfEarlierLedger: messages that an earlier ledger has as jsonb, and whose jobs have used their attempts, leave after the migration.
+func TestMessagesOfEarlierLedger(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	down := ""
+	for _, file := range []string{"migrations/00015_former_evidence.sql", "migrations/00014_messages.sql"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, part, _ := strings.Cut(string(text), "-- +goose Down")
+		down += part
+	}
+	pgtest.Exec(t, p.dsn, `SET search_path = dpwatch_ledger; DELETE FROM migrations WHERE version_id >= 14;`+down+`;
+		INSERT INTO alerts (id, engine, subject, kind, severity, status, title, starts_at, updated_at, body) VALUES ('a', 'e', 's', 'violation', 'error', 'firing', 't', now(), now(), '{"s": "\"n\" \u001f"}');
+		INSERT INTO deliveries (alert, receiver, body) SELECT 'a', 'r', body FROM alerts;
+		INSERT INTO river_job (kind, args, queue, state, attempt, max_attempts, finalized_at) SELECT 'alert', jsonb_build_object('id', id), 'alerts_x', 'discarded', 12, 12, now() FROM deliveries`)
+	if _, to, err := ledger.Migrate(t.Context(), ledger.Options{DSN: p.dsn}); err != nil || to < 14 {
+		t.Fatalf("migrated to %d: %v", to, err)
+	}
+	p.run(t)
+	eventually.True(t, "it is delivered", func() bool { return p.states(t, "a") == "delivered" })
+	if bodies, _ := p.sent(); len(bodies) != 1 || bodies[0] != `{"s": "\"n\" \u001f"}` {
+		t.Errorf("sent %q", bodies)
+	}
+}
+
+// failing makes the ledger fail to store the result of a delivery.
+const failing = `CREATE FUNCTION dpwatch_ledger.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.attempts > OLD.attempts THEN RAISE 'full'; END IF; RETURN NEW; END $$;
+	CREATE TRIGGER fail BEFORE UPDATE ON dpwatch_ledger.deliveries FOR EACH ROW EXECUTE FUNCTION dpwatch_ledger.fail()`
+
+// TestResultNotStored: while the result of the last attempt cannot be stored, the job stays, the message is not sent again, the fault is reported, and the next
+// message about the alert waits; afterwards both are delivered.
+func TestResultNotStored(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	p.refuse = errors.New("503")
+	p.save(t, "a", `{"n":1}`)
+	pgtest.Exec(t, p.dsn, failing)
+	pgtest.Exec(t, p.dsn, "UPDATE dpwatch_ledger.river_job SET attempt = max_attempts - 1") // the last attempt
+	p.run(t)
+	eventually.True(t, "a fault is reported", func() bool { _, faults := p.sent(); return len(faults) > 0 })
+	p.save(t, "a", `{"n":2}`)
+	if s := p.states(t, "a"); s != "pending pending" {
+		t.Fatalf("states %s", s)
+	}
+	p.mu.Lock()
+	p.refuse = nil
+	p.mu.Unlock()
+	pgtest.Exec(t, p.dsn, "DROP TRIGGER fail ON dpwatch_ledger.deliveries")
+	eventually.True(t, "the first has failed, the second is delivered", func() bool { return p.states(t, "a") == "failed delivered" })
+	if bodies, _ := p.sent(); len(bodies) != 2 {
+		t.Errorf("sent %q; want each once", bodies)
+	}
+	eventually.True(t, "no fault in the end", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.fault == nil
+	})
+}
+
+// TestPendingWithoutJob: a pending message whose job is gone gets another one, at the start and later, and so does not hold up the next one.
+func TestPendingWithoutJob(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	lose := "UPDATE dpwatch_ledger.river_job SET state = 'discarded', finalized_at = now() WHERE kind = 'alert' AND finalized_at IS NULL"
+	p.save(t, "a", `{"n":1}`)
+	pgtest.Exec(t, p.dsn, lose)
+	p.save(t, "a", `{"n":2}`)
+	p.run(t)
+	eventually.True(t, "both are delivered", func() bool { return p.states(t, "a") == "delivered delivered" })
+	pgtest.Exec(t, p.dsn, `INSERT INTO dpwatch_ledger.deliveries (alert, receiver, body) VALUES ('a', 'r', '{"n":3}')`)
+	eventually.True(t, "a message without a job is delivered while Deliver runs", func() bool { return p.states(t, "a") == "delivered delivered delivered" })
+	if bodies, faults := p.sent(); strings.Join(bodies, "") != `{"n":1}{"n":2}{"n":3}` || len(faults) > 0 {
+		t.Errorf("sent %q, faults %v", bodies, faults)
+	}
+}

@@ -1,0 +1,69 @@
+package tap
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/dpwatch/dpwatch/internal/sqltext"
+)
+
+// inspection reads a body that is not recorded, piece by piece, for what it may do to the session.
+type inspection struct {
+	text  bool // a Query or Parse message
+	tag   bool // CommandComplete
+	risk  sqltext.Risk
+	first [maxReport]byte // the beginning of another body
+	bytes int
+	last  [sqltext.MentionLen - 1]byte // the end of the text so far
+	kept  int
+}
+
+// begin starts a body.
+func (i *inspection) begin(typ byte, server bool) {
+	i.text, i.tag = !server && (typ == 'Q' || typ == 'P'), server && typ == 'C'
+	i.risk, i.bytes, i.kept = 0, 0, 0
+	if !server {
+		switch typ {
+		case 'C':
+			i.risk = sqltext.RiskNames
+		case 'F':
+			i.risk = sqltext.RiskSettings
+		}
+	}
+}
+
+// add reads a piece.
+func (i *inspection) add(b []byte) {
+	if !i.text {
+		i.bytes += copy(i.first[i.bytes:], b)
+		return
+	}
+	if len(b) == 0 {
+		return
+	}
+	i.risk |= sqltext.Mentions(unsafe.String(&b[0], len(b)))
+	var seam [2 * len(i.last)]byte // around the boundary of two pieces
+	n := copy(seam[:], i.last[:i.kept])
+	n += copy(seam[n:], b[:min(len(b), len(i.last))])
+	i.risk |= sqltext.Mentions(unsafe.String(&seam[0], n))
+	if len(b) >= len(i.last) {
+		i.kept = copy(i.last[:], b[len(b)-len(i.last):])
+	} else {
+		i.kept = copy(i.last[:], seam[max(0, n-len(i.last)):n])
+	}
+}
+
+// beginning returns the beginning of a body that is no text.
+func (i *inspection) beginning() []byte { return i.first[:i.bytes] }
+
+// end returns the risk of the whole body.
+func (i *inspection) end() sqltext.Risk {
+	if !i.tag {
+		return i.risk
+	}
+	tag, _, whole := strings.Cut(string(i.beginning()), "\x00")
+	if !whole {
+		return sqltext.AllRisks
+	}
+	return i.risk | sqltext.TagRisk(tag)
+}

@@ -1,0 +1,48 @@
+package tap
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+// Unfollowed is an open session whose statements are not captured at present.
+type Unfollowed struct {
+	Session                     uint64
+	User, Database, Application string // of its startup
+	Reason                      tracker.Off
+	Since                       time.Time
+}
+
+// Unfollowed returns the sessions that are not followed at present, the first ones first.
+func (d *Drainer) Unfollowed() []Unfollowed {
+	d.mu.Lock()
+	list := make([]Unfollowed, 0, len(d.unfollowed))
+	for _, u := range d.unfollowed {
+		list = append(list, u)
+	}
+	d.mu.Unlock()
+	slices.SortFunc(list, func(x, y Unfollowed) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.Session, y.Session)) })
+	return list
+}
+
+// follow notes whether a session is followed. Reason is why it is not, or tracker.On.
+func (d *Drainer) follow(t *Session, reason tracker.Off) {
+	if reason == t.noted {
+		return
+	}
+	t.noted = reason
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if reason == tracker.On {
+		delete(d.unfollowed, t)
+		return
+	}
+	u := Unfollowed{Session: t.id, User: t.startup.User, Database: t.startup.Database, Application: t.startup.ApplicationName, Reason: reason, Since: time.Now()}
+	if former, ok := d.unfollowed[t]; ok {
+		u.Since = former.Since
+	}
+	d.unfollowed[t] = u
+}
