@@ -17,7 +17,7 @@ import (
 // texts of numbers, errors and missing rows, from the first pair to the measurement. Nothing may panic, and reports hold what they must.
 func TestExtremeNumbers(t *testing.T) {
 	t.Parallel()
-	for seed := range longtest.Count(14, 1500) {
+	for seed := range longtest.Count(14, 100) {
 		r := rand.New(rand.NewPCG(seed, 77))
 		knobs := make([]byte, 24)
 		for i := range knobs {

@@ -174,8 +174,14 @@ func (s *sidecar) everywhere(t *testing.T, token string, ids []string) string {
 			of = []string{""}
 		}
 		for _, id := range of {
-			status, body := s.request(t, token, r.method, r.at(id), nil)
 			changes := r.method == http.MethodPost
+			status, body := s.request(t, token, r.method, r.at(id), nil)
+			for range 12 { // a machine that runs every test at once may be too slow for the limit of a page
+				if changes || status != http.StatusServiceUnavailable {
+					break
+				}
+				status, body = s.request(t, token, r.method, r.at(id), nil)
+			}
 			if changes && status != http.StatusForbidden || !changes && status != http.StatusOK && status != http.StatusNotFound && status != http.StatusBadRequest {
 				t.Errorf("%s %s: status %d: %.300s", r.method, r.at(id), status, body)
 			}
