@@ -73,6 +73,9 @@ type Plan struct {
 	Sorted bool
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
+	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the column t.f, or
+	// a type. It may be newer than they are: before a replay, the query must be analysed with catalogs that were read after it ran.
+	UnknownNames bool
 
 	steps    []*Plan // of a sequence, whose plan this is; nil = a single statement
 	sql      string
@@ -135,20 +138,21 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 		return nil, parseError(q.SQL, err)
 	}
 	p := &Plan{
-		Group:      fingerprint,
-		Tables:     ident.Sorted(s.Protected),
-		Public:     ident.Sorted(s.Public),
-		Functions:  slices.Sorted(maps.Keys(s.Functions)),
-		Implied:    ident.Sorted(s.Implied),
-		SearchPath: s.SearchPath(),
-		Settings:   keySettings(q.Settings),
-		Assumed:    s.Assumptions(),
-		DPCalls:    len(s.Calls),
-		Sorted:     sorted(parsed.stmt),
-		sql:        q.SQL,
-		edits:      edits,
-		expected:   expected,
-		rewriter:   r,
+		Group:        fingerprint,
+		Tables:       ident.Sorted(s.Protected),
+		Public:       ident.Sorted(s.Public),
+		Functions:    slices.Sorted(maps.Keys(s.Functions)),
+		Implied:      ident.Sorted(s.Implied),
+		SearchPath:   s.SearchPath(),
+		Settings:     keySettings(q.Settings),
+		Assumed:      s.Assumptions(),
+		UnknownNames: s.Unknown,
+		DPCalls:      len(s.Calls),
+		Sorted:       sorted(parsed.stmt),
+		sql:          q.SQL,
+		edits:        edits,
+		expected:     expected,
+		rewriter:     r,
 	}
 	summary := summarize(q.SQL, parsed.tokens)
 	p.Summary = cutText(summary, maxSummaryBytes)

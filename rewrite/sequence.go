@@ -68,6 +68,7 @@ func (p *Plan) add(step *Plan) {
 	p.Ignored = append(p.Ignored, step.Ignored...)
 	p.DPCalls += step.DPCalls
 	p.Sorted = p.Sorted && step.Sorted
+	p.UnknownNames = p.UnknownNames || step.UnknownNames
 	switch {
 	case p.Claim == nil:
 	case step.Claim == nil:

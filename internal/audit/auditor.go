@@ -67,7 +67,7 @@ type Auditor struct {
 	faults    uint64
 	shadow    string
 	warnings  []string
-	catalog   string
+	catalogs  catalogs
 	engines   engines
 	epoch     string    // of the copies, at the last check; "" = not checked yet
 	read      time.Time // when the last reading of the copies and the engine began

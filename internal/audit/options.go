@@ -24,7 +24,8 @@ type Options struct {
 	Rewriter *rewrite.Rewriter // until Renew returns another
 	// Renew returns a Rewriter for the present catalogs. With an error, which Status shows, it may return nil: then the
 	// previous Rewriter stays. nil = the Rewriter never changes. Run calls it before the first query is analysed, then
-	// every RenewEvery, and soon after a query was refused for an unknown name.
+	// every RenewEvery, and soon after a query was refused for an unknown name or the functions of the shadow database changed. Audits are
+	// analysed again with another Rewriter: it may return the same one while the catalogs are the same.
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Player     trial.Player

@@ -19,6 +19,7 @@ type Statement struct {
 	Functions map[string]bool // the names, as written, of the functions that it calls
 	Implied   map[Table]bool  // functions outside pg_catalog of its operators and types, as far as a catalog shows them
 	Calls     []*claim.Call   // of DP functions
+	Unknown   bool            // a name is in neither catalog, and was taken for what it is then
 
 	rules    *Rules
 	query    capture.Query

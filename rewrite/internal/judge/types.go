@@ -80,6 +80,7 @@ func (s *Statement) userType(parts []string, offset int32) {
 		return
 	}
 	s.use(nameUse{kind: useType, schema: schema, name: name, node: "TypeName", offset: offset, builtin: schema == "pg_catalog"})
+	s.Unknown = s.Unknown || schema != "pg_catalog" && !s.knowsType(strings.TrimLeft(name, "_"))
 	for _, t := range functions.source.Types[name] {
 		switch {
 		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || s.path.Has(t.Schema)):
@@ -90,4 +91,18 @@ func (s *Statement) userType(parts []string, offset int32) {
 			s.refuseUncertain("TypeName", offset, "type "+name, "")
 		}
 	}
+}
+
+// builtinTypes are the types of pg_catalog whose names the parser leaves unqualified. One that is missing costs only a reading of the
+// catalogs.
+const builtinTypes = " aclitem anyarray anycompatible anyelement anyenum anynonarray anyrange bool box bpchar bytea char cid cidr circle cstring date " +
+	"datemultirange daterange float4 float8 gtsvector inet int2 int2vector int4 int4multirange int4range int8 int8multirange int8range interval json jsonb " +
+	"jsonpath line lseg macaddr macaddr8 money name numeric nummultirange numrange oid oidvector path pg_lsn pg_snapshot point polygon record refcursor " +
+	"regclass regcollation regconfig regdictionary regnamespace regoper regoperator regproc regprocedure regrole regtype text tid time timestamp timestamptz " +
+	"timetz tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector txid_snapshot unknown uuid varbit varchar void xid xid8 xml "
+
+// knowsType reports whether a type is built in, or in the client's catalog.
+func (s *Statement) knowsType(name string) bool {
+	source := s.rules.functions.source
+	return strings.Contains(builtinTypes, " "+name+" ") || len(source.Types[name]) > 0 || len(source.Named[name]) > 0
 }

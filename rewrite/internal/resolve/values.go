@@ -99,6 +99,12 @@ func (v *Values) visit(m protoreflect.Message) {
 	pgparse.Children(m, v.visit)
 }
 
+// IsRow reports whether an expression names the row of a relation, an alias or a WITH query.
+func (v *Values) IsRow(n *pg_query.Node) bool {
+	fields := n.GetColumnRef().GetFields()
+	return v != nil && len(fields) == 1 && v.ranges[fields[0].GetString_().GetSval()]
+}
+
 // BuiltinOnly reports whether every value is of a type of pg_catalog, and none is a row of a relation.
 func (v *Values) BuiltinOnly() bool {
 	if v == nil || len(v.catalogs) == 0 || v.stars || len(v.types) > 0 {
