@@ -17,6 +17,10 @@ import (
 func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	parts := pgparse.Strings(n.GetFuncname())
 	dotted := strings.Join(parts, ".")
+	if isSystemUser(n) {
+		s.systemUser(n)
+		return Table{}, false
+	}
 	s.Functions[dotted] = true
 	if len(parts) == 0 || len(parts) > 2 {
 		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted+" is qualified with a database", "qualify it with its schema alone")
@@ -37,6 +41,7 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 			return Table{}, false
 		}
 	}
+	s.callMayRead(schema, name, "FuncCall", n.GetLocation(), users)
 	if !class.isListed() && schema == "" && s.path.Uncertain {
 		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+dotted, "")
 	}
@@ -49,8 +54,10 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	}
 	switch {
 	case class == functionSafe:
+		s.counted(n, name)
+	case class == functionNever && s.isShownName(n, name):
 	case name == "current_setting" && class == functionNever && s.readsKnownSetting(n):
-	case name == "pg_typeof" && class == functionNever && s.values().BuiltinOnly():
+	case name == "pg_typeof" && class == functionNever && s.values().SameTypes(s.rules.options.Neighbours):
 	case class == functionNever || class == functionNeverVolatile:
 		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "")
 	case s.rules.functions.isAllowed(schema, name, s.path):

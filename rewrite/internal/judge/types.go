@@ -25,7 +25,12 @@ func (s *Statement) Type(n *pg_query.TypeName) {
 	}
 	last := parts[len(parts)-1]
 	switch strings.TrimLeft(last, "_") { // the names of array types have one or more underscores before the element type
-	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
+	case "regclass":
+		if s.sameEverywhere == n {
+			break
+		}
+		fallthrough
+	case "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
 		s.Refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+" converts text to the name of an object", "")
 	}
 	if len(parts) == 1 && slices.Contains(s.query.Temporary, strings.TrimLeft(last, "_")) {
@@ -46,13 +51,18 @@ func (s *Statement) ownRowType(parts []string) bool {
 	return s.callees != nil && len(parts) == 2 && s.rules.names.Kinds[Table{Schema: parts[0], Name: parts[1]}] == resolve.KindProtected
 }
 
-// Cast allows the types of names of types and text search objects only for a plain string that does not name a table.
+// Cast allows regclass only for the name of a relation that is the same on every neighbour, and the types of names of types and text search objects
+// only for a plain string that does not name a table.
 func (s *Statement) Cast(n *pg_query.TypeCast) {
 	parts := pgparse.Strings(n.GetTypeName().GetNames())
 	if len(parts) == 0 {
 		return
 	}
 	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
+	case "regclass":
+		if s.isSameEverywhere(n) {
+			s.sameEverywhere = n.GetTypeName()
+		}
 	case "regtype", "regconfig", "regdictionary", "regcollation":
 		text := n.GetArg().GetAConst().GetSval()
 		_, last, qualified := strings.Cut(text.GetSval(), ".")

@@ -26,25 +26,25 @@ func TestOracleUnknownNames(t *testing.T) {
 		reason  rewrite.Reason
 		unknown bool
 	}{
-		"SELECT sum(age(people)) FROM people":                                     {unknown: false}, // pg_catalog has a function age
-		"SELECT sum(id(people)) FROM people":                                      {unknown: true},
-		"SELECT sum(id(p)) FROM people p":                                         {unknown: true},
+		"SELECT sum(age(people)) FROM people":                                      {unknown: false}, // pg_catalog has a function age
+		"SELECT sum(id(people)) FROM people":                                       {unknown: true},
+		"SELECT sum(id(p)) FROM people p":                                          {unknown: true},
 		"WITH w AS (SELECT id + 1 AS next FROM people) SELECT sum(next(w)) FROM w": {unknown: true},
-		"SELECT f('a'), count(*) FROM people":                                     {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(NULL), count(*) FROM people":                                    {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f($1), count(*) FROM people":                                      {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(id) FROM people":                                                {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(p.id) FROM people p":                                            {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(id + 1) FROM people":                                            {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f((SELECT 1)), count(*) FROM people":                              {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(abs(id)) FROM people":                                           {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f('a'::text), count(*) FROM people":                               {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(ARRAY[1]), count(*) FROM people":                                {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(ROW(1)), count(*) FROM people":                                  {reason: rewrite.ReasonUnknownFunction},
-		"SELECT sum(id::few), max('good'::mood), max('x'::text) FROM people":      {},
-		"SELECT sum(id::bigint), max(id::public.few) FROM people":                 {},
-		"SELECT sum(id::newer) FROM people":                                       {unknown: true},
-		"SELECT count(*) FROM people WHERE ARRAY[id]::_newer IS NOT NULL":         {unknown: true},
+		"SELECT f('a'), count(*) FROM people":                                      {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f(NULL), count(*) FROM people":                                     {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f($1), count(*) FROM people":                                       {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f(id) FROM people":                                                 {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f(p.id) FROM people p":                                             {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f(id + 1) FROM people":                                             {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f((SELECT 1)), count(*) FROM people":                               {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f(abs(id)) FROM people":                                            {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f('a'::text), count(*) FROM people":                                {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f(ARRAY[1]), count(*) FROM people":                                 {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f(ROW(1)), count(*) FROM people":                                   {reason: rewrite.ReasonUnknownFunction},
+		"SELECT sum(id::few), max('good'::mood), max('x'::text) FROM people":       {},
+		"SELECT sum(id::bigint), max(id::public.few) FROM people":                  {},
+		"SELECT sum(id::newer) FROM people":                                        {unknown: true},
+		"SELECT count(*) FROM people WHERE ARRAY[id]::_newer IS NOT NULL":          {unknown: true},
 	} {
 		t.Run(sql, func(t *testing.T) {
 			t.Parallel()
