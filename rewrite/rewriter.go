@@ -86,14 +86,17 @@ type Plan struct {
 
 // Analyze parses q and returns its Plan, or an *UnsupportedError that says why it cannot be audited. It returns no other
 // error type and does not panic. It keeps no reference to q's slices or maps.
-func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
+func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) { return r.AnalyzeWith(q, nil) }
+
+// AnalyzeWith is Analyze with the values of expressions in claims; see UnsupportedError.Expression.
+func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("the rewriter panicked with a %T", p), reportBug)
 		}
 	}()
 	if len(q.Then) > 0 {
-		return r.sequence(q)
+		return r.sequence(q, values)
 	}
 	q.Settings = r.source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
@@ -111,7 +114,7 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
 		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
 	}
-	return r.plan(q, parsed, s, edits)
+	return r.plan(q, parsed, s, edits, values)
 }
 
 // Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the settings that
@@ -121,7 +124,7 @@ func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool)
 }
 
 // plan assembles the Plan.
-func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edits []edit) (*Plan, error) {
+func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edits []edit, values map[string]Value) (*Plan, error) {
 	if err := locate(edits, parsed.tokens); err != nil {
 		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
 	}
@@ -162,7 +165,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
 		Query: q, Tokens: parsed.tokens, Calls: s.Calls, Summary: summary, Tables: p.Tables, Group: p.Group,
-		Labelled: labelled, Role: role,
+		Labelled: labelled, Role: role, Statement: parsed.stmt, Values: values,
 	})
 	if err != nil {
 		return nil, refusedClaim(err)
@@ -184,7 +187,7 @@ func refusedClaim(err error) error {
 	if fault.Uncertain {
 		reason = ReasonSettingsUncertain
 	}
-	return &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint}
+	return &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint, expression: fault.Expression}
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that

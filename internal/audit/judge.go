@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
@@ -86,11 +87,11 @@ func (a *Auditor) judgeAgain(j *job) (same bool, err error) {
 	return same, nil
 }
 
-// unjudged returns the error of a turn whose query cannot be rewritten: it waits if a catalog could not be read, and ends the audit otherwise.
+// unjudged returns the error of a turn whose query cannot be rewritten: it waits if a catalog could not be read or the claim could not be evaluated, and ends the audit otherwise.
 func (a *Auditor) unjudged(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.catalogs.trouble != "" {
+	if a.catalogs.trouble != "" || recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
 		return err
 	}
 	return &unjudgeable{err}

@@ -160,7 +160,9 @@ func TestRunningAuditIsJudgedAgain(t *testing.T) {
 	r.Submit(query("SELECT noisy(count(*), 40) FROM people WHERE grp(people) < 9 /*dp_epsilon='0.5'*/"))
 	r.one(t, "trials", func(e view.Entry) bool { return e.Report.Trials.D0 > 0 })
 	r.lost.Store(true) // without it, grp may be any function
-	r.one(t, "the audit waits", func(e view.Entry) bool { return e.State == view.Waiting && strings.Contains(e.Trouble, "unknown_function") })
+	r.one(t, "the audit waits", func(e view.Entry) bool {
+		return e.State == view.Waiting && strings.Contains(e.Trouble, "unknown_function")
+	})
 	r.lost.Store(false)
 	after := r.one(t, "the audit goes on", func(e view.Entry) bool { return e.State == view.Running && e.Trouble == "" })
 	r.one(t, "further trials", func(e view.Entry) bool { return e.Report.Trials.D0 > after.Report.Trials.D0 })

@@ -29,15 +29,16 @@ type Options struct {
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Player     trial.Player
-	OwnText    bool           // every world has an engine of its own: statements are replayed unchanged
-	Gate       *throttle.Gate // the Player's Pace, or nil
-	Budget     *budget.Budget // the Player's Pace in front of Gate; nil = no limit
-	Observe    bool           // nothing is replayed: queries are recognized and admitted
-	D0         string         // schema of D0
-	D1         []string       // schemas of its neighbours
-	Tables     []string       // names of protected tables, for the check of the shadow database
-	VaryText   bool           // the trials of a confirmation differ in a comment: see replay.Separation
-	Hoist      bool           // trials may reuse the part that is the same in all of them
+	Evaluate   recognize.Evaluate // evaluates claims that are expressions; nil = they are rejected
+	OwnText    bool               // every world has an engine of its own: statements are replayed unchanged
+	Gate       *throttle.Gate     // the Player's Pace, or nil
+	Budget     *budget.Budget     // the Player's Pace in front of Gate; nil = no limit
+	Observe    bool               // nothing is replayed: queries are recognized and admitted
+	D0         string             // schema of D0
+	D1         []string           // schemas of its neighbours
+	Tables     []string           // names of protected tables, for the check of the shadow database
+	VaryText   bool               // the trials of a confirmation differ in a comment: see replay.Separation
+	Hoist      bool               // trials may reuse the part that is the same in all of them
 	// NoiseFunctions lists functions that draw noise whatever the catalog declares, by name without schema.
 	NoiseFunctions []string
 

@@ -82,6 +82,8 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 		return leave("its statement cannot be rewritten any more: " + string(refused.Reason))
 	case errors.Is(err, recognize.ErrPanic):
 		return leave("its statement cannot be rewritten any more: internal error")
+	case recognize.ReasonOf(err) == recognize.SkippedUnevaluated:
+		return leave(a.say(err))
 	case err != nil:
 		return false, err
 	}

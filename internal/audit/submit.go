@@ -185,7 +185,7 @@ const skippedBacklog = "backlog"
 
 // skipReasons returns every reason for skipping a statement.
 func skipReasons() []string {
-	reasons := []string{recognize.SkippedPanic, recognize.SkippedOther, skippedBacklog, skippedUnclaimed}
+	reasons := []string{recognize.SkippedPanic, recognize.SkippedOther, recognize.SkippedUnevaluated, skippedBacklog, skippedUnclaimed}
 	for _, r := range rewrite.Reasons() {
 		reasons = append(reasons, string(r))
 	}

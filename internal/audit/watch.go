@@ -213,6 +213,9 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why 
 // planAgain analyses the query of an audit again, and returns the edition of the catalogs: functions and tables may have changed.
 func (a *Auditor) planAgain(j *job) (*rewrite.Plan, uint64, error) {
 	plan, edition, err := a.recognizer.Analyze(j.query)
+	if recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
+		return nil, 0, err
+	}
 	if err != nil {
 		text := "its statement cannot be rewritten any more: " + recognize.ReasonOf(err)
 		if object := recognize.Unlisted(err); object != "" {

@@ -350,6 +350,8 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 		return nil, refuse("this worker cannot rewrite the statement: %s", unsupported.Reason)
 	case errors.Is(err, recognize.ErrPanic):
 		return nil, refuse("this worker cannot rewrite the statement: internal error")
+	case recognize.ReasonOf(err) == recognize.SkippedUnevaluated:
+		return nil, refuse("%s", a.say(err))
 	case err != nil:
 		return nil, err
 	}

@@ -44,9 +44,11 @@ type Recognizer struct {
 	rules     []UnclaimedRule
 	announce  func(sql string) (done func())
 	recovered func(r any) // of a panic
+	evaluate  Evaluate
 	present   atomic.Pointer[edition]
 
 	mu       sync.Mutex                                // guards the fields below
+	values   recent.Map[string, rewrite.Value]         // of expressions in claims
 	known    recent.Map[[sha256.Size]byte, Recognized] // results of the present rewriter, by everything that Analyze reads
 	outlines recent.Map[uint64, int]                   // numbers of texts turned away in a row, by outline
 	glimpses recent.Map[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
@@ -59,10 +61,10 @@ type edition struct {
 }
 
 // New returns a recognizer. announce is called before SQL is parsed, and what it returns afterwards; recovered receives what a panic
-// of the parser gave.
-func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql string) (done func()), recovered func(any)) *Recognizer {
+// of the parser gave. evaluate may be nil: then claims that are expressions are rejected.
+func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql string) (done func()), recovered func(any), evaluate Evaluate) *Recognizer {
 	r := &Recognizer{
-		rules: rules, announce: announce, recovered: recovered,
+		rules: rules, announce: announce, recovered: recovered, evaluate: evaluate, values: recent.Map[string, rewrite.Value]{N: RememberedTexts},
 		known:    recent.Map[[sha256.Size]byte, Recognized]{N: RememberedTexts},
 		outlines: recent.Map[uint64, int]{N: RememberedTexts}, glimpses: recent.Map[uint64, uint64]{N: glimpsed},
 	}
@@ -103,6 +105,9 @@ func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
 	remembered := result
 	remembered.Plan = nil
 	result.Look, result.Before = l, before
+	if result.Reason == SkippedUnevaluated {
+		return result
+	}
 	r.mu.Lock()
 	r.known.Put(id, remembered)
 	r.mu.Unlock()
@@ -139,7 +144,7 @@ func (r *Recognizer) analyzeWith(rewriter *rewrite.Rewriter, q capture.Query) (p
 			r.recovered(v)
 		}
 	}()
-	return rewriter.Analyze(q)
+	return r.withValues(rewriter, q)
 }
 
 // textOf hashes everything of a query that Analyze reads.
@@ -192,6 +197,8 @@ var ErrPanic = errors.New("panic")
 const (
 	SkippedPanic = "internal_error"
 	SkippedOther = "other"
+	// SkippedUnevaluated: the shadow database, which evaluates a claim, is away.
+	SkippedUnevaluated = "claim_not_evaluated"
 )
 
 // ReasonOf returns the reason of a refusal, fit for a metric label.
@@ -202,6 +209,8 @@ func ReasonOf(err error) string {
 		return string(u.Reason)
 	case errors.Is(err, ErrPanic):
 		return SkippedPanic
+	case errors.Is(err, errUnevaluated):
+		return SkippedUnevaluated
 	default:
 		return SkippedOther
 	}
