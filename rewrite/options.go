@@ -77,6 +77,7 @@ type (
 	ClaimRules = claim.Rules
 	Signature  = claim.Signature
 	Rule       = claim.Rule
+	Value      = claim.Value
 )
 
 // New checks the options and returns a Rewriter, or all faults, joined.

@@ -161,7 +161,11 @@ func TestDeclarations(t *testing.T) {
 		},
 		"any database, qualified with it": {
 			change: func(o *rewrite.Options) { o.Database = "" },
-			query:  capture.Query{SQL: "SELECT 1 FROM mall.public.users", Database: "mall"}, want: rewrite.ReasonAmbiguousName,
+			query:  capture.Query{SQL: "SELECT 1 FROM mall.public.users", Database: "mall"},
+		},
+		"any database, qualified with another": {
+			change: func(o *rewrite.Options) { o.Database = "" },
+			query:  capture.Query{SQL: "SELECT 1 FROM shop.public.users", Database: "mall"}, want: rewrite.ReasonAmbiguousName,
 		},
 		"limit of tokens": {
 			change: func(o *rewrite.Options) { o.MaxTokens = 4 },

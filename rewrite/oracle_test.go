@@ -113,7 +113,10 @@ func (w *worlds) inShadow(t *testing.T, plan *rewrite.Plan, schema string, q cap
 	for i, s := range plan.SearchPath {
 		path[i] = `"` + s + `"`
 	}
-	script := "RESET ALL; SET statement_timeout = '" + stdcmp.Or(w.timeout, "10s") + "';"
+	script := "RESET SESSION AUTHORIZATION; RESET ALL; SET statement_timeout = '" + stdcmp.Or(w.timeout, "10s") + "';"
+	if strings.Contains(strings.ToLower(q.SQL), "current_user") { // which is the only difference, where it is shown
+		script += "SET SESSION AUTHORIZATION " + q.User + ";"
+	}
 	script += set("search_path", strings.Join(path, ", "))
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		script += set(name, plan.Settings[name])

@@ -40,7 +40,7 @@ const (
 	ReasonRowType                    = judge.ReasonRowType             // the row type of a protected table
 	ReasonParameter                  = judge.ReasonParameter           // a parameter without a bound value, or of a user-defined or reg* type
 	ReasonUnsupportedNode            = judge.ReasonUnsupportedNode     // syntax that this package does not support
-	ReasonBadClaim            Reason = "bad_claim"                     // a claim that is negative, too large or not a constant
+	ReasonBadClaim            Reason = "bad_claim"                     // a claim that is negative, too large or no expression of constants
 	ReasonVerifyFailed        Reason = "verify_failed"                 // the rewritten text differs from the original by more than the schemas
 	ReasonInternal            Reason = "internal"                      // an internal error of this package
 )
@@ -64,7 +64,13 @@ type UnsupportedError struct {
 	Detail string // what was found
 	Offset int    // byte offset in capture.Query.SQL, 0-based; -1 = not known
 	Hint   string // remedy for the client or the operator; "" = none
+
+	expression string
 }
+
+// Expression returns the SQL text of a claim that is an expression of constants and parameters, if the query was refused because its value is not known;
+// otherwise "". It reads nothing and calls immutable built-in functions. AnalyzeWith takes its value.
+func (e *UnsupportedError) Expression() string { return e.expression }
 
 // Error returns all fields in one line.
 func (e *UnsupportedError) Error() string {

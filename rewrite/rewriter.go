@@ -73,6 +73,9 @@ type Plan struct {
 	Sorted bool
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
+	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the column t.f, or
+	// a type. It may be newer than they are: before a replay, the query must be analysed with catalogs that were read after it ran.
+	UnknownNames bool
 
 	steps    []*Plan // of a sequence, whose plan this is; nil = a single statement
 	sql      string
@@ -83,14 +86,17 @@ type Plan struct {
 
 // Analyze parses q and returns its Plan, or an *UnsupportedError that says why it cannot be audited. It returns no other
 // error type and does not panic. It keeps no reference to q's slices or maps.
-func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
+func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) { return r.AnalyzeWith(q, nil) }
+
+// AnalyzeWith is Analyze with the values of expressions in claims; see UnsupportedError.Expression.
+func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("the rewriter panicked with a %T", p), reportBug)
 		}
 	}()
 	if len(q.Then) > 0 {
-		return r.sequence(q)
+		return r.sequence(q, values)
 	}
 	q.Settings = r.source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
@@ -108,7 +114,7 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) {
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
 		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
 	}
-	return r.plan(q, parsed, s, edits)
+	return r.plan(q, parsed, s, edits, values)
 }
 
 // Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the settings that
@@ -118,7 +124,7 @@ func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool)
 }
 
 // plan assembles the Plan.
-func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edits []edit) (*Plan, error) {
+func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edits []edit, values map[string]Value) (*Plan, error) {
 	if err := locate(edits, parsed.tokens); err != nil {
 		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
 	}
@@ -135,20 +141,21 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 		return nil, parseError(q.SQL, err)
 	}
 	p := &Plan{
-		Group:      fingerprint,
-		Tables:     ident.Sorted(s.Protected),
-		Public:     ident.Sorted(s.Public),
-		Functions:  slices.Sorted(maps.Keys(s.Functions)),
-		Implied:    ident.Sorted(s.Implied),
-		SearchPath: s.SearchPath(),
-		Settings:   keySettings(q.Settings),
-		Assumed:    s.Assumptions(),
-		DPCalls:    len(s.Calls),
-		Sorted:     sorted(parsed.stmt),
-		sql:        q.SQL,
-		edits:      edits,
-		expected:   expected,
-		rewriter:   r,
+		Group:        fingerprint,
+		Tables:       ident.Sorted(s.Protected),
+		Public:       ident.Sorted(s.Public),
+		Functions:    slices.Sorted(maps.Keys(s.Functions)),
+		Implied:      ident.Sorted(s.Implied),
+		SearchPath:   s.SearchPath(),
+		Settings:     keySettings(q.Settings),
+		Assumed:      s.Assumptions(),
+		UnknownNames: s.Unknown,
+		DPCalls:      len(s.Calls),
+		Sorted:       sorted(parsed.stmt),
+		sql:          q.SQL,
+		edits:        edits,
+		expected:     expected,
+		rewriter:     r,
 	}
 	summary := summarize(q.SQL, parsed.tokens)
 	p.Summary = cutText(summary, maxSummaryBytes)
@@ -158,7 +165,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
 		Query: q, Tokens: parsed.tokens, Calls: s.Calls, Summary: summary, Tables: p.Tables, Group: p.Group,
-		Labelled: labelled, Role: role,
+		Labelled: labelled, Role: role, Statement: parsed.stmt, Values: values,
 	})
 	if err != nil {
 		return nil, refusedClaim(err)
@@ -180,7 +187,7 @@ func refusedClaim(err error) error {
 	if fault.Uncertain {
 		reason = ReasonSettingsUncertain
 	}
-	return &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint}
+	return &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint, expression: fault.Expression}
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that

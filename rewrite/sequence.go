@@ -22,7 +22,7 @@ const (
 
 // sequence returns the plan of a sequence: the union of what its statements read and call, their identities and claims together. A
 // statement without a claim leaves the sequence without one.
-func (r *Rewriter) sequence(q capture.Query) (*Plan, error) {
+func (r *Rewriter) sequence(q capture.Query, values map[string]Value) (*Plan, error) {
 	p := &Plan{Claim: &Claim{Source: SourceSum}, Sorted: true, rewriter: r}
 	if r.options.MaxOfSequence {
 		p.Claim.Source = SourceMax
@@ -34,7 +34,7 @@ func (r *Rewriter) sequence(q capture.Query) (*Plan, error) {
 		writeString(keys, SourceMax)
 	}
 	for i := range 1 + len(q.Then) {
-		step, err := r.Analyze(q.Step(i))
+		step, err := r.AnalyzeWith(q.Step(i), values)
 		if err != nil {
 			return nil, err
 		}
@@ -68,6 +68,7 @@ func (p *Plan) add(step *Plan) {
 	p.Ignored = append(p.Ignored, step.Ignored...)
 	p.DPCalls += step.DPCalls
 	p.Sorted = p.Sorted && step.Sorted
+	p.UnknownNames = p.UnknownNames || step.UnknownNames
 	switch {
 	case p.Claim == nil:
 	case step.Claim == nil:

@@ -59,6 +59,8 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		w.judge.Constant(n, at.userArgs)
 	case *pg_query.A_Expr:
 		w.judge.Expression(n)
+	case *pg_query.NullTest:
+		w.judge.NullTest(n)
 	case *pg_query.SubLink:
 		w.judge.SubLink(n)
 	case *pg_query.CaseExpr:
@@ -87,7 +89,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		return
 	case *pg_query.Node, *pg_query.List, *pg_query.ResTarget, *pg_query.String, *pg_query.Integer, *pg_query.Float,
 		*pg_query.Boolean, *pg_query.BitString, *pg_query.A_Star, *pg_query.A_ArrayExpr, *pg_query.A_Indices,
-		*pg_query.BoolExpr, *pg_query.NullTest, *pg_query.BooleanTest, *pg_query.CaseWhen,
+		*pg_query.BoolExpr, *pg_query.BooleanTest, *pg_query.CaseWhen,
 		*pg_query.CoalesceExpr, *pg_query.MinMaxExpr, *pg_query.CollateClause, *pg_query.RowExpr, *pg_query.Alias,
 		*pg_query.RangeSubselect, *pg_query.RangeFunction, *pg_query.ColumnDef,
 		*pg_query.RangeTableFunc, *pg_query.RangeTableFuncCol, *pg_query.CTESearchClause, *pg_query.CTECycleClause,
@@ -192,13 +194,13 @@ func (w *walker) edit(e edit) {
 	w.edits = append(w.edits, e)
 }
 
-// sqlValue refuses keywords that return properties of the session: a replay runs as another role.
+// sqlValue passes on the keywords that return properties of the session.
 func (w *walker) sqlValue(n *pg_query.SQLValueFunction) {
 	switch n.GetOp() {
 	case pg_query.SQLValueFunctionOp_SVFOP_CURRENT_ROLE, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_USER,
 		pg_query.SQLValueFunctionOp_SVFOP_USER, pg_query.SQLValueFunctionOp_SVFOP_SESSION_USER,
 		pg_query.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG, pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
 		what := strings.ToLower(strings.TrimPrefix(n.GetOp().String(), "SVFOP_"))
-		w.judge.Refuse(ReasonSessionDependent, "SQLValueFunction", n.GetLocation(), what+" depends on the session", "remove it: a replay runs in another session, as another role")
+		w.judge.SessionValue(n, what)
 	}
 }

@@ -42,7 +42,7 @@ func (a *Auditor) storedLife(ctx context.Context, store *ledger.Engine, key stri
 	if err != nil {
 		return l, nil //nolint:nilerr // it was captured by another version
 	}
-	plan, err := a.parseStored(ctx, store, key, q)
+	plan, _, err := a.parseStored(ctx, store, key, q)
 	switch {
 	case err != nil && recognize.ReasonOf(err) == recognize.SkippedOther: // an error of the ledger
 		return nil, err

@@ -67,7 +67,7 @@ type Auditor struct {
 	faults    uint64
 	shadow    string
 	warnings  []string
-	catalog   string
+	catalogs  catalogs
 	engines   engines
 	epoch     string    // of the copies, at the last check; "" = not checked yet
 	read      time.Time // when the last reading of the copies and the engine began
@@ -119,7 +119,7 @@ func New(opt Options) (*Auditor, error) {
 	if a.metrics, err = newMetrics(opt.Metrics, a); err != nil {
 		return nil, err
 	}
-	a.recognizer = recognize.New(opt.Rewriter, opt.Unclaimed, opt.Announce, func(r any) { a.recovered("analyze", r) })
+	a.recognizer = recognize.New(opt.Rewriter, opt.Unclaimed, opt.Announce, func(r any) { a.recovered("analyze", r) }, opt.Evaluate)
 	if opt.Renew == nil {
 		a.inform.Do(func() { close(a.informed) })
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -45,6 +46,7 @@ func (a *Auditor) engineNow(ctx context.Context) error {
 	if a.opt.Engine == nil {
 		return nil
 	}
+	began := time.Now()
 	now, err := a.opt.Engine(ctx)
 	if err != nil {
 		return err
@@ -52,6 +54,9 @@ func (a *Auditor) engineNow(ctx context.Context) error {
 	a.mu.Lock()
 	before := a.engines.shadow
 	a.engines.shadow = now
+	if before != now && began.After(a.catalogs.needed) {
+		a.catalogs.needed = began
+	}
 	var changed []string
 	if before != nil && before != now {
 		changed = now.Changed(before)
@@ -187,19 +192,19 @@ func (a *Auditor) replan(j *job) error {
 	if !j.life.released {
 		return nil
 	}
-	plan, err := a.planAgain(j)
+	plan, edition, err := a.planAgain(j)
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j.setPlan(plan)
+	j.setPlan(plan, edition)
 	return nil
 }
 
-// setPlan gives a job a complete plan.
-func (j *job) setPlan(plan *rewrite.Plan) {
-	j.plan, j.life.released, j.life.calls, j.life.epoch = plan, false, nil, ""
+// setPlan gives a job a complete plan, and the edition of the catalogs with which it was made.
+func (j *job) setPlan(plan *rewrite.Plan, edition uint64) {
+	j.plan, j.edition, j.life.released, j.life.calls, j.life.epoch = plan, edition, false, nil, ""
 }
 
 // adoptEngine gives a job, whose evidence is dropped, the present engine. The caller holds Auditor.mu and has the job's turn.

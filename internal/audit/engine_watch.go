@@ -49,7 +49,7 @@ func (a *Auditor) review(changed []string) {
 				j.life.Began++
 			}
 			j.life.released = true
-			a.again(j, j.query, j.plan)
+			a.again(j, j.query, j.plan, j.edition)
 			again++
 		}
 	}

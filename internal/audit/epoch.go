@@ -71,12 +71,26 @@ const lately = 200 * time.Millisecond
 // turn, as what changes during the turn.
 func (a *Auditor) currentLately(ctx context.Context, j *job) (fresh bool, err error) {
 	same := false
-	a.locked(func() { same = time.Since(a.read) < lately && j.epoch == a.epoch && a.sameEngine(j) })
+	a.locked(func() { same = a.readJustNow() && j.epoch == a.epoch && a.sameEngine(j) })
 	if same {
 		return true, nil
 	}
 	return a.current(ctx, j)
 }
+
+// readLately reads the copies' epoch and the engine, unless they were read just now.
+func (a *Auditor) readLately(ctx context.Context) error {
+	lately := false
+	a.locked(func() { lately = a.readJustNow() })
+	if lately {
+		return nil
+	}
+	_, err := a.readNow(ctx)
+	return err
+}
+
+// readJustNow reports whether the copies' epoch and the engine were read just now. The caller holds Auditor.mu.
+func (a *Auditor) readJustNow() bool { return time.Since(a.read) < lately }
 
 // readNow reads the copies' epoch and the engine.
 func (a *Auditor) readNow(ctx context.Context) (epoch string, err error) {

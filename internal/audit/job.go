@@ -26,7 +26,9 @@ type job struct {
 
 	id         string // the first digits of the key
 	plan       *rewrite.Plan
+	edition    uint64 // of the catalogs with which the plan was made
 	query      capture.Query
+	admitted   time.Time // when the query was captured here last
 	firstSeen  time.Time
 	trouble    string
 	reports    []analysis.Report // one per neighbour, as of the last batch; without figures before the first
@@ -37,6 +39,7 @@ type job struct {
 	previous   analysis.Verdict  // before the last repetition
 	processes  int               // how often its evidence began: each time has its share of the error rate
 	ledgerAway bool              // trouble is that of the ledger
+	held       bool              // it waits until the catalogs are read
 	watch      watch             // of a decided audit
 	changes    int               // alarms of its change detector
 	changed    time.Time         // the last one
@@ -83,17 +86,19 @@ func (a *Auditor) prepare(ctx context.Context, j *job) (bool, error) {
 	if decided, err := a.recall(ctx, j); decided || err != nil { // first: nothing is known of the audit before
 		return false, err
 	}
+	same, err := a.judge(ctx, j)
+	if err != nil {
+		return false, err
+	}
 	if a.diverted(j) {
 		return false, nil
 	}
-	if j.hasTexts() && j.evidence != nil {
-		return true, nil
-	}
 	if err := a.createTexts(j); err != nil {
-		if a.catalogUnread() {
-			return false, err
-		}
-		return false, &unjudgeable{err}
+		return false, a.unjudged(err)
+	}
+	if j.evidence != nil && !same {
+		j.hoist = nil
+		return true, a.beginAgain(ctx, j)
 	}
 	if j.evidence != nil {
 		return true, nil

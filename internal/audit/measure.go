@@ -52,6 +52,8 @@ func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, took time.Dur
 	case ctx.Err() != nil:
 	case errors.As(err, &stop):
 		a.endMeasurement(j, stop.Error())
+	case errors.As(err, new(*unreadCatalogs)):
+		j.held, j.NotBefore = true, a.opt.Now().Add(a.opt.RetryAfter)
 	case err != nil:
 		a.faults++
 		a.metrics.faults.Inc()
@@ -77,6 +79,14 @@ func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
 		return err
 	case !same:
 		return &endOfMeasurement{errors.New("the copies or the engine were replaced")}
+	}
+	switch same, err := a.judge(ctx, j); {
+	case errors.As(err, new(*unjudgeable)):
+		return &endOfMeasurement{err}
+	case err != nil:
+		return err
+	case !same:
+		return &endOfMeasurement{errors.New("the catalogs changed: the query is rewritten to other texts")}
 	}
 	if err := a.createTexts(j); err != nil {
 		return &endOfMeasurement{err}

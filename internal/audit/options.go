@@ -24,19 +24,21 @@ type Options struct {
 	Rewriter *rewrite.Rewriter // until Renew returns another
 	// Renew returns a Rewriter for the present catalogs. With an error, which Status shows, it may return nil: then the
 	// previous Rewriter stays. nil = the Rewriter never changes. Run calls it before the first query is analysed, then
-	// every RenewEvery, and soon after a query was refused for an unknown name.
+	// every RenewEvery, and soon after a query was refused for an unknown name or the functions of the shadow database changed. Audits are
+	// analysed again with another Rewriter: it may return the same one while the catalogs are the same.
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Player     trial.Player
-	OwnText    bool           // every world has an engine of its own: statements are replayed unchanged
-	Gate       *throttle.Gate // the Player's Pace, or nil
-	Budget     *budget.Budget // the Player's Pace in front of Gate; nil = no limit
-	Observe    bool           // nothing is replayed: queries are recognized and admitted
-	D0         string         // schema of D0
-	D1         []string       // schemas of its neighbours
-	Tables     []string       // names of protected tables, for the check of the shadow database
-	VaryText   bool           // the trials of a confirmation differ in a comment: see replay.Separation
-	Hoist      bool           // trials may reuse the part that is the same in all of them
+	Evaluate   recognize.Evaluate // evaluates claims that are expressions; nil = they are rejected
+	OwnText    bool               // every world has an engine of its own: statements are replayed unchanged
+	Gate       *throttle.Gate     // the Player's Pace, or nil
+	Budget     *budget.Budget     // the Player's Pace in front of Gate; nil = no limit
+	Observe    bool               // nothing is replayed: queries are recognized and admitted
+	D0         string             // schema of D0
+	D1         []string           // schemas of its neighbours
+	Tables     []string           // names of protected tables, for the check of the shadow database
+	VaryText   bool               // the trials of a confirmation differ in a comment: see replay.Separation
+	Hoist      bool               // trials may reuse the part that is the same in all of them
 	// NoiseFunctions lists functions that draw noise whatever the catalog declares, by name without schema.
 	NoiseFunctions []string
 

@@ -53,7 +53,7 @@ func (a *Auditor) beginAsked(key string) bool {
 		j.repeats++
 		j.previous = j.worst().Verdict
 		j.life.released = true
-		a.again(j, j.query, j.plan)
+		a.again(j, j.query, j.plan, j.edition)
 	}
 	_, waits := a.wished[key]
 	return !waits

@@ -60,6 +60,10 @@ func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, w
 // if the turn has ended.
 func (a *Auditor) makeReady(ctx context.Context, j *job) bool {
 	if j.Measuring {
+		if err := a.prepareMeasurement(ctx, j); err != nil {
+			a.concludeMeasurement(ctx, j, 0, nil, err)
+			return false
+		}
 		return true
 	}
 	ready, err := a.prepare(ctx, j)

@@ -17,26 +17,34 @@ const renewPause = 10 * time.Second
 func (a *Auditor) suspect(reason string) {
 	switch rewrite.Reason(reason) {
 	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
-		select {
-		case a.stale <- struct{}{}:
-		default:
-		}
+		a.askRenewal()
 	}
 }
 
-// renew keeps the Rewriter up to date. Running audits keep their plan.
+// askRenewal requests a renewal before it is due.
+func (a *Auditor) askRenewal() {
+	select {
+	case a.stale <- struct{}{}:
+	default:
+	}
+}
+
+// renew keeps the Rewriter up to date. The audits are analysed again in their next turns: see judge.
 func (a *Auditor) renew(ctx context.Context) {
 	inform := func() { a.inform.Do(func() { close(a.informed) }) }
 	defer inform()
 	for {
+		_ = a.engineNow(ctx) // before the catalogs, which then have its functions
+		began := time.Now()
 		r, err := a.opt.Renew(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if r != nil {
-			a.recognizer.Use(r)
-		}
+		changed := r != nil && a.recognizer.Use(r)
 		a.reportCatalog(err)
+		if err == nil {
+			a.adoptCatalogs(began, changed)
+		}
 		inform()
 		if !a.pause(ctx) {
 			return
@@ -51,19 +59,12 @@ func (a *Auditor) reportCatalog(err error) {
 		text = a.say(err)
 	}
 	a.mu.Lock()
-	before := a.catalog
-	a.catalog = text
+	before := a.catalogs.trouble
+	a.catalogs.trouble = text
 	a.mu.Unlock()
 	if text != "" && text != before {
 		a.opt.Logger.Warn("a catalog cannot be read: queries are rewritten with the last catalog read, and audits list their assumptions", zap.String("error", text))
 	}
-}
-
-// catalogUnread reports whether a catalog could not be read the last time: a query may be refused for that alone.
-func (a *Auditor) catalogUnread() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.catalog != ""
 }
 
 // pause waits until the next renewal is due; it returns false if ctx is done.

@@ -76,12 +76,14 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return leave("its statement was captured by another version")
 	}
-	plan, err := a.parseStored(ctx, a.keeper.Engine.Load(), key, q)
+	plan, edition, err := a.parseStored(ctx, a.keeper.Engine.Load(), key, q)
 	switch refused := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &refused):
 		return leave("its statement cannot be rewritten any more: " + string(refused.Reason))
 	case errors.Is(err, recognize.ErrPanic):
 		return leave("its statement cannot be rewritten any more: internal error")
+	case recognize.ReasonOf(err) == recognize.SkippedUnevaluated:
+		return leave(a.say(err))
 	case err != nil:
 		return false, err
 	}
@@ -94,22 +96,22 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 			Key: key, Shape: plan.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
 			Seen: row.Executions, LastSeen: row.Query.LastSeen,
 		},
-		plan: plan, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
+		plan: plan, edition: edition, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
 	}
 	j.recallLife(&row)
 	return a.readmit(ctx, j, &row)
 }
 
 // parseStored parses the statement of a stored audit. Hostile SQL can crash the parser: the ledger knows of the attempt.
-func (a *Auditor) parseStored(ctx context.Context, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, error) {
+func (a *Auditor) parseStored(ctx context.Context, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, uint64, error) {
 	if err := engine.Parsing(ctx, key, false); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	plan, refused := a.recognizer.Analyze(q)
+	plan, edition, refused := a.recognizer.Analyze(q)
 	if err := engine.Parsing(ctx, key, true); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return plan, refused
+	return plan, edition, refused
 }
 
 // readmit admits a restored audit with its progress, if there is a place.

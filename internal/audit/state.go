@@ -107,7 +107,7 @@ func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 	return &rewrite.Plan{
 		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed,
 		Settings: p.Settings, SearchPath: p.SearchPath, Sorted: p.Sorted,
-		Functions: p.Functions, Implied: p.Implied, Tables: p.Tables, Public: p.Public,
+		Functions: p.Functions, Implied: p.Implied, Tables: p.Tables, Public: p.Public, UnknownNames: p.UnknownNames,
 	}
 }
 

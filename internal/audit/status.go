@@ -13,7 +13,7 @@ func (a *Auditor) Status() view.Status {
 	defer a.mu.Unlock()
 	s := view.Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: maps.Clone(a.skipped), Evicted: maps.Clone(a.evictions),
-		Faults: a.faults, Panics: a.panics.Load(), Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
+		Faults: a.faults, Panics: a.panics.Load(), Shadow: a.shadow, Catalog: a.catalogs.trouble, Warnings: a.warnings,
 		Resting: a.idle.count(), Observe: a.opt.Observe,
 		Memory:  view.Memory{Audits: a.roster.Bytes(), Budget: a.opt.Memory},
 		Records: a.records.list(),

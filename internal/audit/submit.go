@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -87,7 +88,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 				j.repeats++
 				j.previous = j.worst().Verdict
 			}
-			a.again(j, q, r.Plan)
+			a.again(j, q, r.Plan, r.Edition)
 		}
 		j.Seen++
 		j.LastSeen = q.Completed
@@ -125,7 +126,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 		return false, false
 	}
 	a.recognizer.Outcome(r.Look, false)
-	j := &job{Audit: seat, plan: r.Plan, query: q}
+	j := &job{Audit: seat, plan: r.Plan, edition: r.Edition, query: q}
 	a.admit(j)
 	if record != nil {
 		a.roster.Reopen(record.seat)
@@ -142,7 +143,7 @@ func (a *Auditor) admit(j *job) {
 
 // enter adds an audit for which Room has found a place. The caller holds Auditor.mu.
 func (a *Auditor) enter(j *job) {
-	j.id = shortID(j.Key)
+	j.id, j.admitted = shortID(j.Key), time.Now()
 	j.reports = append(j.reports, a.emptyReport(j.plan, "no trials"))
 	j.hoist = a.hoisting(j.query.SQL)
 	j.Bytes = j.size()
@@ -161,11 +162,12 @@ func (a *Auditor) enter(j *job) {
 	a.wake()
 }
 
-// again restarts a decided audit. The caller holds Auditor.mu.
-func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan) {
+// again restarts a decided audit with a plan, and the edition of the catalogs with which it was made. The caller holds Auditor.mu.
+func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint64) {
 	a.stand(j)
 	if plan != j.plan {
-		j.setPlan(plan)
+		j.setPlan(plan, edition)
+		j.admitted = time.Now()
 	}
 	j.hoist = a.hoisting(q.SQL)
 	j.query, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, nil, nil, nil, "", ""
@@ -183,7 +185,7 @@ const skippedBacklog = "backlog"
 
 // skipReasons returns every reason for skipping a statement.
 func skipReasons() []string {
-	reasons := []string{recognize.SkippedPanic, recognize.SkippedOther, skippedBacklog, skippedUnclaimed}
+	reasons := []string{recognize.SkippedPanic, recognize.SkippedOther, recognize.SkippedUnevaluated, skippedBacklog, skippedUnclaimed}
 	for _, r := range rewrite.Reasons() {
 		reasons = append(reasons, string(r))
 	}

@@ -102,6 +102,11 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 	switch {
 	case errors.As(err, &away):
 		a.postpone(j, away, took)
+	case errors.As(err, new(*unreadCatalogs)):
+		if progress != nil {
+			a.put(j, progress)
+		}
+		a.hold(j, err, took)
 	case errors.As(err, new(*unjudgeable)):
 		a.markInconclusive(j, err)
 		a.shed()

@@ -53,8 +53,9 @@ func (a *Auditor) watch(ctx context.Context, j *job) {
 	began := a.opt.Now()
 	w, why, err := a.watchTurn(ctx, j)
 	var plan *rewrite.Plan
+	var edition uint64
 	if err == nil && why != noRenewal {
-		plan, err = a.planAgain(j)
+		plan, edition, err = a.planAgain(j)
 	}
 	if w != nil && ctx.Err() == nil {
 		a.saveWatch(ctx, j, w, why)
@@ -66,7 +67,7 @@ func (a *Auditor) watch(ctx context.Context, j *job) {
 	defer a.wake()
 	if ctx.Err() == nil && err == nil && why != noRenewal {
 		a.roster.Rest(&j.Audit, took, now)
-		a.renewAudit(j, why, plan)
+		a.renewAudit(j, why, plan, edition)
 		return
 	}
 	if err != nil && ctx.Err() == nil {
@@ -93,6 +94,11 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why
 	a.mu.Unlock()
 	if due {
 		return nil, repeatDue, nil
+	}
+	if same, err = a.judge(ctx, j); err != nil {
+		return nil, noRenewal, err
+	} else if !same {
+		return nil, engineReplaced, nil
 	}
 	if err := a.createTexts(j); err != nil {
 		return nil, noRenewal, err
@@ -204,20 +210,27 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why 
 	a.keeper.Wrote(err)
 }
 
-// planAgain parses the query of a decided audit again: functions and tables may have changed.
-func (a *Auditor) planAgain(j *job) (*rewrite.Plan, error) {
-	plan, err := a.recognizer.Analyze(j.query)
+// planAgain analyses the query of an audit again, and returns the edition of the catalogs: functions and tables may have changed.
+func (a *Auditor) planAgain(j *job) (*rewrite.Plan, uint64, error) {
+	plan, edition, err := a.recognizer.Analyze(j.query)
+	if recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
+		return nil, 0, err
+	}
 	if err != nil {
-		return nil, errors.New("its statement cannot be rewritten any more: " + recognize.ReasonOf(err))
+		text := "its statement cannot be rewritten any more: " + recognize.ReasonOf(err)
+		if object := recognize.Unlisted(err); object != "" {
+			text += ": " + object
+		}
+		return nil, 0, errors.New(text)
 	}
 	if key, _ := a.identity(j.query, plan.Key); key != j.Key {
-		return nil, errors.New("its claim, its settings or the configuration of its tables changed: it is another audit when it is run again")
+		return nil, 0, errors.New("its claim, its settings or the configuration of its tables changed: it is another audit when it is run again")
 	}
-	return plan, nil
+	return plan, edition, nil
 }
 
 // renewAudit makes a watched audit begin again. The caller holds Auditor.mu.
-func (a *Auditor) renewAudit(j *job, why renewal, plan *rewrite.Plan) {
+func (a *Auditor) renewAudit(j *job, why renewal, plan *rewrite.Plan, edition uint64) {
 	switch why {
 	case copiesReplaced:
 		j.restarts++
@@ -231,7 +244,7 @@ func (a *Auditor) renewAudit(j *job, why renewal, plan *rewrite.Plan) {
 		j.changed = a.opt.Now()
 		j.previous = j.worst().Verdict
 	}
-	a.again(j, j.query, plan)
+	a.again(j, j.query, plan, edition)
 	j.Background = why == repeatDue // what shows a change has its turns at once
 }
 

@@ -344,12 +344,14 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	if err != nil {
 		return nil, refuse("the statement was captured by another version of dpwatch")
 	}
-	plan, err := a.parseStored(ctx, t.Engine, t.Key, q)
+	plan, edition, err := a.parseStored(ctx, t.Engine, t.Key, q)
 	switch unsupported := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &unsupported):
 		return nil, refuse("this worker cannot rewrite the statement: %s", unsupported.Reason)
 	case errors.Is(err, recognize.ErrPanic):
 		return nil, refuse("this worker cannot rewrite the statement: internal error")
+	case recognize.ReasonOf(err) == recognize.SkippedUnevaluated:
+		return nil, refuse("%s", a.say(err))
 	case err != nil:
 		return nil, err
 	}
@@ -359,9 +361,12 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	}
 	j := &job{
 		Audit: schedule.Audit{Key: key, Shape: plan.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route}, LastSeen: row.Query.LastSeen},
-		id:    shortID(key), plan: plan, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes, writes: t.Engine,
+		id:    shortID(key), plan: plan, edition: edition, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes, writes: t.Engine,
 	}
 	j.recallLife(row)
+	if err := a.recent(j); err != nil {
+		return nil, refuse("%s", a.say(err))
+	}
 	if j.worlds, err = a.worlds(j); err != nil {
 		return nil, refuse("this worker cannot rewrite the statement: %s", a.say(err))
 	}

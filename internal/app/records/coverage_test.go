@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/proxy"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -13,7 +14,7 @@ import (
 // Every reason for which a statement is not audited has a class, and what to do if that may be a DP query.
 func TestReasonsOfCoverage(t *testing.T) {
 	t.Parallel()
-	reasons := []string{"backlog", "internal_error", "other", ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded}
+	reasons := []string{"backlog", "internal_error", "other", recognize.SkippedUnevaluated, ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded}
 	for _, r := range rewrite.Reasons() {
 		reasons = append(reasons, string(r))
 	}

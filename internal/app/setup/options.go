@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -176,13 +177,15 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 // CatalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
 const CatalogTimeout = time.Minute
 
-// Rewriters returns a function that returns a Rewriter for the configuration and the current catalogs. If a catalog cannot be
-// read, the error names it, and the Rewriter uses the last one that was read, or none. The function is not safe for
-// concurrent use.
+// Rewriters returns a function that returns a Rewriter for the configuration and the current catalogs: the same one as before if
+// they are the same. If a catalog cannot be read, the error names it, and the Rewriter uses the last one that was read, or none. The
+// function is not safe for concurrent use.
 func Rewriters(c config.Config) func(context.Context) (*rewrite.Rewriter, error) {
 	opt := RewriteOptions(c)
+	var last *rewrite.Rewriter
 	return func(ctx context.Context) (*rewrite.Rewriter, error) {
 		var errs []error
+		changed := last == nil
 		refresh := func(what string, dsn config.Secret, into **catalog.Catalog) {
 			if dsn == "" {
 				return
@@ -192,11 +195,17 @@ func Rewriters(c config.Config) func(context.Context) (*rewrite.Rewriter, error)
 				errs = append(errs, fmt.Errorf("%s: %w", what, err))
 				return
 			}
-			*into = got
+			if !reflect.DeepEqual(*into, got) {
+				*into, changed = got, true
+			}
 		}
 		refresh("shadow.dsn", c.Shadow.DSN, &opt.Shadow)
 		refresh("privacy.catalog", c.Privacy.Catalog, &opt.Source)
+		if !changed {
+			return last, errors.Join(errs...)
+		}
 		r, err := rewrite.New(opt)
+		last = r
 		return r, errors.Join(append(errs, err)...)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // Recognized is the result of Analyze for a statement.
 type Recognized struct {
-	rewriter *rewrite.Rewriter
+	Edition  uint64 // of the catalogs with which the statement was analysed, see Recognizer.Edition
 	Key      string // of the plan
 	Shape    string
 	Query    ledger.Query  // what the ledger stores of the plan
@@ -44,33 +44,49 @@ type Recognizer struct {
 	rules     []UnclaimedRule
 	announce  func(sql string) (done func())
 	recovered func(r any) // of a panic
-	rewriter  atomic.Pointer[rewrite.Rewriter]
+	evaluate  Evaluate
+	present   atomic.Pointer[edition]
 
 	mu       sync.Mutex                                // guards the fields below
+	values   recent.Map[string, rewrite.Value]         // of expressions in claims
 	known    recent.Map[[sha256.Size]byte, Recognized] // results of the present rewriter, by everything that Analyze reads
 	outlines recent.Map[uint64, int]                   // numbers of texts turned away in a row, by outline
 	glimpses recent.Map[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
 }
 
+// edition is one Rewriter, with its number.
+type edition struct {
+	*rewrite.Rewriter
+	n uint64
+}
+
 // New returns a recognizer. announce is called before SQL is parsed, and what it returns afterwards; recovered receives what a panic
-// of the parser gave.
-func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql string) (done func()), recovered func(any)) *Recognizer {
+// of the parser gave. evaluate may be nil: then claims that are expressions are rejected.
+func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql string) (done func()), recovered func(any), evaluate Evaluate) *Recognizer {
 	r := &Recognizer{
-		rules: rules, announce: announce, recovered: recovered,
+		rules: rules, announce: announce, recovered: recovered, evaluate: evaluate, values: recent.Map[string, rewrite.Value]{N: RememberedTexts},
 		known:    recent.Map[[sha256.Size]byte, Recognized]{N: RememberedTexts},
 		outlines: recent.Map[uint64, int]{N: RememberedTexts}, glimpses: recent.Map[uint64, uint64]{N: glimpsed},
 	}
-	r.rewriter.Store(rewriter)
+	r.present.Store(&edition{rewriter, 1})
 	return r
 }
 
-// Use replaces the Rewriter and forgets the results of the previous one.
-func (r *Recognizer) Use(to *rewrite.Rewriter) {
-	r.rewriter.Store(to)
+// Use replaces the Rewriter and forgets the results of the previous one; it returns false if it is the same one. Only one goroutine calls it.
+func (r *Recognizer) Use(to *rewrite.Rewriter) bool {
+	before := r.present.Load()
+	if before.Rewriter == to {
+		return false
+	}
+	r.present.Store(&edition{to, before.n + 1})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known.Clear()
+	return true
 }
+
+// Edition returns the number of the present Rewriter: each has other catalogs than the one before.
+func (r *Recognizer) Edition() uint64 { return r.present.Load().n }
 
 // Recognize returns the remembered result for a statement, or parses it, unless it belongs to a flood.
 func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
@@ -78,7 +94,7 @@ func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
 	r.mu.Lock()
 	known, ok := r.known.Get(id)
 	r.mu.Unlock()
-	if ok && known.rewriter == r.rewriter.Load() {
+	if ok && known.Edition == r.Edition() {
 		return known
 	}
 	over, before := r.passOver(l, id)
@@ -89,6 +105,9 @@ func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
 	remembered := result
 	remembered.Plan = nil
 	result.Look, result.Before = l, before
+	if result.Reason == SkippedUnevaluated {
+		return result
+	}
 	r.mu.Lock()
 	r.known.Put(id, remembered)
 	r.mu.Unlock()
@@ -97,8 +116,9 @@ func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
 
 // Parse analyzes a statement.
 func (r *Recognizer) Parse(q capture.Query) Recognized {
-	result := Recognized{rewriter: r.rewriter.Load()}
-	plan, err := r.analyzeWith(result.rewriter, q)
+	present := r.present.Load()
+	result := Recognized{Edition: present.n}
+	plan, err := r.analyzeWith(present.Rewriter, q)
 	if err != nil {
 		result.Reason, result.Unlisted = ReasonOf(err), Unlisted(err)
 		return result
@@ -108,9 +128,11 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 	return result
 }
 
-// Analyze analyzes a statement with the present Rewriter.
-func (r *Recognizer) Analyze(q capture.Query) (*rewrite.Plan, error) {
-	return r.analyzeWith(r.rewriter.Load(), q)
+// Analyze analyzes a statement with the present Rewriter, and returns its Edition.
+func (r *Recognizer) Analyze(q capture.Query) (*rewrite.Plan, uint64, error) {
+	present := r.present.Load()
+	plan, err := r.analyzeWith(present.Rewriter, q)
+	return plan, present.n, err
 }
 
 // analyzeWith calls rewrite and turns a panic into an error, so that no statement ends the auditor with a panic.
@@ -122,7 +144,7 @@ func (r *Recognizer) analyzeWith(rewriter *rewrite.Rewriter, q capture.Query) (p
 			r.recovered(v)
 		}
 	}()
-	return rewriter.Analyze(q)
+	return r.withValues(rewriter, q)
 }
 
 // textOf hashes everything of a query that Analyze reads.
@@ -149,7 +171,7 @@ func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 		str(s)
 	}
 	flags := byte(q.Protocol)
-	doubt, assumed := r.rewriter.Load().Settle(q.Doubt)
+	doubt, assumed := r.present.Load().Settle(q.Doubt)
 	if assumed {
 		flags |= 1 << 7
 	}
@@ -175,6 +197,8 @@ var ErrPanic = errors.New("panic")
 const (
 	SkippedPanic = "internal_error"
 	SkippedOther = "other"
+	// SkippedUnevaluated: the shadow database, which evaluates a claim, is away.
+	SkippedUnevaluated = "claim_not_evaluated"
 )
 
 // ReasonOf returns the reason of a refusal, fit for a metric label.
@@ -185,6 +209,8 @@ func ReasonOf(err error) string {
 		return string(u.Reason)
 	case errors.Is(err, ErrPanic):
 		return SkippedPanic
+	case errors.Is(err, errUnevaluated):
+		return SkippedUnevaluated
 	default:
 		return SkippedOther
 	}

@@ -45,6 +45,8 @@ type Relation struct {
 	Kind RelationKind
 	// RowSecurity: the rows depend on the current role.
 	RowSecurity bool
+	// Hidden: the role that read the catalog may not read the rows.
+	Hidden bool
 	// Reads are the relations that a query on this one reads: for a view and for row security policies those in their
 	// expressions, for a table its partitions and inheritance children. Direct dependencies are sufficient.
 	Reads []Table
@@ -77,6 +79,8 @@ type Function struct {
 	Arguments, Result string
 	Volatility        string // "immutable", "stable" or "volatile"
 	Language          string // "sql", "plpgsql", "c", ...
+	// Definer: it runs with the rights of its owner (SECURITY DEFINER).
+	Definer bool
 	// Body is the text of its body, for an atomic one the output of pg_get_function_sqlbody; "" if there is none (C,
 	// aggregates).
 	Body     string

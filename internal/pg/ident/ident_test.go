@@ -1,6 +1,7 @@
 package ident_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -40,6 +41,18 @@ func TestParseFunction(t *testing.T) {
 		schema, name, ok := ident.ParseFunction(s)
 		if schema != want.schema || name != want.name || ok != want.ok {
 			t.Errorf("%q: %q, %q, %t", s, schema, name, ok)
+		}
+	}
+}
+
+func TestParseName(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"people": {"people"}, "Public.People": {"public", "people"}, ` "A.b" . c `: {"A.b", "c"}, `a.b.c`: {"a", "b", "c"}, "a,b": {"a,b"},
+		"": nil, ".": nil, "a.": nil, "a b": nil, `"a`: nil, `""`: nil, `a."b"c`: nil,
+	} {
+		if got, ok := ident.ParseName(text); ok != (want != nil) || !slices.Equal(got, want) {
+			t.Errorf("%q: %q, %t; want %q", text, got, ok, want)
 		}
 	}
 }

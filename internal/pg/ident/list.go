@@ -20,7 +20,7 @@ func ParseList(value string) (path []string, ok bool) {
 	}
 	for {
 		var name string
-		if name, rest, ok = nextIdentifier(rest); !ok {
+		if name, rest, ok = nextIdentifier(rest, ","); !ok {
 			return nil, false
 		}
 		path = append(path, name)
@@ -35,15 +35,33 @@ func ParseList(value string) (path []string, ok bool) {
 	}
 }
 
+// ParseName parses a qualified name as the server does where a text names a relation (stringToQualifiedNameList): identifiers separated by dots, otherwise
+// like ParseList.
+func ParseName(text string) (parts []string, ok bool) {
+	for rest := text; ; rest = rest[1:] {
+		name, after, ok := nextIdentifier(strings.TrimLeft(rest, Space), ".")
+		if !ok || name == "" {
+			return nil, false
+		}
+		parts = append(parts, name)
+		if rest = strings.TrimLeft(after, Space); rest == "" {
+			return parts, true
+		}
+		if rest[0] != '.' {
+			return nil, false
+		}
+	}
+}
+
 // Space holds the characters of PostgreSQL's scanner_isspace.
 const Space = " \t\n\r\f\v"
 
-// nextIdentifier parses one identifier, quoted or not, at the start of s.
-func nextIdentifier(s string) (name, rest string, ok bool) {
+// nextIdentifier parses one identifier, quoted or not, at the start of s; an unquoted one ends before a space or the separator.
+func nextIdentifier(s, separator string) (name, rest string, ok bool) {
 	if strings.HasPrefix(s, `"`) {
 		return quotedIdentifier(s[1:])
 	}
-	end := strings.IndexAny(s, ","+Space)
+	end := strings.IndexAny(s, separator+Space)
 	if end < 0 {
 		end = len(s)
 	}

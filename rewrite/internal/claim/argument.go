@@ -36,7 +36,7 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 	var names []string
 	withoutEpsilon := false
 	for _, call := range in.Calls {
-		p, err := call.claim(in.Query)
+		p, err := call.claim(in)
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +70,12 @@ func (c *Claimer) combine(a, b float64) float64 {
 }
 
 // claim returns the claim of one call; nil = it has no epsilon argument.
-func (d *Call) claim(q capture.Query) (*part, error) {
-	epsilon, ok, err := d.argument("epsilon", d.Signature.Epsilon, d.Signature.EpsilonName, q)
+func (d *Call) claim(in Input) (*part, error) {
+	epsilon, ok, err := d.argument("epsilon", d.Signature.Epsilon, d.Signature.EpsilonName, in)
 	if !ok || err != nil {
 		return nil, err
 	}
-	delta, hasDelta, err := d.argument("delta", d.Signature.Delta, d.Signature.DeltaName, q)
+	delta, hasDelta, err := d.argument("delta", d.Signature.Delta, d.Signature.DeltaName, in)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (d *Call) fault(what string, err error) error {
 }
 
 // argument returns the number at a position or of a name; ok is false if the call has no such argument.
-func (d *Call) argument(what string, position int, name string, q capture.Query) (v float64, ok bool, err error) {
+func (d *Call) argument(what string, position int, name string, in Input) (v float64, ok bool, err error) {
 	if d.Call.GetFuncVariadic() && (position != 0 || name != "") {
 		return 0, false, d.bad("the " + what + " is hidden in a VARIADIC argument")
 	}
@@ -107,11 +107,35 @@ func (d *Call) argument(what string, position int, name string, q capture.Query)
 	if err != nil || node == nil {
 		return 0, false, err
 	}
-	v, err = constantValue(node, q)
+	v, err = constantValue(node, in.Query)
+	if errors.Is(err, errNotConstant) {
+		if text := expressionOf(node, in.Query, in.Statement); text != "" {
+			v, err = d.evaluated(text, what, in)
+		}
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return 0, false, err
+	}
 	if err != nil {
 		return 0, false, d.fault(what, err)
 	}
 	return v, true, nil
+}
+
+// evaluated returns the value of an expression.
+func (d *Call) evaluated(text, what string, in Input) (float64, error) {
+	value, known := in.Values[text]
+	switch {
+	case !known:
+		fault := d.bad(what + " is an expression, which a server must evaluate")
+		if e := (*Error)(nil); errors.As(fault, &e) {
+			e.Expression, e.Hint = text, "write the number itself: expressions are evaluated by dpwatch run alone"
+		}
+		return 0, fault
+	case value.Fault != "":
+		return 0, d.bad(what + " " + value.Fault)
+	}
+	return value.Number, nil
 }
 
 // find returns the node of an argument: by name, then by position. If a call uses names, positions from the end are

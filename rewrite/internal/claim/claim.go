@@ -55,6 +55,9 @@ type Input struct {
 	Tables  []ident.Table // the protected tables that it reads
 	Group   string        // its fingerprint
 
+	Statement *pg_query.SelectStmt
+	Values    map[string]Value // of expressions
+
 	Labelled []ident.Table // the tables and views that it reads, and what the views read, if Rules has LabelProviders
 	Role     string        // the current role
 }
@@ -64,6 +67,8 @@ type Error struct {
 	Detail, Hint string
 	Offset       int  // in bytes; -1 = not known
 	Uncertain    bool // the claim depends on settings that are not known
+	// Expression, if it is not "", is the SQL text of an argument, of constants and immutable built-in functions, whose value is missing in Input.Values.
+	Expression string
 }
 
 // Error returns Detail.

@@ -88,7 +88,7 @@ func maskClaim(signatures []Signature, label catalog.Label) (*part, error) {
 	if i < 0 {
 		return nil, nil
 	}
-	p, err := (&Call{Signature: signatures[i], Call: call}).claim(capture.Query{})
+	p, err := (&Call{Signature: signatures[i], Call: call}).claim(Input{})
 	var fault *Error
 	if errors.As(err, &fault) {
 		return nil, invalid(fault.Detail)

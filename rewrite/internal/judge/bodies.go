@@ -41,8 +41,12 @@ func (j *checker) body(neighbour string, f *catalog.Function, relations, functio
 	if fault != "" {
 		return fault
 	}
+	atomic := f.Language == "sql" && body.IsAtomic(f.Body)
+	if atomic { // the server prints names outside pg_catalog with their schemas
+		path = resolve.Path{}
+	}
 	s := j.bodyRules(neighbour).statement(capture.Query{Params: make([]capture.Param, maxFunctionArguments)}, path)
-	s.callees = functions
+	s.callees, s.printed = functions, atomic
 	for _, part := range statements {
 		if part.Dynamic {
 			return executesText

@@ -17,6 +17,10 @@ import (
 func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	parts := pgparse.Strings(n.GetFuncname())
 	dotted := strings.Join(parts, ".")
+	if isSystemUser(n) {
+		s.systemUser(n)
+		return Table{}, false
+	}
 	s.Functions[dotted] = true
 	if len(parts) == 0 || len(parts) > 2 {
 		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted+" is qualified with a database", "qualify it with its schema alone")
@@ -37,6 +41,7 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 			return Table{}, false
 		}
 	}
+	s.callMayRead(schema, name, "FuncCall", n.GetLocation(), users)
 	if !class.isListed() && schema == "" && s.path.Uncertain {
 		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+dotted, "")
 	}
@@ -49,13 +54,16 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	}
 	switch {
 	case class == functionSafe:
+		s.counted(n, name)
+	case class == functionNever && s.isShownName(n, name):
 	case name == "current_setting" && class == functionNever && s.readsKnownSetting(n):
-	case name == "pg_typeof" && class == functionNever && s.values().BuiltinOnly():
+	case name == "pg_typeof" && class == functionNever && s.values().SameTypes(s.rules.options.Neighbours):
 	case class == functionNever || class == functionNeverVolatile:
 		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "")
 	case s.rules.functions.isAllowed(schema, name, s.path):
 		texts = !class.isListed() && s.assumeFunction(dotted, users)
-	case s.isColumn(n, schema, name, users):
+	case s.isColumn(n, schema, name):
+		s.Unknown = true
 		s.columnCall(name, n.GetLocation())
 	case class == functionVolatile || isForeignFamily(name):
 		s.Refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted+" has side effects", "if it is safe to replay, list it in claims.safe_functions")
@@ -111,11 +119,12 @@ func (s *Statement) replayCandidates() []string {
 	return slices.Concat(s.path.Schemas, s.rules.options.ShadowPath)
 }
 
-// isColumn reports whether name(x) is the column x.name: PostgreSQL resolves it so if there is no function and no type of
-// that name.
-func (s *Statement) isColumn(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) bool {
+// isColumn reports whether name(x) is the column x.name: PostgreSQL resolves it so if x is a row, and there is no function and
+// no type of that name. Only the row of a relation in FROM counts: a call with any other argument is one of a function that the
+// catalogs do not have yet.
+func (s *Statement) isColumn(n *pg_query.FuncCall, schema, name string) bool {
 	functions := s.rules.functions
-	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && n.GetArgs()[0].GetNamedArgExpr() == nil && !s.path.Uncertain &&
+	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && s.values().IsRow(n.GetArgs()[0]) && !s.path.Uncertain &&
 		n.GetAggOrder() == nil && n.GetAggFilter() == nil && n.GetOver() == nil && !n.GetAggStar() && !n.GetAggDistinct() && !n.GetFuncVariadic() && !n.GetAggWithinGroup() &&
 		functions.class("", name) == functionUser && len(functions.source.Functions[name]) == 0 && (functions.shadow == nil || len(functions.shadow.Functions[name]) == 0) &&
 		functions.source.TypeIn(name, s.path.Schemas) == "" && !isNameType(name)

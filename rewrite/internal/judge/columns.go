@@ -17,7 +17,7 @@ func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 		fields[i] = f.GetString_().GetSval()
 	}
 	last := fields[len(fields)-1]
-	if isSystemColumn(last) {
+	if isSystemColumn(last) && !s.isHarmlessColumn(n, fields) {
 		s.Refuse(ReasonSystemColumn, "ColumnRef", n.GetLocation(), "system column "+last, "")
 	}
 	switch len(fields) {

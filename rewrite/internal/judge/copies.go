@@ -124,7 +124,7 @@ func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Option
 	if x == nil {
 		return nil
 	}
-	functions, relations := readersIn(x.Catalog, protected, o.Limits, f)
+	functions, relations := n.readersOf(x, protected, o, f)
 	maps.Copy(n.readers, functions)
 	for _, t := range o.Public {
 		for read := range x.Closure(t) {

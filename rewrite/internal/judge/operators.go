@@ -86,6 +86,9 @@ func (s *Statement) implied(f Table, what, node string, offset int32) {
 	if f.Schema != "pg_catalog" {
 		s.Implied[f] = true
 	}
+	if source := s.rules.functions.source; source != nil {
+		s.callMayRead(f.Schema, f.Name, node, offset, source.Find(f.Schema, f.Name, nil))
+	}
 	switch functions := s.rules.functions; {
 	case f.Schema == "pg_catalog":
 		s.impliedBuiltin(f.Name, what, node, offset)

@@ -12,10 +12,11 @@ import (
 // readersIn finds, in one catalog, the functions that read a protected table, and the relations that call such a function,
 // directly or transitively. protected are the relations to start from; one without a schema stands for all schemas. Exact
 // dependencies from the catalog (BEGIN ATOMIC bodies, views) are used as they are; SQL and PL/pgSQL bodies are parsed, and
-// of every other body the words count as names. A name without a schema counts as any relation or function of that name.
-func readersIn(c *catalog.Catalog, protected map[Table]bool, limits body.Limits, f *functions) (map[*catalog.Function]bool, map[Table]bool) {
+// of every other body for which words returns true the words count as names. A name without a schema counts as any relation or function of that
+// name. definers count as readers, too.
+func readersIn(c *catalog.Catalog, protected map[Table]bool, limits body.Limits, f *functions, words func(*catalog.Function) bool, definers ...*catalog.Function) (map[*catalog.Function]bool, map[Table]bool) {
 	s := &readerSearch{
-		limits: limits, known: f,
+		limits: limits, known: f, words: words,
 		functions: map[*catalog.Function]bool{}, relations: map[Table]bool{},
 		byWord: map[string][]*catalog.Function{}, names: map[*catalog.Function]*body.Names{},
 		callers: map[Table][]*catalog.Function{}, readers: map[string][]reader{},
@@ -24,6 +25,9 @@ func readersIn(c *catalog.Catalog, protected map[Table]bool, limits body.Limits,
 	s.index(c)
 	for t := range protected {
 		s.namedRelation(t)
+	}
+	for _, g := range definers {
+		s.function(g)
 	}
 	for len(s.todo) > 0 {
 		next := s.todo[len(s.todo)-1]
@@ -43,6 +47,7 @@ type reader struct {
 type readerSearch struct {
 	limits    body.Limits
 	known     *functions
+	words     func(*catalog.Function) bool
 	functions map[*catalog.Function]bool // found
 	relations map[Table]bool             // found
 	todo      []func()
@@ -65,7 +70,7 @@ func (s *readerSearch) index(c *catalog.Catalog) {
 		for _, t := range f.Calls {
 			s.callers[t] = append(s.callers[t], f)
 		}
-		if f.Body == "" || body.IsAtomic(f.Body) {
+		if f.Body == "" || f.Language == "sql" && body.IsAtomic(f.Body) {
 			continue
 		}
 		text := strings.ToLower(f.Body)
@@ -131,7 +136,7 @@ func (s *readerSearch) named(name string, names func(*body.Names) bool) {
 			continue
 		}
 		found := s.namesIn(f)
-		if found == nil && ident.ContainsWord(strings.ToLower(f.Body), strings.ToLower(name)) || found != nil && names(found) {
+		if found == nil && s.words(f) && ident.ContainsWord(strings.ToLower(f.Body), strings.ToLower(name)) || found != nil && names(found) {
 			s.function(f)
 		}
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -87,9 +88,9 @@ func (s *Statement) unreadable(t Table, kind resolve.Kind, reason Reason, offset
 
 // inDatabase checks the database of a qualified name.
 func (s *Statement) inDatabase(name, node string, offset int32) bool {
-	if name == "" || name == s.rules.options.Database {
+	if name == "" || name == cmp.Or(s.rules.options.Database, s.query.Database) {
 		return true
 	}
-	s.Refuse(ReasonAmbiguousName, node, offset, "a name is qualified with a database other than privacy.database", "set privacy.database to the database of the protected tables").mayBeProtected = true
+	s.Refuse(ReasonAmbiguousName, node, offset, "a name is qualified with a database other than that of the session", "remove the database: the server accepts only the current one").mayBeProtected = true
 	return false
 }

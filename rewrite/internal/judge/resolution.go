@@ -150,6 +150,9 @@ func (s *Statement) differs(u nameUse) string {
 	}
 	originals := s.callable(source.Resolve(u.schema, u.name, s.path.Known()), u.call)
 	copies := s.callable(shadow.Resolve(u.schema, u.name, s.replay.Known()), u.call)
+	if u.builtin {
+		originals, copies = withoutWrappers(originals), withoutWrappers(copies)
+	}
 	return overloadsDiffer(originals, copies, u.builtin, func(f, c *catalog.Function) bool {
 		return sameSignature(f, c) && s.samePlace(u, f.Schema, c.Schema)
 	})

@@ -78,11 +78,11 @@ func (r *Rules) Names() (names []string, ok bool) {
 		return nil, true
 	}
 	found := maps.Clone(r.names.Protected)
-	for t := range r.names.callers {
+	for t := range r.names.mayCall {
 		found[t.Name] = true
 	}
 	for i := range x.Catalog.Functions {
-		if f := &x.Catalog.Functions[i]; r.names.readers[f] || r.functions.declared(f.Schema, f.Name) {
+		if f := &x.Catalog.Functions[i]; r.names.readers[f] || r.names.mayRead[f] || r.functions.declared(f.Schema, f.Name) {
 			found[f.Name] = true
 		}
 	}
@@ -93,8 +93,10 @@ func (r *Rules) Names() (names []string, ok bool) {
 // statement need not name them.
 func (r *Rules) readsUnnamed(c *catalog.Catalog) bool {
 	readers := map[Table]bool{}
-	for f := range r.names.readers {
-		readers[Table{Schema: f.Schema, Name: f.Name}] = true
+	for _, found := range []map[*catalog.Function]bool{r.names.readers, r.names.mayRead} {
+		for f := range found {
+			readers[Table{Schema: f.Schema, Name: f.Name}] = true
+		}
 	}
 	reads := func(t Table) bool { return readers[t] }
 	return slices.ContainsFunc(c.ImplicitCasts, reads) ||
@@ -109,7 +111,9 @@ type names struct {
 	bases   map[Table][]Table          // relations over protected tables, according to the catalog: these tables
 	refused map[Table]fault            // relations that are listed, or depend on listed ones, but cannot be replayed
 	readers map[*catalog.Function]bool // functions of either catalog that read a protected table
+	mayRead map[*catalog.Function]bool // functions that do so only according to words in a body that is not parsed
 	callers map[Table]bool             // relations of the source that read a protected table, or call a function that does
+	mayCall map[Table]bool             // relations of both that call one of mayRead
 	copies  map[Table]functionCopy     // of functions of the source, by schema and name
 }
 
@@ -117,7 +121,7 @@ type names struct {
 func newNames(o Options, f *functions) *names {
 	n := &names{
 		Relations: resolve.NewRelations(o.Source, o.Protected, o.Public, o.Others),
-		refused:   map[Table]fault{}, readers: map[*catalog.Function]bool{}, copies: map[Table]functionCopy{},
+		refused:   map[Table]fault{}, readers: map[*catalog.Function]bool{}, mayRead: map[*catalog.Function]bool{}, mayCall: map[Table]bool{}, copies: map[Table]functionCopy{},
 	}
 	n.dependents(o, f, newChecker(o, n, f))
 	return n

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -19,6 +20,7 @@ type Statement struct {
 	Functions map[string]bool // the names, as written, of the functions that it calls
 	Implied   map[Table]bool  // functions outside pg_catalog of its operators and types, as far as a catalog shows them
 	Calls     []*claim.Call   // of DP functions
+	Unknown   bool            // a name is in neither catalog, and was taken for what it is then
 
 	rules    *Rules
 	query    capture.Query
@@ -34,7 +36,10 @@ type Statement struct {
 	replay resolve.Path // set by resolve
 
 	// callees collects, for a checker, the user-defined functions that the body of a function calls; nil outside of bodies.
-	callees map[Table]bool
+	callees        map[Table]bool
+	mayRead        *Refusal              // of the first call of a function that may read protected tables; see callMayRead
+	sameEverywhere *pg_query.TypeName    // of the cast to regclass that is visited
+	untold         []*pg_query.ColumnRef // of which only matters whether they are NULL
 	// printed: the server printed the text from its own tree, in which x.f is a column and a call is printed as f(x).
 	printed bool
 }
@@ -106,6 +111,8 @@ func (s *Statement) Verdict(claims bool) *Refusal {
 	switch {
 	case len(s.Protected) > 0:
 		return nil
+	case s.mayRead != nil:
+		return s.mayRead
 	case s.system && len(s.Public) == 0 && len(s.refusals) == 0 || s.onlySystem():
 		return &Refusal{Reason: ReasonSystemCatalogOnly, Detail: "the query reads only system catalogs", Offset: -1}
 	}

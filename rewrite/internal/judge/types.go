@@ -25,7 +25,12 @@ func (s *Statement) Type(n *pg_query.TypeName) {
 	}
 	last := parts[len(parts)-1]
 	switch strings.TrimLeft(last, "_") { // the names of array types have one or more underscores before the element type
-	case "regclass", "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
+	case "regclass":
+		if s.sameEverywhere == n {
+			break
+		}
+		fallthrough
+	case "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
 		s.Refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+" converts text to the name of an object", "")
 	}
 	if len(parts) == 1 && slices.Contains(s.query.Temporary, strings.TrimLeft(last, "_")) {
@@ -46,13 +51,18 @@ func (s *Statement) ownRowType(parts []string) bool {
 	return s.callees != nil && len(parts) == 2 && s.rules.names.Kinds[Table{Schema: parts[0], Name: parts[1]}] == resolve.KindProtected
 }
 
-// Cast allows the types of names of types and text search objects only for a plain string that does not name a table.
+// Cast allows regclass only for the name of a relation that is the same on every neighbour, and the types of names of types and text search objects
+// only for a plain string that does not name a table.
 func (s *Statement) Cast(n *pg_query.TypeCast) {
 	parts := pgparse.Strings(n.GetTypeName().GetNames())
 	if len(parts) == 0 {
 		return
 	}
 	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
+	case "regclass":
+		if s.isSameEverywhere(n) {
+			s.sameEverywhere = n.GetTypeName()
+		}
 	case "regtype", "regconfig", "regdictionary", "regcollation":
 		text := n.GetArg().GetAConst().GetSval()
 		_, last, qualified := strings.Cut(text.GetSval(), ".")
@@ -80,6 +90,7 @@ func (s *Statement) userType(parts []string, offset int32) {
 		return
 	}
 	s.use(nameUse{kind: useType, schema: schema, name: name, node: "TypeName", offset: offset, builtin: schema == "pg_catalog"})
+	s.Unknown = s.Unknown || schema != "pg_catalog" && !s.knowsType(strings.TrimLeft(name, "_"))
 	for _, t := range functions.source.Types[name] {
 		switch {
 		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || s.path.Has(t.Schema)):
@@ -90,4 +101,18 @@ func (s *Statement) userType(parts []string, offset int32) {
 			s.refuseUncertain("TypeName", offset, "type "+name, "")
 		}
 	}
+}
+
+// builtinTypes are the types of pg_catalog whose names the parser leaves unqualified. One that is missing costs only a reading of the
+// catalogs.
+const builtinTypes = " aclitem anyarray anycompatible anyelement anyenum anynonarray anyrange bool box bpchar bytea char cid cidr circle cstring date " +
+	"datemultirange daterange float4 float8 gtsvector inet int2 int2vector int4 int4multirange int4range int8 int8multirange int8range interval json jsonb " +
+	"jsonpath line lseg macaddr macaddr8 money name numeric nummultirange numrange oid oidvector path pg_lsn pg_snapshot point polygon record refcursor " +
+	"regclass regcollation regconfig regdictionary regnamespace regoper regoperator regproc regprocedure regrole regtype text tid time timestamp timestamptz " +
+	"timetz tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector txid_snapshot unknown uuid varbit varchar void xid xid8 xml "
+
+// knowsType reports whether a type is built in, or in the client's catalog.
+func (s *Statement) knowsType(name string) bool {
+	source := s.rules.functions.source
+	return strings.Contains(builtinTypes, " "+name+" ") || len(source.Types[name]) > 0 || len(source.Named[name]) > 0
 }

@@ -26,7 +26,9 @@ type Values struct {
 
 	ranges  map[string]bool // possible names of whole rows: relations, aliases, WITH queries
 	columns map[string]bool // the last part of every column name in an expression
+	derived map[string]bool // aliases of subqueries and functions in FROM
 	stars   bool            // x.* occurs where it is a row
+	rows    bool            // a column, or the result of a function, holds rows of a relation
 }
 
 // Operands is the use of an operator: its name and the expressions on either side. A nil side is checked against the types
@@ -38,7 +40,7 @@ type Operands struct {
 
 // NewValues collects the types of a statement.
 func NewValues(root protoreflect.Message, params []capture.Param, catalogs ...*catalog.Index) *Values {
-	v := &Values{params: params, types: map[ident.Table]bool{}, ranges: map[string]bool{}, columns: map[string]bool{}}
+	v := &Values{params: params, types: map[ident.Table]bool{}, ranges: map[string]bool{}, derived: map[string]bool{}, columns: map[string]bool{}}
 	for _, x := range catalogs {
 		if x != nil {
 			v.catalogs = append(v.catalogs, x)
@@ -60,6 +62,11 @@ func (v *Values) visit(m protoreflect.Message) {
 	case *pg_query.RangeVar:
 		v.addNamed(n.GetRelname())
 		v.ranges[n.GetRelname()] = true
+		v.related(n)
+	case *pg_query.RangeSubselect:
+		v.derive(n.GetAlias())
+	case *pg_query.RangeFunction:
+		v.derive(n.GetAlias())
 	case *pg_query.Alias:
 		v.ranges[n.GetAliasname()] = true
 	case *pg_query.CommonTableExpr:
@@ -99,10 +106,41 @@ func (v *Values) visit(m protoreflect.Message) {
 	pgparse.Children(m, v.visit)
 }
 
-// BuiltinOnly reports whether every value is of a type of pg_catalog, and none is a row of a relation.
-func (v *Values) BuiltinOnly() bool {
-	if v == nil || len(v.catalogs) == 0 || v.stars || len(v.types) > 0 {
+// IsRow reports whether an expression names the row of a relation, an alias or a WITH query.
+func (v *Values) IsRow(n *pg_query.Node) bool {
+	fields := n.GetColumnRef().GetFields()
+	return v != nil && len(fields) == 1 && v.ranges[fields[0].GetString_().GetSval()]
+}
+
+// related notes that a name in FROM stands for a relation, whose system columns it has.
+func (v *Values) related(n *pg_query.RangeVar) {
+	name := n.GetRelname()
+	if alias := n.GetAlias().GetAliasname(); alias != "" {
+		name = alias
+	}
+	v.derived[name] = false
+}
+
+// derive notes an alias that stands for something without system columns, unless it stands for a relation elsewhere in the statement.
+func (v *Values) derive(a *pg_query.Alias) {
+	if _, known := v.derived[a.GetAliasname()]; !known && a != nil {
+		v.derived[a.GetAliasname()] = true
+	}
+}
+
+// IsDerived reports whether a name in FROM always stands for a subquery or a function.
+func (v *Values) IsDerived(name string) bool { return v != nil && v.derived[name] }
+
+// SameTypes reports whether every value has a type that is the same on all neighbours: one outside their schemas, and no row of a relation.
+func (v *Values) SameTypes(neighbours []string) bool {
+	if v == nil || len(v.catalogs) == 0 || v.stars || v.rows {
 		return false
+	}
+	for t := range v.types {
+		isRow := slices.ContainsFunc(v.catalogs, func(x *catalog.Index) bool { return x.Relations[t] != nil }) // of a relation that is named
+		if slices.Contains(neighbours, t.Schema) && !isRow {
+			return false
+		}
 	}
 	for name := range v.columns {
 		if v.ranges[name] {
@@ -146,6 +184,9 @@ func (v *Values) attribute(name string) {
 func (v *Values) add(types []ident.Table) {
 	for _, t := range types {
 		v.types[t] = true
+		for _, x := range v.catalogs {
+			v.rows = v.rows || x.Relations[t] != nil
+		}
 	}
 }
 

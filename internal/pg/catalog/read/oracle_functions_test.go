@@ -106,7 +106,7 @@ const faultyCopies = `
 	CREATE FUNCTION {s}.pl_name() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM {s}.people) + length((''d0.people''::regclass)::text); END';
 	CREATE FUNCTION {s}.pl_xml() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN length(table_to_xml(1, true, true, '''')::text); /* people */ END';
 	CREATE FUNCTION {s}.pl_catalog() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM {s}.people, pg_catalog.pg_class); END';
-	CREATE FUNCTION {s}.pl_ctid() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(ctid) FROM {s}.people); END';
+	CREATE FUNCTION {s}.pl_ctid() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(DISTINCT ctid) FROM {s}.people); END';
 	CREATE FUNCTION {s}.pl_escape() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM {s}.U&"p\0065ople"); END';
 	CREATE FUNCTION {s}.pl_astray() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM "d0" /* x */ . "people"); END';
 	CREATE FUNCTION {s}.pl_far() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN d1.headcount(); END';

@@ -19,6 +19,7 @@ func (r *reader) schemas() error {
 // relations reads the relations that a query can name: no indexes, toast tables and composite types. In the text of a view
 // every name outside pg_catalog has its schema, because the reader's search_path contains nothing else.
 const relations = `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relrowsecurity,
+		NOT has_schema_privilege(n.oid, 'USAGE') OR NOT has_any_column_privilege(c.oid, 'SELECT'),
 		CASE WHEN c.relkind = 'v' THEN coalesce(pg_get_viewdef(c.oid), '') ELSE '' END
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ` + ordinary + ` ORDER BY 2, 3`
@@ -70,7 +71,7 @@ func (r *reader) relations() error {
 		places[oid] = len(r.catalog.Relations)
 		r.catalog.Relations = append(r.catalog.Relations, v)
 		return nil
-	}, &oid, &v.Schema, &v.Name, &v.Kind, &v.RowSecurity, &v.Definition)
+	}, &oid, &v.Schema, &v.Name, &v.Kind, &v.RowSecurity, &v.Hidden, &v.Definition)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ const functions = `
 	SELECT f.oid, n.nspname, f.proname, f.prokind::text, pg_get_function_arguments(f.oid), coalesce(pg_get_function_result(f.oid), ''),
 		CASE f.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END, l.lanname,
 		CASE WHEN f.prokind = 'a' OR l.lanname IN ('c', 'internal') THEN '' ELSE {body} END, coalesce(f.proconfig, '{}'),
-		f.pronargdefaults, f.provariadic <> 0,
+		f.pronargdefaults, f.provariadic <> 0, f.prosecdef,
 		coalesce((SELECT e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
 			WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' LIMIT 1), ''),
 		f.prokind <> 'p' AND f.pronargs >= 1 AND f.pronargs - f.pronargdefaults <= 1,
@@ -141,7 +142,7 @@ func (r *reader) functions() error {
 		r.catalog.Functions = append(r.catalog.Functions, f)
 		return nil
 	}, &oid, &f.Schema, &f.Name, &f.Kind, &f.Arguments, &f.Result, &f.Volatility, &f.Language, &f.Body, &settings, &f.Optional, &f.Variadic,
-		&f.Extension, &f.OfOne, &f.OfRow)
+		&f.Definer, &f.Extension, &f.OfOne, &f.OfRow)
 	if err != nil {
 		return err
 	}

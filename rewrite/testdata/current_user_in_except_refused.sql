@@ -1,0 +1,1 @@
+SELECT current_user::text FROM users EXCEPT SELECT name FROM users

@@ -1,0 +1,1 @@
+SELECT 'app.secret'::regclass, count(*) FROM users
