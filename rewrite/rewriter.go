@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
@@ -46,6 +47,9 @@ type Plan struct {
 	Shape string
 	// Summary is the statement in one line without literals and comments, cut at 240 bytes.
 	Summary string
+	// Destination is where the rows of the query go, as text without values: "into table marts.daily"; "" = to the client. It is
+	// no part of the identity.
+	Destination string
 	// Claim is the query's claim; nil = none.
 	Claim *Claim
 	// Ignored are claims of the client that were not accepted, because they would raise the configured ones.
@@ -135,20 +139,21 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 		return nil, parseError(q.SQL, err)
 	}
 	p := &Plan{
-		Group:      fingerprint,
-		Tables:     ident.Sorted(s.Protected),
-		Public:     ident.Sorted(s.Public),
-		Functions:  slices.Sorted(maps.Keys(s.Functions)),
-		Implied:    ident.Sorted(s.Implied),
-		SearchPath: s.SearchPath(),
-		Settings:   keySettings(q.Settings),
-		Assumed:    s.Assumptions(),
-		DPCalls:    len(s.Calls),
-		Sorted:     sorted(parsed.stmt),
-		sql:        q.SQL,
-		edits:      edits,
-		expected:   expected,
-		rewriter:   r,
+		Group:       fingerprint,
+		Tables:      ident.Sorted(s.Protected),
+		Public:      ident.Sorted(s.Public),
+		Functions:   slices.Sorted(maps.Keys(s.Functions)),
+		Implied:     ident.Sorted(s.Implied),
+		SearchPath:  s.SearchPath(),
+		Settings:    keySettings(q.Settings),
+		Assumed:     s.Assumptions(),
+		DPCalls:     len(s.Calls),
+		Sorted:      sorted(parsed.stmt),
+		Destination: parsed.to,
+		sql:         q.SQL,
+		edits:       edits,
+		expected:    expected,
+		rewriter:    r,
 	}
 	summary := summarize(q.SQL, parsed.tokens)
 	p.Summary = cutText(summary, maxSummaryBytes)
@@ -208,6 +213,10 @@ func (p *Plan) For(schema string) (string, error) {
 	}
 	return sql, nil
 }
+
+// Text returns the text of the query itself, without the statement that runs it: replaying it writes nothing. It is empty for a
+// sequence.
+func (p *Plan) Text() string { return strings.TrimSpace(p.sql) }
 
 // checkSchema rejects schemas that cannot hold a neighbour.
 func (p *Plan) checkSchema(schema string) error {

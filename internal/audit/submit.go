@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -89,6 +90,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 			}
 			a.again(j, q, r.Plan)
 		}
+		j.answers = ledger.AddDestinations(j.answers, r.Query.Destinations)
 		j.Seen++
 		j.LastSeen = q.Completed
 		a.count(key, true)
@@ -125,7 +127,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 		return false, false
 	}
 	a.recognizer.Outcome(r.Look, false)
-	j := &job{Audit: seat, plan: r.Plan, query: q}
+	j := &job{Audit: seat, plan: r.Plan, query: q, answers: r.Query.Destinations}
 	a.admit(j)
 	if record != nil {
 		a.roster.Reopen(record.seat)

@@ -77,7 +77,7 @@ func classOfReason(reason string) Class {
 		return classNoPlace
 	case "unclaimed_read":
 		return classUnclaimed
-	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonEmpty):
+	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonExplain), string(rewrite.ReasonEmpty):
 		return classOther
 	case "backlog", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
 		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
@@ -129,7 +129,6 @@ func remedies() map[string]string {
 		string(rewrite.ReasonSettingsUncertain):   "set the setting again after calls of functions that change it, or give the claim in a comment or an argument; qualify names with their schema",
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
 		string(rewrite.ReasonBadClaim):            "correct the claim",
-		string(rewrite.ReasonExplain):             "let the engine reject EXPLAIN: plans show true row counts",
 		string(rewrite.ReasonSideEffects):         clients, string(rewrite.ReasonSystemColumn): clients, string(rewrite.ReasonUnsafeFunction): clients,
 		string(rewrite.ReasonNameInString): clients, string(rewrite.ReasonRowType): clients, string(rewrite.ReasonTempTable): clients,
 		string(rewrite.ReasonSystemCatalog): clients, string(rewrite.ReasonSessionDependent): clients, string(rewrite.ReasonParameter): clients,
