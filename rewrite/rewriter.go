@@ -32,6 +32,18 @@ type Rewriter struct {
 // ok is false if Options.Source is not known.
 func (r *Rewriter) Names() (names []string, ok bool) { return r.rules.Names() }
 
+// NoisyView is a view that calls a DP function and is not listed in the configuration.
+type NoisyView = judge.NoisyView
+
+// NoisyViews returns the views of Options.Source that call DP functions and read protected data, but are not listed, in order:
+// each query on one draws fresh noise. Materialized views are not among them.
+func (r *Rewriter) NoisyViews() []NoisyView {
+	if r.source == nil {
+		return nil
+	}
+	return r.rules.NoisyViews()
+}
+
 // Plan is the analysis of a query for an audit. It is immutable and safe for concurrent use.
 type Plan struct {
 	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (with constants; without comments, white

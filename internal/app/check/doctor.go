@@ -35,7 +35,7 @@ func Doctor(c config.Config) []preflight.Task {
 	}
 	all := c.AllEngines()
 	for _, one := range all {
-		for _, task := range []preflight.Task{preflight.Rows(preflightOptions(one)), checkCaptured(one)} {
+		for _, task := range []preflight.Task{preflight.Rows(preflightOptions(one)), checkViews(one), checkCaptured(one)} {
 			if len(all) > 1 {
 				task = named(one.EngineName(), task)
 			}
