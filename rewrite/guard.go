@@ -19,10 +19,14 @@ type parsed struct {
 	tokens []*pg_query.ScanToken // comments included
 	stmt   *pg_query.SelectStmt
 	wire   []byte
+	to     string // where the rows go; "" = to the client
 }
 
-// parse checks text and settings, then scans and parses. The only statement must be a SELECT, a COPY of one to the client,
-// or a cursor for one; then q.SQL becomes the SELECT, at the same offset.
+// maxContents bounds the statements within each other: EXPLAIN ANALYZE CREATE TABLE t AS SELECT has two.
+const maxContents = 4
+
+// parse checks text and settings, then scans and parses. The only statement must be a SELECT, or one that runs a SELECT; then
+// q.SQL becomes that SELECT, at the same offset.
 func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err := r.guard(*q); err != nil {
 		return nil, err
@@ -35,21 +39,42 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if query := wrapped(stmt.GetStmt()); query != nil {
-		if q.SQL, tokens, err = unwrap(q.SQL, stmt.GetStmt(), tokens); err != nil {
+	to := ""
+	for range maxContents {
+		c, err := contentOf(stmt.GetStmt(), q.SQL, wordsOf(tokens), *q)
+		if err != nil {
 			return nil, err
 		}
+		if c == nil {
+			break
+		}
+		if to == "" || c.to != "" && c.to != byCursor { // EXPLAIN ANALYZE DECLARE makes no cursor
+			to = c.to
+		}
+		q.SQL, tokens = c.text(q.SQL, tokens)
 		if stmt, wire, err = parseOne(q.SQL, tokens); err != nil {
 			return nil, err
 		}
-		if !proto.Equal(query, stmt.GetStmt().GetSelectStmt()) {
-			return nil, refuse(ReasonVerifyFailed, "the query inside COPY or DECLARE CURSOR was not found in the text", reportBug)
+		if !proto.Equal(c.node, stmt.GetStmt()) {
+			return nil, notFound()
+		}
+	}
+	if v := stmt.GetStmt().GetRefreshMatViewStmt(); v != nil && r.refreshed(v, q, tokens) {
+		to = intoRelation("materialized view", Table{Schema: v.GetRelation().GetSchemaname(), Name: v.GetRelation().GetRelname()})
+		if err := r.guard(*q); err != nil {
+			return nil, err
+		}
+		if tokens, err = pgparse.Scan(q.SQL); err != nil {
+			return nil, parseError(q.SQL, err)
+		}
+		if stmt, wire, err = parseOne(q.SQL, tokens); err != nil {
+			return nil, err
 		}
 	}
 	if stmt.GetStmt().GetSelectStmt() == nil {
 		return nil, notSelect(stmt.GetStmt(), firstToken(tokens, stmt.GetStmtLocation()))
 	}
-	return &parsed{tokens: tokens, stmt: stmt.GetStmt().GetSelectStmt(), wire: wire}, nil
+	return &parsed{tokens: tokens, stmt: stmt.GetStmt().GetSelectStmt(), wire: wire, to: to}, nil
 }
 
 // guard refuses input that must not reach the parser or that it would read differently than the server.

@@ -18,9 +18,9 @@ const (
 	ReasonUnparseable         Reason = "unparseable"                   // not a statement of the parser's grammar
 	ReasonEmpty               Reason = "empty"                         // no statement
 	ReasonMultipleStatements  Reason = "multiple_statements"           // more than one statement
-	ReasonNotSelect           Reason = "not_select"                    // neither SELECT, VALUES, TABLE, COPY (query) TO STDOUT nor DECLARE CURSOR
-	ReasonExplain             Reason = "explain"                       // EXPLAIN returns a plan, not the result of the query
-	ReasonWrapper             Reason = "wrapper"                       // FETCH, PREPARE, EXECUTE, CREATE ... AS, other forms of COPY
+	ReasonNotSelect           Reason = "not_select"                    // neither SELECT, VALUES, TABLE nor a statement that runs one of these; or it ran none
+	ReasonExplain             Reason = "explain"                       // EXPLAIN without ANALYZE runs no query
+	ReasonWrapper             Reason = "wrapper"                       // a statement whose query is not known, or not one query
 	ReasonOtherDatabase       Reason = "other_database"                // the session is connected to another database than that of the protected tables
 	ReasonSideEffects                = judge.ReasonSideEffects         // writes, locks, sleeps or changes its session
 	ReasonNoProtectedTable           = judge.ReasonNoProtectedTable    // reads no protected table

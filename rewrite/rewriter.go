@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
@@ -31,6 +32,18 @@ type Rewriter struct {
 // ok is false if Options.Source is not known.
 func (r *Rewriter) Names() (names []string, ok bool) { return r.rules.Names() }
 
+// NoisyView is a view that calls a DP function and is not listed in the configuration.
+type NoisyView = judge.NoisyView
+
+// NoisyViews returns the views of Options.Source that call DP functions and read protected data, but are not listed, in order:
+// each query on one draws fresh noise. Materialized views are not among them.
+func (r *Rewriter) NoisyViews() []NoisyView {
+	if r.source == nil {
+		return nil
+	}
+	return r.rules.NoisyViews()
+}
+
 // Plan is the analysis of a query for an audit. It is immutable and safe for concurrent use.
 type Plan struct {
 	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (with constants; without comments, white
@@ -46,6 +59,9 @@ type Plan struct {
 	Shape string
 	// Summary is the statement in one line without literals and comments, cut at 240 bytes.
 	Summary string
+	// Destination is where the rows of the query go, as text without values: "into table marts.daily"; "" = to the client. It is
+	// no part of the identity.
+	Destination string
 	// Claim is the query's claim; nil = none.
 	Claim *Claim
 	// Ignored are claims of the client that were not accepted, because they would raise the configured ones.
@@ -152,6 +168,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 		UnknownNames: s.Unknown,
 		DPCalls:      len(s.Calls),
 		Sorted:       sorted(parsed.stmt),
+		Destination:  parsed.to,
 		sql:          q.SQL,
 		edits:        edits,
 		expected:     expected,
@@ -215,6 +232,10 @@ func (p *Plan) For(schema string) (string, error) {
 	}
 	return sql, nil
 }
+
+// Text returns the text of the query itself, without the statement that runs it: replaying it writes nothing. It is empty for a
+// sequence.
+func (p *Plan) Text() string { return strings.TrimSpace(p.sql) }
 
 // checkSchema rejects schemas that cannot hold a neighbour.
 func (p *Plan) checkSchema(schema string) error {

@@ -61,7 +61,11 @@ func (f *adminFlags) coverage(ctx context.Context, env environment, engine strin
 		if c, err = setup.LedgerEngine(c, engine); err != nil {
 			return none, fmt.Errorf("%s: %w (--engine NAME)", f.config, err)
 		}
-		return records.ReadCoverage(ctx, c, engine, since)
+		read, err := records.ReadCoverage(ctx, c, engine, since)
+		if err == nil {
+			read.AddViews(ctx, c)
+		}
+		return read, err
 	}, func(asked status.Target) (records.Coverage, error) {
 		return records.FetchCoverage(ctx, asked, engine, since)
 	})

@@ -29,6 +29,7 @@ type job struct {
 	edition    uint64 // of the catalogs with which the plan was made
 	query      capture.Query
 	admitted   time.Time // when the query was captured here last
+	answers    []string  // where its answers went
 	firstSeen  time.Time
 	trouble    string
 	reports    []analysis.Report // one per neighbour, as of the last batch; without figures before the first
@@ -144,13 +145,13 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 	if len(j.query.Then) > 0 {
 		return a.sequenceWorlds(j)
 	}
-	d0, err := a.text(j.query, j.plan, a.opt.D0)
+	d0, err := a.text(j.plan, a.opt.D0)
 	if err != nil {
 		return nil, err
 	}
 	var worlds []world
 	for _, schema := range a.opt.D1 {
-		d1, err := a.text(j.query, j.plan, schema)
+		d1, err := a.text(j.plan, schema)
 		if err != nil {
 			return nil, err
 		}
@@ -199,9 +200,9 @@ func (a *Auditor) hoisting(sql string) *replay.Hoisting {
 }
 
 // text returns the query's text for one world.
-func (a *Auditor) text(q capture.Query, plan *rewrite.Plan, schema string) (string, error) {
+func (a *Auditor) text(plan *rewrite.Plan, schema string) (string, error) {
 	if a.opt.OwnText {
-		return q.SQL, nil
+		return plan.Text(), nil
 	}
 	return plan.For(schema)
 }
@@ -331,7 +332,7 @@ func (j *job) entry(opt *Options) view.Entry { // with Auditor.mu held
 	e := view.Entry{
 		ID: j.id, Key: j.Key, Route: j.Owner.Route, Group: j.plan.Group, Summary: j.plan.Summary,
 		User: j.query.User, Database: j.query.Database, App: j.query.ApplicationName,
-		Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts, Repeats: j.repeats, Previous: j.previous,
+		Destinations: j.answers, Assumed: j.plan.Assumed, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen, State: j.state(), Trouble: j.trouble, Restarts: j.restarts, Repeats: j.repeats, Previous: j.previous,
 		Confirming: j.confirming && j.state() != view.Decided,
 		Partitions: j.partitions,
 		Changes:    j.changes, Changed: j.changed, Watch: j.watchState(opt),

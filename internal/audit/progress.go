@@ -65,7 +65,7 @@ func (j *job) note(p *saved.Progress) {
 func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	state := j.state()
 	out := ledger.Audit{
-		Query: saved.QueryOf(j.plan), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
+		Query: saved.QueryOf(j.plan, j.answers), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
 	}
 	out.Query.Key, out.Query.FirstSeen, out.Query.LastSeen = j.Key, j.firstSeen, j.LastSeen
 	j.storeLife(&out)

@@ -96,7 +96,7 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 			Key: key, Shape: plan.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
 			Seen: row.Executions, LastSeen: row.Query.LastSeen,
 		},
-		plan: plan, edition: edition, query: q, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
+		plan: plan, edition: edition, query: q, answers: row.Query.Destinations, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
 	}
 	j.recallLife(&row)
 	return a.readmit(ctx, j, &row)

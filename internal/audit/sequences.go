@@ -67,8 +67,8 @@ func together(group []capture.Query) (capture.Query, bool) {
 // sequenceWorlds returns the neighbours with the texts of a sequence.
 func (a *Auditor) sequenceWorlds(j *job) ([]world, error) {
 	texts := func(schema string) (texts []string, err error) {
-		for i, plan := range j.plan.Steps() {
-			text, err := a.text(j.query.Step(i), plan, schema)
+		for _, plan := range j.plan.Steps() {
+			text, err := a.text(plan, schema)
 			if err != nil {
 				return nil, err
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -90,6 +91,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 			}
 			a.again(j, q, r.Plan, r.Edition)
 		}
+		j.answers = ledger.AddDestinations(j.answers, r.Query.Destinations)
 		j.Seen++
 		j.LastSeen = q.Completed
 		a.count(key, true)
@@ -126,7 +128,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 		return false, false
 	}
 	a.recognizer.Outcome(r.Look, false)
-	j := &job{Audit: seat, plan: r.Plan, edition: r.Edition, query: q}
+	j := &job{Audit: seat, plan: r.Plan, edition: r.Edition, query: q, answers: r.Query.Destinations}
 	a.admit(j)
 	if record != nil {
 		a.roster.Reopen(record.seat)

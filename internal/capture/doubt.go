@@ -67,6 +67,18 @@ func (d Doubt) Add(other Doubt) Doubt {
 	}
 }
 
+// Without returns the doubt for a statement in which a setting, by its lower-case name, does not matter.
+func (d Doubt) Without(name string) Doubt {
+	d.Names = slices.DeleteFunc(slices.Clone(d.Names), func(n string) bool { return n == name })
+	d.Calls = slices.Clone(d.Calls)
+	for i := range d.Calls {
+		except := append(slices.Clone(d.Calls[i].Except), name)
+		slices.Sort(except)
+		d.Calls[i].Except = slices.Compact(except)
+	}
+	return d
+}
+
 // Equal reports whether two doubts are the same.
 func (d Doubt) Equal(other Doubt) bool {
 	return d.Temporary == other.Temporary && slices.Equal(d.Names, other.Names) && slices.EqualFunc(d.Calls, other.Calls, func(a, b Calls) bool {

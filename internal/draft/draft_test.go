@@ -49,7 +49,9 @@ items" (order_id int REFERENCES orders, product int REFERENCES products);
 		CREATE FUNCTION dp_sum(value float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT value + random()';
 		CREATE FUNCTION anon_sum_with_bounds(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 1.0::float8';
 		CREATE FUNCTION anon_count_step(bigint, int, float8) RETURNS bigint LANGUAGE sql AS 'SELECT $1 + 1';
-		CREATE AGGREGATE anon_count(int, float8) (SFUNC = anon_count_step, STYPE = bigint, INITCOND = 0)`)
+		CREATE AGGREGATE anon_count(int, float8) (SFUNC = anon_count_step, STYPE = bigint, INITCOND = 0);
+		CREATE VIEW noisy_count AS SELECT dp_count(count(*), 0.5, 0) AS n FROM users; CREATE VIEW above AS SELECT n FROM noisy_count;
+		CREATE VIEW plain AS SELECT id FROM users; CREATE MATERIALIZED VIEW stored AS SELECT n FROM above`)
 	c, file, sql := parsed(t, dsn, "")
 	// shops has the most references; users has the name of persons.
 	if c.Privacy.Unit.Table != "public.users" || !slices.Equal(c.Privacy.Unit.Key, []string{"id"}) {
@@ -65,7 +67,7 @@ items" (order_id int REFERENCES orders, product int REFERENCES products);
 	if len(f) != 4 || f[0].Name != "anon_count" || f[1].Name != "anon_sum_with_bounds" || f[1].Epsilon != -1 || f[2].Name != "dp_count" || f[2].Epsilon != 2 || f[2].Delta != 3 || f[3].Name != "dp_sum" || f[3].Epsilon != -1 {
 		t.Errorf("functions: %+v", f)
 	}
-	for _, want := range []string{`# safe_functions: ["noisy"]`, "# public: [public.products, public.shops]", "- {table: public.settings, columns: [COLUMN]", "its name is one for persons, and 2 tables"} {
+	for _, want := range []string{`# safe_functions: ["noisy"]`, "# public: [public.products, public.shops]", "- {table: public.settings, columns: [COLUMN]", "its name is one for persons, and 2 tables", "lack a copy: public.above, public.noisy_count\n"} {
 		if !strings.Contains(file, want) {
 			t.Errorf("no %q in\n%s", want, file)
 		}

@@ -3,6 +3,8 @@ package draft
 import (
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // signature is a rule of claims.functions, with the reason for it.
@@ -22,10 +24,7 @@ var known = []string{"anon_count", "anon_sum", "anon_avg", "anon_var", "anon_std
 func functionsOf(s schema) (dp []signature, noise []function) {
 	seen := map[string]bool{}
 	for _, f := range s.functions {
-		name := f.Name
-		if f.Schema != "public" {
-			name = f.Schema + "." + f.Name
-		}
+		name := nameOf(f.Schema, f.Name)
 		if seen[name] {
 			continue
 		}
@@ -45,6 +44,25 @@ func functionsOf(s schema) (dp []signature, noise []function) {
 		seen[name] = ok || few
 	}
 	return dp, noise
+}
+
+// nameOf returns the name of a function in claims.functions.
+func nameOf(schema, name string) string {
+	if schema != "public" {
+		return schema + "." + name
+	}
+	return name
+}
+
+// noisyViews returns the views that call one of the functions.
+func noisyViews(calls []call, dp []signature) (views []ident.Table) {
+	for _, c := range calls {
+		view := ident.Table{Schema: c.ViewSchema, Name: c.View}
+		if !slices.Contains(views, view) && slices.ContainsFunc(dp, func(s signature) bool { return s.name == nameOf(c.Schema, c.Name) }) {
+			views = append(views, view)
+		}
+	}
+	return views
 }
 
 // lastInAll reports whether the epsilon is the last argument in every form of a function that has one.

@@ -42,7 +42,8 @@ type guess struct {
 	public    []ident.Table // referenced by protected tables, without a path to the unit
 	others    []ident.Table
 	dp        []signature
-	noise     []function // may add noise; nothing says how much
+	views     []ident.Table // call one of dp
+	noise     []function    // may add noise; nothing says how much
 }
 
 // path says that the rows of a table belong to the unit with the same value in a column, without a foreign key.
@@ -161,6 +162,7 @@ func guessFrom(s schema, name string) (g guess, err error) {
 		}
 	}
 	g.dp, g.noise = functionsOf(s)
+	g.views = noisyViews(s.calls, g.dp)
 	slices.SortStableFunc(g.dp, func(a, b signature) int { return cmp.Compare(a.name, b.name) })
 	return g, nil
 }

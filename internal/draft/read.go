@@ -36,7 +36,11 @@ type function struct {
 type schema struct {
 	tables    []table
 	functions []function
+	calls     []call
 }
+
+// call is a function that a view calls, directly or through views.
+type call struct{ ViewSchema, View, Schema, Name string }
 
 // Temporary schemas, those of the server and those that dpwatch makes are left out.
 const ours = `n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT LIKE 'dpwatch%' AND n.nspname <> 'information_schema'`
@@ -63,6 +67,17 @@ const functionsQuery = `SELECT n.nspname, p.proname, p.provolatile = 'v', COALES
 	FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 	WHERE p.prokind IN ('f', 'a') AND p.proargmodes IS NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_aggregate a
 		WHERE p.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)) AND ` + ours + ` ORDER BY 1, 2, p.oid`
+
+const callsQuery = `WITH RECURSIVE calls (view, function) AS (
+		SELECT w.ev_class, d.refobjid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d ON d.objid = w.oid
+		WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_proc'::regclass
+		UNION
+		SELECT w.ev_class, x.function FROM calls x JOIN pg_catalog.pg_class c ON c.oid = x.view AND c.relkind = 'v' JOIN pg_catalog.pg_depend d ON d.refobjid = c.oid
+			JOIN pg_catalog.pg_rewrite w ON w.oid = d.objid
+		WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass)
+	SELECT n.nspname, c.relname, pn.nspname, p.proname FROM calls x JOIN pg_catalog.pg_class c ON c.oid = x.view AND c.relkind = 'v' JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_catalog.pg_proc p ON p.oid = x.function JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+	WHERE ` + ours + ` ORDER BY 1, 2, 3, 4`
 
 // read reads the catalog of a database.
 func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
@@ -94,6 +109,9 @@ func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 			s.tables[i].refers = append(s.tables[i].refers, reference{r.Columns, ident.Table{Schema: r.ToSchema, Name: r.ToName}})
 		}
 	}
-	s.functions, err = connect.Structs[function](ctx, conn, functionsQuery)
+	if s.functions, err = connect.Structs[function](ctx, conn, functionsQuery); err != nil {
+		return s, err
+	}
+	s.calls, err = connect.Structs[call](ctx, conn, callsQuery)
 	return s, err
 }

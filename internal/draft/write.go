@@ -88,6 +88,10 @@ func (g guess) writeClaims(line func(string, ...any)) {
 	} else {
 		line("  # No function with an argument for the epsilon was found. How dpwatch learns the claim of a query: docs/rewriting.md.")
 	}
+	if len(g.views) > 0 {
+		line("  # Views that call these functions: every query on one draws fresh noise, and claims what its calls claim. It is audited on the copies of the view;")
+		line("  # dpwatch doctor names those that lack a copy: %s", words(g.views))
+	}
 	if len(g.noise) > 0 {
 		line("  # Volatile functions of a number that return a number. Those that only add noise belong here:")
 		var names []string

@@ -166,9 +166,9 @@ func (e *Engine) Begin(ctx context.Context, a Audit) (processes int, fleet Fleet
 // query stores the identity of a query, and returns its number.
 func (e *Engine) query(ctx context.Context, tx pgx.Tx, q *Query) (id int64, err error) {
 	err = tx.QueryRow(ctx, `
-		INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (engine, key) DO UPDATE SET statement = excluded.statement
+		INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, destinations)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+		ON CONFLICT (engine, key) DO UPDATE SET statement = excluded.statement, `+addDestinations+`
 		RETURNING id`, e.queryArguments(q)...).Scan(&id)
 	return id, err
 }
@@ -177,7 +177,12 @@ func (e *Engine) query(ctx context.Context, tx pgx.Tx, q *Query) (id int64, err 
 func (e *Engine) place(key string) string { return "statement\x00" + e.name + "\x00" + key }
 
 func (e *Engine) queryArguments(q *Query) []any {
-	args := []any{e.name, q.Key, q.Shape, q.Fingerprint, q.Summary, e.ledger.hidden.hide(q.Statement, e.place(q.Key)), nil, nil, "", "", q.FirstSeen, q.LastSeen}
+	args := []any{e.name, q.Key, q.Shape, q.Fingerprint, q.Summary, e.ledger.hidden.hide(q.Statement, e.place(q.Key)), nil, nil, "", "", q.FirstSeen, q.LastSeen, nil}
+	destinations := make([]string, len(q.Destinations))
+	for i, d := range q.Destinations {
+		destinations[i] = valid(d)
+	}
+	args[12] = destinations
 	if c := q.Claim; c != nil {
 		args[6], args[7], args[8], args[9] = c.Epsilon, c.Delta, c.Source, c.Rule
 	}
@@ -234,12 +239,15 @@ func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 
 // columns of an Audit, in the order of scan.
 const columns = `q.key, q.shape, q.fingerprint, q.summary, q.statement, q.executions, q.first_seen, q.last_seen, a.state, a.verdict, a.trials, a.epsilon_lower,
-	a.processes, a.data_epoch, a.progress, a.watch, a.engine_epoch, a.violation, a.parsing >= 2, a.evidence_trials`
+	a.processes, a.data_epoch, a.progress, a.watch, a.engine_epoch, a.violation, a.parsing >= 2, a.evidence_trials, q.destinations`
 
 func scan(row pgx.CollectableRow) (a Audit, err error) {
 	q := &a.Query
 	err = row.Scan(&q.Key, &q.Shape, &q.Fingerprint, &q.Summary, &q.Statement, &a.Executions, &q.FirstSeen, &q.LastSeen, &a.State, &a.Verdict, &a.Trials, &a.Lower,
-		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch, &a.EngineEpoch, &a.Violation, &a.Poisoned, &a.EvidenceTrials)
+		&a.Processes, &a.DataEpoch, &a.Progress, &a.Watch, &a.EngineEpoch, &a.Violation, &a.Poisoned, &a.EvidenceTrials, &q.Destinations)
+	if len(q.Destinations) == 0 {
+		q.Destinations = nil
+	}
 	return a, err
 }
 

@@ -66,6 +66,8 @@ type Listed struct {
 	Trials     int64
 	Lower      *float64
 	Status     string
+	// Destinations are where answers went.
+	Destinations []string
 }
 
 // ErrSort means that a list has no such order.
@@ -91,7 +93,7 @@ func (l *Ledger) List(ctx context.Context, o ListOptions) (page []Listed, total 
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT q.key, q.engine, q.summary, q.epsilon, q.delta, q.executions, q.first_seen, q.last_seen, coalesce(a.state, ''), coalesce(a.verdict, ''),
-			coalesce(a.trials, 0), a.epsilon_lower, `+listStatus+" "+from+" ORDER BY "+order+" "+direction+" NULLS LAST, "+severest+" DESC NULLS LAST, q.last_seen DESC, q.id LIMIT $4 OFFSET $5",
+			coalesce(a.trials, 0), a.epsilon_lower, `+listStatus+", q.destinations "+from+" ORDER BY "+order+" "+direction+" NULLS LAST, "+severest+" DESC NULLS LAST, q.last_seen DESC, q.id LIMIT $4 OFFSET $5",
 			o.Engine, o.Search, o.Status, o.Limit, o.Offset)
 		if err != nil {
 			return err

@@ -19,6 +19,8 @@ type Query struct {
 	Unreadable          error  `json:"-"` // read only: why there is no Statement, see Protection
 	Claim               *Claim // nil = none
 	FirstSeen, LastSeen time.Time
+	// Destinations are where the answers went: ToClient, "into table marts.daily". The ledger keeps MostDestinations.
+	Destinations []string `json:",omitempty"`
 }
 
 // Claim is what the engine promises for a query.
@@ -106,19 +108,19 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 		s := &b.Sightings[i]
 		all.Queue(`
 			WITH q AS (
-			  INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, executions)
-			  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-			  ON CONFLICT (engine, key) DO UPDATE SET executions = queries.executions + excluded.executions,
+			  INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, destinations, executions)
+			  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+			  ON CONFLICT (engine, key) DO UPDATE SET executions = queries.executions + excluded.executions, `+addDestinations+`,
 			    first_seen = least(queries.first_seen, excluded.first_seen), last_seen = greatest(queries.last_seen, excluded.last_seen)
 			  RETURNING id),
 			u AS (
 			  INSERT INTO query_users (query, username, database, application, executions, first_seen, last_seen)
-			  SELECT id, $14, $15, $16, $13, $11, $12 FROM q
+			  SELECT id, $15, $16, $17, $14, $11, $12 FROM q
 			  ON CONFLICT (query, username, database, application) DO UPDATE SET executions = query_users.executions + excluded.executions,
 			    first_seen = least(query_users.first_seen, excluded.first_seen), last_seen = greatest(query_users.last_seen, excluded.last_seen)
 			  RETURNING xmax = 0 AS first),
 			h AS (
-			  INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $17, $13, $18 FROM q
+			  INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $18, $14, $19 FROM q
 			  ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions, unplaced = query_hours.unplaced + excluded.unplaced)
 			SELECT first FROM u`,
 			append(e.queryArguments(&s.Query), s.Executions, valid(s.User), valid(s.Database), valid(s.Application), Hour(s.Query.LastSeen), s.Unplaced)...)

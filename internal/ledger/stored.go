@@ -14,25 +14,26 @@ import (
 
 // Stored is what the tables of the ledger have about a query and its audit, without the evidence and the statement.
 type Stored struct {
-	Key         string    `json:"key"`
-	Engine      string    `json:"engine"`
-	Fingerprint string    `json:"fingerprint"`
-	Summary     string    `json:"summary"`
-	Epsilon     *float64  `json:"epsilon_claimed"` // nil = the query has no claim
-	Delta       *float64  `json:"delta_claimed"`
-	Source      string    `json:"claim_source"`
-	Rule        string    `json:"claim_rule"`
-	Executions  int64     `json:"executions"`
-	LastDay     int64     `json:"executions_last_day"` // in the last 24 hours, in whole hours
-	FirstSeen   time.Time `json:"first_seen"`
-	LastSeen    time.Time `json:"last_seen"`
-	State       string    `json:"state"` // "" = the audit has not begun
-	Verdict     string    `json:"verdict"`
-	Trials      int64     `json:"trials"`
-	Lower       *float64  `json:"epsilon_lower"`
-	Begun       int       `json:"begun"` // how often the evidence began
-	Users       []User    `json:"users"`
-	History     []Event   `json:"history"` // the latest first
+	Key          string    `json:"key"`
+	Engine       string    `json:"engine"`
+	Fingerprint  string    `json:"fingerprint"`
+	Summary      string    `json:"summary"`
+	Epsilon      *float64  `json:"epsilon_claimed"` // nil = the query has no claim
+	Delta        *float64  `json:"delta_claimed"`
+	Source       string    `json:"claim_source"`
+	Rule         string    `json:"claim_rule"`
+	Destinations []string  `json:"destinations,omitempty"` // where answers went
+	Executions   int64     `json:"executions"`
+	LastDay      int64     `json:"executions_last_day"` // in the last 24 hours, in whole hours
+	FirstSeen    time.Time `json:"first_seen"`
+	LastSeen     time.Time `json:"last_seen"`
+	State        string    `json:"state"` // "" = the audit has not begun
+	Verdict      string    `json:"verdict"`
+	Trials       int64     `json:"trials"`
+	Lower        *float64  `json:"epsilon_lower"`
+	Begun        int       `json:"begun"` // how often the evidence began
+	Users        []User    `json:"users"`
+	History      []Event   `json:"history"` // the latest first
 	// Violation is the violation that is not resolved, as in the status; absent = none. Actions are what operators did with it,
 	// the latest first, and Accepted is its acceptance, whose date may have passed; nil = it is not accepted.
 	Violation json.RawMessage `json:"violation,omitempty"`
@@ -98,7 +99,7 @@ func (l *Ledger) stored(ctx context.Context, condition string, argument any, mos
 		rows, err := tx.Query(ctx, `
 			SELECT q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions,
 			  (SELECT coalesce(sum(h.executions), 0) FROM query_hours h WHERE h.query = q.id AND h.hour > now() - interval '24 hours')::bigint, q.first_seen, q.last_seen,
-			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation, coalesce(a.data_epoch, ''), coalesce(a.engine_epoch, '')
+			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation, coalesce(a.data_epoch, ''), coalesce(a.engine_epoch, ''), q.destinations
 			FROM queries q LEFT JOIN audits a ON a.query = q.id WHERE `+condition+" ORDER BY q.last_seen DESC, q.id LIMIT $2", argument, most)
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func (l *Ledger) stored(ctx context.Context, condition string, argument any, mos
 		var s Stored
 		if _, err = pgx.ForEachRow(rows, []any{
 			&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.LastDay, &s.FirstSeen, &s.LastSeen,
-			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation), &s.DataEpoch, &s.EngineEpoch,
+			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation), &s.DataEpoch, &s.EngineEpoch, &s.Destinations,
 		}, func() error {
 			ids, found = append(ids, id), append(found, s)
 			return nil

@@ -35,6 +35,7 @@ type queryRow struct {
 	Claim, Bound                analysis.Float
 	Trials, Executions          int64
 	LastSeen                    time.Time
+	Destinations                string // "" = the client
 }
 
 // perPage is the number of queries on a page.
@@ -89,7 +90,7 @@ func (s *site) queries(r *http.Request) (content, error) {
 		Engines: o.Engine == "" && len(s.relay.EngineNames()) > 1,
 	}
 	for _, row := range list.Rows {
-		d.Rows = append(d.Rows, queryRow{row.Key[:min(12, len(row.Key))], row.Engine, row.Summary, row.Status, float(row.Epsilon), float(row.Lower), row.Trials, row.Executions, row.LastSeen})
+		d.Rows = append(d.Rows, queryRow{row.Key[:min(12, len(row.Key))], row.Engine, row.Summary, row.Status, float(row.Epsilon), float(row.Lower), row.Trials, row.Executions, row.LastSeen, ledger.DestinationsText(row.Destinations)})
 	}
 	d.Summary = fmt.Sprintf("%s.", plural(list.Total, "query", "queries"))
 	if list.Total > perPage && len(d.Rows) > 0 {

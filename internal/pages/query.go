@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/records"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
@@ -81,8 +82,12 @@ func queryTitle(d *findings.Details) string {
 
 func claimSentence(d *findings.Details) string {
 	c := float64(d.Claimed.Epsilon)
+	answers := ""
+	if to := ledger.DestinationsText(d.Destinations); to != "" {
+		answers = " Answers went: " + to + "."
+	}
 	if math.IsNaN(c) {
-		return "Nothing is claimed."
+		return "Nothing is claimed." + answers
 	}
 	text := fmt.Sprintf("Claimed: epsilon %.4g", c)
 	if d.Claimed.Delta > 0 {
@@ -94,7 +99,7 @@ func claimSentence(d *findings.Details) string {
 	if d.Rule != "" {
 		text += " " + d.Rule
 	}
-	return text + "."
+	return text + "." + answers
 }
 
 // act returns the handler of an action on a query, which goes back to its page.

@@ -22,7 +22,7 @@ const (
 	Release                     // RELEASE SAVEPOINT [Name]
 	Prepare                     // PREPARE ... AS [Name, Types, Statement, Plain]
 	Execute                     // EXECUTE [Name, Args, Plain]
-	ExecuteWithin               // EXPLAIN EXECUTE, CREATE TABLE AS EXECUTE, or text that resembles them
+	ExecuteWithin               // EXPLAIN EXECUTE, CREATE TABLE AS EXECUTE [Name, Args, Plain, Before], or text that resembles them [Name is ""]
 	Deallocate                  // DEALLOCATE [Name; "" for ALL]
 	DeclareCursor               // DECLARE ... CURSOR [Name]
 	CloseCursor                 // CLOSE [Name; "" for ALL]
@@ -58,6 +58,7 @@ type Effect struct {
 	Types     []uint32 // OIDs of the parameters that PREPARE declares
 	Statement string   // the statement that PREPARE prepares
 	Args      []Arg    // arguments of EXECUTE
+	Before    string   // the text before an EXECUTE within another statement
 	// Plain is true if all types of a PREPARE are supported, or if all arguments of an EXECUTE are literals. Otherwise Types
 	// and Args are nil.
 	Plain bool
@@ -87,7 +88,7 @@ func Analyze(sql string) Effect {
 	case "create":
 		e.Defines = definesSetter(sql)
 	}
-	if e.Action != Execute || !e.Plain {
+	if !e.Plain { // the arguments of an EXECUTE are literals
 		e.runs(sql, keyword, first.end)
 	}
 	change, unknown := temporary(sql, keyword)
@@ -184,7 +185,7 @@ func (p *parser) statement() Effect {
 		return p.namedOrAll(CloseCursor)
 	case "explain", "create":
 		if containsAround(p.sql, "", "execute") {
-			return Effect{Action: ExecuteWithin}
+			return p.executeWithin(keyword == "explain")
 		}
 		return Effect{MayCommit: p.immediate()}
 	}

@@ -128,6 +128,35 @@ func (p *parser) execute() Effect {
 	return e
 }
 
+// executeWithin reads the rest of EXPLAIN or CREATE, in which the word EXECUTE occurs.
+func (p *parser) executeWithin(explain bool) Effect {
+	options := explain // only options of EXPLAIN so far
+	for depth := 0; p.tok.kind != end; p.advance() {
+		switch {
+		case p.isSymbol('('):
+			depth++
+		case p.isSymbol(')'):
+			depth--
+		case depth > 0:
+		case options && p.is("execute"), p.accept("as"):
+			if !p.is("execute") {
+				return Effect{Action: ExecuteWithin}
+			}
+			before := p.sql[:p.tok.start]
+			p.advance()
+			e := p.execute()
+			if e.Action != Execute {
+				return Effect{Action: ExecuteWithin}
+			}
+			e.Action, e.Before = ExecuteWithin, before
+			return e
+		case !p.is("analyze") && !p.is("analyse") && !p.is("verbose"):
+			options = false
+		}
+	}
+	return Effect{Action: ExecuteWithin}
+}
+
 // arguments reads a list of literals to the end of the statement.
 func (p *parser) arguments() ([]Arg, bool) {
 	if !p.acceptSymbol('(') {

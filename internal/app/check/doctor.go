@@ -35,7 +35,7 @@ func Doctor(c config.Config) []preflight.Task {
 	}
 	all := c.AllEngines()
 	for _, one := range all {
-		for _, task := range []preflight.Task{preflight.Rows(preflightOptions(one)), checkCaptured(one)} {
+		for _, task := range []preflight.Task{preflight.Rows(preflightOptions(one)), checkViews(one), checkCaptured(one)} {
 			if len(all) > 1 {
 				task = named(one.EngineName(), task)
 			}
@@ -274,7 +274,7 @@ func replayRate(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter
 	}
 	s := replay.Statement{Params: q.Params, Settings: plan.Settings, SearchPath: plan.SearchPath, Simple: q.Protocol == capture.Simple, Named: q.Named}
 	for _, schema := range c.Shadow.Copies() {
-		text := q.SQL
+		text := plan.Text()
 		if len(c.Shadow.Worlds) == 0 {
 			if text, err = plan.For(schema); err != nil {
 				return 0, err

@@ -30,6 +30,8 @@ type Explanation struct {
 	Verdict string           `json:"verdict"` // of the audit, or its state
 	Claimed analysis.Claimed `json:"claimed"`
 	Rule    string           `json:"claim_rule,omitempty"`
+	// Destinations are where answers went.
+	Destinations []string `json:"destinations,omitempty"`
 
 	HowBad  []string `json:"how_bad"`
 	What    []string `json:"what_gives_it_away"`
@@ -143,11 +145,12 @@ func ExplainRunning(ctx context.Context, t status.Target, prefix string) (Explan
 func ExplainRow(a *status.AuditRow, stored *records.Audit) Explanation {
 	r := a.Result()
 	x := Explanation{
-		ID: a.ID, Key: a.Key, Engine: a.Route, Summary: a.Summary, Verdict: a.Verdict, Claimed: r.Claimed, Rule: a.ClaimRule,
+		ID: a.ID, Key: a.Key, Engine: a.Route, Summary: a.Summary, Verdict: a.Verdict, Claimed: r.Claimed, Rule: a.ClaimRule, Destinations: a.Destinations,
 		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored),
 	}
 	if stored != nil {
 		x.Engine, x.Actions = stored.Engine, stored.Actions
+		x.Destinations = ledger.AddDestinations(x.Destinations, stored.Destinations)
 		if c := stored.Accepted; c != nil && c.Until != nil && c.Until.After(time.Now()) && x.Accepted == nil {
 			x.Accepted = &view.Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // whatNow returns what to do about an audit.
@@ -44,6 +45,9 @@ func (x Explanation) Write(w io.Writer) error {
 		}
 	}
 	rows := [][2]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", claim}, {"key", x.Key}}
+	if to := ledger.DestinationsText(x.Destinations); to != "" {
+		rows = append(rows, [2]string{"answers went", to})
+	}
 	if x.Accepted != nil {
 		rows = append(rows, [2]string{"accepted", status.AcceptedText(x.Accepted)})
 	}

@@ -124,16 +124,16 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 		}
 		s.Hoist = replay.NewHoisting(noise)
 	}
-	if s.Worlds, err = f.texts(q, plan); err != nil {
+	if s.Worlds, err = f.texts(plan); err != nil {
 		return s, err
 	}
 	return s, f.sequence(rewriter, q, &s)
 }
 
 // texts returns the text of a statement for each schema, D0 first.
-func (f *Options) texts(q capture.Query, plan *rewrite.Plan) (texts []string, err error) {
+func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
 	for _, schema := range f.schemas() {
-		text := q.SQL
+		text := plan.Text()
 		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy
 			if text, err = plan.For(schema); err != nil {
 				return nil, err

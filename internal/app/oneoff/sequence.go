@@ -38,7 +38,7 @@ func (f *Options) sequence(rewriter *rewrite.Rewriter, first capture.Query, s *r
 		if f.Loaded != nil && !maps.Equal(s.Settings, plan.Settings) || s.SearchPath != nil && !slices.Equal(s.SearchPath, plan.SearchPath) {
 			return fmt.Errorf("%s: its settings or its search path differ from those of the first query: a sequence runs in one session, with one path", where)
 		}
-		texts, err := f.texts(q, plan)
+		texts, err := f.texts(plan)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}

@@ -26,6 +26,13 @@ type Coverage struct {
 	Statements int64           `json:"statements"` // completed by clients: the sum of Classes
 	Queries    int64           `json:"queries"`    // distinct DP queries
 	Classes    []CoverageClass `json:"classes"`    // all of them, in a fixed order
+	Views      []CoverageView  `json:"views,omitempty"`
+}
+
+// CoverageView is a view that draws fresh noise for each query on it, and on which queries are not audited.
+type CoverageView struct {
+	View string `json:"view"`
+	Why  string `json:"why"`
 }
 
 // CoverageClass is a part of the statements.
@@ -157,6 +164,11 @@ func (c Coverage) Write(w io.Writer) error {
 	}
 	table.Row("all statements", fmt.Sprint(c.Statements), show.Percent(Share(c.Statements, c.Statements)), show.Count(c.Queries), "")
 	table.Flush()
+	var views [][2]string
+	for _, v := range c.Views {
+		views = append(views, [2]string{v.View, v.Why})
+	}
+	show.Section(&b, "views that draw noise; queries on them are not audited: create them in every copy", views)
 	_, err := io.WriteString(w, show.Printable(b.String()))
 	return err
 }

@@ -77,7 +77,7 @@ func classOfReason(reason string) Class {
 		return classNoPlace
 	case "unclaimed_read":
 		return classUnclaimed
-	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonEmpty):
+	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonExplain), string(rewrite.ReasonEmpty):
 		return classOther
 	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
 		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
@@ -130,7 +130,6 @@ func remedies() map[string]string {
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
 		string(rewrite.ReasonBadClaim):            "correct the claim",
 		"claim_not_evaluated":                     "the shadow database evaluates claims that are expressions: see shadow in dpwatch status",
-		string(rewrite.ReasonExplain):             "let the engine reject EXPLAIN: plans show true row counts",
 		string(rewrite.ReasonSideEffects):         clients, string(rewrite.ReasonSystemColumn): clients, string(rewrite.ReasonUnsafeFunction): clients,
 		string(rewrite.ReasonNameInString): clients, string(rewrite.ReasonRowType): clients, string(rewrite.ReasonTempTable): clients,
 		string(rewrite.ReasonSystemCatalog): clients, string(rewrite.ReasonSessionDependent): clients, string(rewrite.ReasonParameter): clients,

@@ -59,6 +59,9 @@ func listStored(ctx context.Context, all []config.Config, o ledger.ListOptions) 
 	}
 	for i := range list.Rows {
 		list.Rows[i].Summary = show.Printable(list.Rows[i].Summary)
+		for k, d := range list.Rows[i].Destinations {
+			list.Rows[i].Destinations[k] = show.Printable(d)
+		}
 	}
 	return list, nil
 }
@@ -93,6 +96,7 @@ func listed(a *status.AuditRow, engine string) ledger.Listed {
 	row := ledger.Listed{
 		Key: a.Key, Engine: engine, Summary: show.Printable(a.Summary), Executions: int64(a.Seen), FirstSeen: a.FirstSeen, LastSeen: a.LastSeen, State: string(a.State),
 		Verdict: string(r.Verdict), Trials: int64(r.Trials.D0), Lower: show.Finite(float64(r.EpsilonLower)), Epsilon: show.Finite(float64(r.Claimed.Epsilon)), Delta: &r.Claimed.Delta,
+		Destinations: a.Destinations,
 	}
 	switch {
 	case a.Violation():

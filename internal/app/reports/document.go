@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	reports "github.com/dpwatch/dpwatch/internal/report"
 )
 
@@ -104,6 +105,9 @@ func (r *Report) finding(i int) reports.Section {
 			rows = append(rows, []string{"epoch of the copies", orDash(a.DataEpoch)}, []string{"epoch of the engine", orDash(a.EngineEpoch)},
 				[]string{"evidence begun", fmt.Sprint(a.Begun, " times")}, []string{"evidence, SHA-256", orDash(a.Evidence)})
 		}
+	}
+	if to := ledger.DestinationsText(x.Destinations); to != "" {
+		rows = append(rows, []string{"answers went", to})
 	}
 	if x.Accepted != nil {
 		rows = append(rows, []string{"accepted", status.AcceptedText(x.Accepted)})

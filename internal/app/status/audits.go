@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // evicted is the state of a violation whose audit was evicted: the status has only a record of it.
@@ -277,6 +278,9 @@ func (a *AuditRow) queryRows() [][2]string {
 		{"fingerprint", a.Group},
 		{"rule of the claim", a.ClaimRule},
 		{"neighbour", a.Neighbour},
+	}
+	if to := ledger.DestinationsText(a.Destinations); to != "" {
+		rows = append(rows, [2]string{"answers went", to})
 	}
 	if a.Restarts > 0 {
 		rows = append(rows, [2]string{"restarts", fmt.Sprintf("%d: the copies were created again", a.Restarts)})

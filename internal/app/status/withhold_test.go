@@ -111,7 +111,7 @@ var harmless = []string{
 	"audits.violation.engine_change.functions", "audits.violation.engine_change.label",
 	"records.violation.engine_change.functions", "records.violation.engine_change.label", "records.violation.engine_epoch",
 	"records.violation.first_engine_epoch", "records.violation.neighbour",
-	"audits.accepted.operator", "audits.accepted.reason", "audits.application_name", "audits.assumed", "audits.claim_rule", "audits.database",
+	"audits.accepted.operator", "audits.accepted.reason", "audits.application_name", "audits.assumed", "audits.claim_rule", "audits.database", "audits.destinations",
 	"audits.engine_epoch", "audits.fingerprint", "audits.functions_differ", "audits.hoisting.reason", "audits.id", "audits.key", "audits.neighbour",
 	"audits.neighbours.schema", "audits.neighbours.verdict", "audits.previous_verdict", "audits.report.claimed.source",
 	"audits.report.confirmation.state", "audits.report.deterministic.description", "audits.report.deterministic.kind",

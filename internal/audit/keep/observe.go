@@ -109,6 +109,7 @@ func (k *Keeper) See(key string, query ledger.Query, q capture.Query, placed, be
 		s = &ledger.Sighting{Query: query, User: q.User, Database: q.Database, Application: q.ApplicationName}
 		k.sightings[at] = s
 	}
+	s.Query.Destinations = ledger.AddDestinations(s.Query.Destinations, query.Destinations)
 	s.Executions++
 	if !placed {
 		s.Unplaced++

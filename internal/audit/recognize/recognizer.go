@@ -1,6 +1,7 @@
 package recognize
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -123,7 +124,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		result.Reason, result.Unlisted = ReasonOf(err), Unlisted(err)
 		return result
 	}
-	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, saved.QueryOf(plan), plan
+	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, saved.QueryOf(plan, []string{cmp.Or(plan.Destination, ledger.ToClient)}), plan
 	result.Unclaimed = r.policyOf(q, plan)
 	return result
 }
@@ -174,6 +175,9 @@ func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 	doubt, assumed := r.present.Load().Settle(q.Doubt)
 	if assumed {
 		flags |= 1 << 7
+	}
+	if rewrite.RanNothing(q.Tag) {
+		flags |= 1 << 6
 	}
 	b = append(b, flags)
 	b = capture.AppendBinary(b, capture.Query{Temporary: q.Temporary, Doubt: doubt})

@@ -5,9 +5,9 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// QueryOf returns what the ledger stores of a plan.
-func QueryOf(p *rewrite.Plan) ledger.Query {
-	q := ledger.Query{Shape: p.Shape, Fingerprint: p.Group, Summary: p.Summary}
+// QueryOf returns what the ledger stores of a plan whose answers went to destinations.
+func QueryOf(p *rewrite.Plan, destinations []string) ledger.Query {
+	q := ledger.Query{Shape: p.Shape, Fingerprint: p.Group, Summary: p.Summary, Destinations: destinations}
 	if c := p.Claim; c != nil {
 		q.Claim = &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule}
 	}

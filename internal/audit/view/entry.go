@@ -36,12 +36,14 @@ type Entry struct {
 	Accepted   *Accepted   `json:"accepted,omitempty"`    // of its violation; nil = it is not accepted
 	WaitingFor *WaitingFor `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
 	// Changes is how often the change detector made the audit begin again, and Changed when it did last.
-	Changes   int         `json:"changes,omitempty"`
-	Changed   time.Time   `json:"changed,omitzero"`
-	Watch     *WatchState `json:"watch,omitempty"`   // nil = not watched
-	Trouble   string      `json:"trouble,omitempty"` // why it waits, or why it cannot be judged
-	ClaimRule string      `json:"claim_rule,omitempty"`
-	Assumed   []string    `json:"assumed,omitempty"` // assumptions of the rewrite
+	Changes int         `json:"changes,omitempty"`
+	Changed time.Time   `json:"changed,omitzero"`
+	Watch   *WatchState `json:"watch,omitempty"`   // nil = not watched
+	Trouble string      `json:"trouble,omitempty"` // why it waits, or why it cannot be judged
+	// Destinations are where answers went: "to the client", "into table marts.daily".
+	Destinations []string `json:"destinations,omitempty"`
+	ClaimRule    string   `json:"claim_rule,omitempty"`
+	Assumed      []string `json:"assumed,omitempty"` // assumptions of the rewrite
 	// Report is the present state of the evidence. Its verdict is empty until there is one.
 	Report *analysis.Report `json:"report,omitempty"`
 	// Partitions is the number of partitions; Report has those with the largest estimates.

@@ -54,8 +54,8 @@ type Relation struct {
 	Calls []Table
 	// Types are the types outside pg_catalog of its columns, and their component types.
 	Types []Table
-	// Definition is a view's query as pg_get_viewdef prints it with a search_path of only pg_catalog; "" for all other
-	// kinds.
+	// Definition is the query of a view or materialized view as pg_get_viewdef prints it with a search_path of only pg_catalog;
+	// "" for all other kinds.
 	Definition string
 }
 

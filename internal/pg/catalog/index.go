@@ -121,11 +121,14 @@ func (x *Index) Settings(user string, session map[string]string) map[string]stri
 
 // Closure returns every relation that a query on t reads, including t. A relation that is not in the catalog has no
 // dependencies.
-func (x *Index) Closure(t Table) map[Table]bool {
+func (x *Index) Closure(t Table) map[Table]bool { return x.ClosureWithout(t, nil) }
+
+// ClosureWithout is Closure that ends at some relations, which it leaves out.
+func (x *Index) ClosureWithout(t Table, without map[Table]bool) map[Table]bool {
 	seen := map[Table]bool{}
 	for todo := []Table{t}; len(todo) > 0; {
 		t, todo = todo[len(todo)-1], todo[:len(todo)-1]
-		if seen[t] {
+		if seen[t] || without[t] {
 			continue
 		}
 		seen[t] = true

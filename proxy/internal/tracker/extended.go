@@ -275,7 +275,7 @@ func (t *Tracker) executed(r record) {
 		return
 	}
 	v := t.settings.current()
-	if s.effect.Action == sqltext.Execute {
+	if executes(s.effect) {
 		t.captureExecution(t.effect(s.effect, p.params, e.tag), cmp.Or(p.skip, s.skip), e, v)
 		return
 	}
@@ -328,7 +328,7 @@ func (t *Tracker) failExtended(p *portal, e ending) {
 		return
 	}
 	v := t.settings.current()
-	if s.effect.Action == sqltext.Execute {
+	if executes(s.effect) {
 		t.captureExecution(t.execution(s.effect), cmp.Or(p.skip, s.skip), e, v)
 		return
 	}

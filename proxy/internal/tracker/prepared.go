@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"slices"
+
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
@@ -8,6 +10,7 @@ import (
 // execution is the prepared statement that an SQL EXECUTE ran, and its arguments. The statement can come from SQL or the
 // protocol.
 type execution struct {
+	before    string // the text before an EXECUTE within another statement
 	statement *statement
 	skip      Reason // why it is not captured
 	params    []capture.Param
@@ -61,6 +64,24 @@ func (t *Tracker) executeSQL(e sqltext.Effect, tag string) execution {
 	return t.execution(e)
 }
 
+// executes reports whether a statement is an EXECUTE, or has one within.
+func executes(e sqltext.Effect) bool {
+	return e.Action == sqltext.Execute || e.Action == sqltext.ExecuteWithin && e.Name != ""
+}
+
+// mayChange returns what the statement can change if it is run within another one, which may not run it.
+func (s *statement) mayChange() sqltext.Doubt {
+	d := s.effect.Doubt
+	for _, a := range s.effect.Assignments {
+		if a.Name.Param > 0 {
+			d.Any = true
+		} else {
+			d.Names = append(slices.Clip(d.Names), sqltext.Lower(a.Name.Value))
+		}
+	}
+	return d
+}
+
 // execution returns what an EXECUTE executes.
 func (t *Tracker) execution(e sqltext.Effect) execution {
 	s := t.statements[e.Name]
@@ -76,7 +97,7 @@ func (t *Tracker) execution(e sqltext.Effect) execution {
 }
 
 func newExecution(s *statement, e sqltext.Effect) execution {
-	x := execution{statement: s, skip: s.skip}
+	x := execution{before: e.Before, statement: s, skip: s.skip}
 	if x.skip == captured {
 		x.bind(e)
 	}
@@ -115,7 +136,7 @@ func (t *Tracker) captureExecution(x execution, skip Reason, e ending, v *view) 
 		skip = x.skip
 	case x.statement.sql == "":
 		return
-	case len(x.statement.sql) > t.cfg.MaxStatementBytes:
+	case len(x.before)+len(x.statement.sql) > t.cfg.MaxStatementBytes:
 		skip = TooLong
 	case !t.maybeProtected(x.statement.sql):
 		skip = Unprotected
@@ -125,6 +146,6 @@ func (t *Tracker) captureExecution(x execution, skip Reason, e ending, v *view) 
 		return
 	}
 	t.capture(capture.Query{
-		SQL: x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params,
+		SQL: x.before + x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params,
 	}, &e, v, ownDoubt(x.statement.effect))
 }

@@ -95,7 +95,15 @@ func TestSQLPrepared(t *testing.T) {
 			map[tracker.Reason]uint64{tracker.Arguments: 1},
 		},
 		{"too long", sql("PREPARE p AS SELECT '"+long(300)+"'", "EXECUTE p -> SELECT 1"), nil, map[tracker.Reason]uint64{tracker.TooLong: 2}},
-		{"within another", sql("PREPARE p AS SELECT 1", "EXPLAIN EXECUTE p"), nil, nil},
+		{
+			"within another", sql("PREPARE p (int) AS SELECT $1", "EXPLAIN (ANALYZE) EXECUTE p (3) -> EXPLAIN", "CREATE TABLE t AS EXECUTE p (4) -> SELECT 1"),
+			[]capture.Query{
+				{SQL: "EXPLAIN (ANALYZE) SELECT $1", Params: []capture.Param{text(23, "3")}, Tag: "EXPLAIN"},
+				{SQL: "CREATE TABLE t AS SELECT $1", Params: []capture.Param{text(23, "4")}, Tag: "SELECT 1"},
+			},
+			nil,
+		},
+		{"within another, not prepared", sql("EXPLAIN ANALYZE EXECUTE p"), nil, map[tracker.Reason]uint64{tracker.UnknownStatement: 1}},
 		{
 			"one that executes itself", newScript().parse("s", "EXECUTE s").sync().parsed().ready('I').run1("EXECUTE s", "SELECT 1", 'I'),
 			nil,

@@ -135,7 +135,7 @@ func (t *Tracker) failSimple(e ending) {
 	c := &completion{ending: e}
 	if i := len(q.done); i < len(q.statements) {
 		c.view, c.effect = t.settings.current(), t.analyze(q.statements[i], q.text)
-		if c.effect.Action == sqltext.Execute {
+		if executes(c.effect) {
 			c.ran = t.execution(c.effect)
 		}
 	}
@@ -174,7 +174,7 @@ func (t *Tracker) captureQuery() {
 
 func (t *Tracker) captureSimple(sql string, c *completion) {
 	skip := t.query.skip
-	if c.effect.Action == sqltext.Execute {
+	if executes(c.effect) {
 		t.captureExecution(c.ran, skip, c.ending, c.view)
 		return
 	}

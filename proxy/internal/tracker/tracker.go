@@ -357,7 +357,9 @@ func (t *Tracker) effect(e sqltext.Effect, params []capture.Param, tag string) (
 	case sqltext.Execute:
 		ran = t.executeSQL(e, tag)
 	case sqltext.ExecuteWithin:
-		if t.preparedSetter {
+		if ran = t.execution(e); ran.statement != nil {
+			t.settings.apply(sqltext.Effect{Doubt: ran.statement.mayChange()}, nil, tag)
+		} else if t.preparedSetter {
 			t.settings.doubtAll()
 		}
 	case sqltext.Deallocate:

@@ -15,7 +15,9 @@ import (
 // neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
 func (n *names) dependents(o Options, f *functions, j *checker) {
 	if n.Source != nil {
-		n.bases = bases(n.Source, o.Protected)
+		n.findNoise(o, f)
+		n.bases = bases(n.Source, o.Protected, n.stored)
+		n.addNoisy()
 		for t := range n.bases {
 			n.Protected[t.Name] = true
 		}
@@ -25,9 +27,10 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 		shadow = j.shadow
 	}
 	n.findReaders(o, f, shadow)
+	n.addCallers()
 	if shadow != nil {
 		for _, t := range o.Protected {
-			if fault := copyFault(j, t.Name, o.Neighbours, false); fault != "" {
+			if fault := copyFault(j, t.Name, o.Neighbours, ""); fault != "" {
 				n.refused[t] = noCopy(fault)
 			}
 		}
@@ -43,8 +46,9 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 		byName[t.Name] = append(byName[t.Name], t)
 	}
 	for t := range n.bases {
-		fault := ""
+		fault := n.unclaimed[t]
 		switch r := n.Source.Relations[t]; {
+		case fault != "":
 		case n.Kinds[t] == resolve.KindPublic:
 			fault = "is listed in privacy.public, but reads or is part of a protected table"
 		case r.Kind == catalog.KindForeign:
@@ -52,11 +56,11 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 		case n.Kinds[t] == resolve.KindProtected:
 			continue
 		case shadow == nil:
-			fault = "reads or is part of a protected table, and the neighbours' copies are not known"
+			fault = n.reads(t) + ", and the neighbours' copies are not known"
 		case len(byName[t.Name]) > 1:
-			fault = "reads or is part of a protected table, and shares its name with another such relation"
+			fault = n.reads(t) + ", and shares its name with another such relation"
 		default:
-			fault = copyFault(j, t.Name, o.Neighbours, true)
+			fault = copyFault(j, t.Name, o.Neighbours, n.reads(t))
 		}
 		if fault != "" {
 			n.refused[t] = noCopy(fault)
@@ -106,8 +110,8 @@ func noReplay(detail string) fault {
 }
 
 // bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes the
-// protected tables themselves, if they exist.
-func bases(x *catalog.Index, protected []Table) map[Table][]Table {
+// protected tables themselves, if they exist. Relations that only read what is stored in one of stored are not among them.
+func bases(x *catalog.Index, protected []Table, stored map[Table]bool) map[Table][]Table {
 	listed := map[Table]bool{}
 	found := map[Table]map[Table]bool{}
 	add := func(t, base Table) {
@@ -130,7 +134,7 @@ func bases(x *catalog.Index, protected []Table) map[Table][]Table {
 	// A relation that reads a part of a protected table reads protected data: follow all readers transitively.
 	parts := maps.Clone(found)
 	for t := range x.Relations {
-		for read := range x.Closure(t) {
+		for read := range x.ClosureWithout(t, stored) {
 			for base := range parts[read] {
 				add(t, base)
 			}
@@ -143,14 +147,14 @@ func bases(x *catalog.Index, protected []Table) map[Table][]Table {
 	return out
 }
 
-// copyFault returns the fault of the neighbours' copies of a relation; "" = none. A missing copy of a listed table is found
-// by the check before a replay, which waits for it.
-func copyFault(j *checker, name string, neighbours []string, mustExist bool) string {
+// copyFault returns the fault of the neighbours' copies of a relation; "" = none. reads says why every neighbour must have one. It is ""
+// for a listed table: a missing copy is found by the check before a replay, which waits for it.
+func copyFault(j *checker, name string, neighbours []string, reads string) string {
 	for _, schema := range neighbours {
 		root := Table{Schema: schema, Name: name}
 		if j.shadow.Relations[root] == nil {
-			if mustExist {
-				return fmt.Sprintf("reads or is part of a protected table, and schema %s has no copy of it", schema)
+			if reads != "" {
+				return fmt.Sprintf("%s, and schema %s has no copy of it", reads, schema)
 			}
 			continue
 		}

@@ -44,6 +44,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		s.Refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint).mayBeProtected = true
 		return t, resolve.KindUnknown
 	}
+	s.Calls = append(s.Calls, s.rules.names.callsIn(t)...)
 	switch kind {
 	case resolve.KindProtected:
 		s.Protected[t] = true

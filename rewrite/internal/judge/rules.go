@@ -81,6 +81,9 @@ func (r *Rules) Names() (names []string, ok bool) {
 	for t := range r.names.mayCall {
 		found[t.Name] = true
 	}
+	for t := range r.names.stored { // REFRESH
+		found[t.Name] = true
+	}
 	for i := range x.Catalog.Functions {
 		if f := &x.Catalog.Functions[i]; r.names.readers[f] || r.names.mayRead[f] || r.functions.declared(f.Schema, f.Name) {
 			found[f.Name] = true
@@ -115,6 +118,7 @@ type names struct {
 	callers map[Table]bool             // relations of the source that read a protected table, or call a function that does
 	mayCall map[Table]bool             // relations of both that call one of mayRead
 	copies  map[Table]functionCopy     // of functions of the source, by schema and name
+	noise
 }
 
 // newNames indexes the listed relations and, from the catalogs, their readers.

@@ -15,7 +15,7 @@ import (
 // dependency of the view shows it. It is checked like a client's query. The caller checks the relations that it reads, from
 // the catalog. A materialised view holds rows.
 func (j *checker) view(neighbour string, r *catalog.Relation, before string) (out []reference) {
-	if r.Definition == "" {
+	if r.Definition == "" || r.Kind != catalog.KindView {
 		return nil
 	}
 	fault := func(text string) []reference { return []reference{{before: before, fault: text}} }

@@ -20,7 +20,7 @@ func (r *reader) schemas() error {
 // every name outside pg_catalog has its schema, because the reader's search_path contains nothing else.
 const relations = `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relrowsecurity,
 		NOT has_schema_privilege(n.oid, 'USAGE') OR NOT has_any_column_privilege(c.oid, 'SELECT'),
-		CASE WHEN c.relkind = 'v' THEN coalesce(pg_get_viewdef(c.oid), '') ELSE '' END
+		CASE WHEN c.relkind IN ('v', 'm') THEN coalesce(pg_get_viewdef(c.oid), '') ELSE '' END
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ` + ordinary + ` ORDER BY 2, 3`
 

@@ -125,7 +125,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, r := range got.Relations { // servers print differently
 		switch {
-		case (r.Kind == catalog.KindView) != (r.Definition != ""):
+		case (r.Kind == catalog.KindView || r.Kind == catalog.KindMaterialized) != (r.Definition != ""):
 			t.Errorf("%s %s has the definition %q", r.Kind, r.Table, r.Definition)
 		case r.Name == "paid" && !(strings.Contains(r.Definition, "FROM public.users") && strings.Contains(r.Definition, "OPERATOR(app.===)")):
 			t.Errorf("the names of %q have no schemas", r.Definition)
