@@ -156,6 +156,9 @@ func checkUpstream(c config.Config, index int) preflight.Task {
 		if err := one.Server.CheckUpstream(ctx); err != nil && !errors.As(err, &unchecked) {
 			return failed(err, "set tls.same_certificate: assume if no client uses channel binding")
 		}
+		if note := one.HBANote(); note != "" {
+			check.Message += "; " + note
+		}
 		return []preflight.Check{check}
 	}
 }
