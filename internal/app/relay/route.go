@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -23,8 +24,9 @@ type route struct {
 	listeners []net.Listener
 }
 
-// NewRoute creates the route with this index. Captured queries for whose text maybeProtected returns true go to sink.
-func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(sql string) bool, log *zap.Logger) (*route, error) {
+// NewRoute creates the route with this index. Captured queries for whose text maybeProtected returns true go to sink, and a few of
+// those that are not captured to samples, which may be nil.
+func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(sql string) bool, samples *capture.Samples, log *zap.Logger) (*route, error) {
 	p := &c.Proxy
 	cfg := p.AllRoutes()[index]
 	log = log.With(zap.String("route", cfg.Name))
@@ -33,7 +35,7 @@ func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(index) << setup.SessionIDBits,
-		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected,
+		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected, Samples: samples,
 		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
 		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),
