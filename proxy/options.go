@@ -23,6 +23,7 @@ type (
 	CertificateError = startup.CertificateError
 	UpstreamError    = startup.UpstreamError
 	Sink             = tap.Sink
+	Samples          = tap.Samples
 )
 
 // The modes of the client leg and of the engine leg.
@@ -60,6 +61,9 @@ type Options struct {
 	// tracked. It is called once for a Parse message and about once for each statement of a simple query, from one goroutine
 	// at a time. It must be fast and must not retain the text. Nil means that every statement is captured.
 	MaybeProtected func(sql string) bool
+	// Samples receives a few of the statements and sessions that are not captured, except for those that MaybeProtected rejects. Nil
+	// means none.
+	Samples *Samples
 	// MaxSessions limits the open sessions; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
 	// StartupTimeout limits how long a client takes to send its StartupMessage, TLS included. Default 10 s.
@@ -132,7 +136,7 @@ func (o Options) legs() startup.Options {
 // tap returns the options of package tap.
 func (o Options) tap() tap.Options {
 	return tap.Options{
-		Sink: o.Sink, MaybeProtected: o.MaybeProtected, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
+		Sink: o.Sink, Samples: o.Samples, MaybeProtected: o.MaybeProtected, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
 		Interval: o.DrainInterval, Logger: o.Logger,
 	}
 }

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -41,14 +42,14 @@ host all md5er 127.0.0.1/32 md5
 host all all 127.0.0.1/32 scram-sha-256
 `
 
-// startSecure starts the cluster and enables TLS. The cluster stops with the test.
-func startSecure(t *testing.T) *secureCluster {
+// startSecure starts the cluster, of the programs in binDir ("" = the default), and enables TLS. The cluster stops with the test.
+func startSecure(t *testing.T, binDir string) *secureCluster {
 	t.Helper()
 	pgtest.NeedsServer(t)
 	c := &secureCluster{ca: newAuthority(t)}
 	c.id, c.other, c.ann = c.ca.issue(t, "db.test", loopback), c.ca.issue(t, "db.test", loopback), c.ca.issue(t, "ann", nil)
 	var err error
-	if c.Cluster, err = pgtemp.Start(t.Context(), pgtemp.Options{}); err != nil {
+	if c.Cluster, err = pgtemp.Start(t.Context(), pgtemp.Options{BinDir: binDir}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -144,9 +145,9 @@ func (c *secureCluster) ask(t *testing.T, client, addr, extra string) (string, e
 		return "", err
 	}
 	defer conn.Close(context.Background())
-	var tls bool
-	err = conn.QueryRow(ctx, sql).Scan(&tls)
-	return strconv.FormatBool(tls), err
+	var secured bool
+	err = conn.QueryRow(ctx, sql).Scan(&secured)
+	return strconv.FormatBool(secured), err
 }
 
 // TestTLSWithPostgres runs all tests that need a PostgreSQL with TLS.
@@ -157,8 +158,9 @@ func TestTLSWithPostgres(t *testing.T) {
 	if _, err := exec.LookPath(postgres.tool("psql")); err != nil {
 		t.Log("no psql here: its cells run with pgx alone")
 	}
-	c := startSecure(t)
+	c := startSecure(t, "")
 	t.Run("channel binding", func(t *testing.T) { testChannelBinding(t, c) })
+	t.Run("client certificates", func(t *testing.T) { testCertificateRequest(t, c) })
 	t.Run("other certificate", func(t *testing.T) { testOtherCertificate(t, c) })
 	t.Run("upstream modes", func(t *testing.T) { testUpstreamModes(t, c) })
 	t.Run("certificate rotation", func(t *testing.T) { testRotation(t, c) })
@@ -230,6 +232,46 @@ func testChannelBinding(t *testing.T, c *secureCluster) {
 		}
 		if got := p.Stats(); got.UncapturedPairing+got.UncapturedProtocol+got.UncapturedPanic != 0 || got.FailedSessions != 0 {
 			t.Errorf("%s: stats %+v", combination.name, got)
+		}
+	}
+}
+
+// testCertificateRequest: the proxy requests a client certificate if the engine does, as libpq 16 with sslcertmode=require needs. The
+// certificate is not verified: the engine cannot see it.
+func testCertificateRequest(t *testing.T, c *secureCluster) {
+	for name, test := range map[string]struct {
+		change func(*proxy.Options)
+		want   bool
+	}{
+		"TLS to the engine": {legs(proxy.TLSAllow, c.id, proxy.UpstreamRequire), true},
+		"the same, assumed": {func(o *proxy.Options) {
+			legs(proxy.TLSRequire, c.id, proxy.UpstreamRequire)(o)
+			o.ClientTLS.AssumeSameCertificate = true
+		}, true},
+		"plain to the engine": {legs(proxy.TLSAllow, c.id, proxy.UpstreamDisable), false},
+	} {
+		p := start(t, c.upstream(), test.change)
+		if err := p.CheckUpstream(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		requested := false
+		cfg := &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			requested = true
+			return &c.other.pair, nil
+		}}
+		p.dialTLS(t, cfg)
+		if requested != test.want {
+			t.Errorf("%s: a certificate is requested: %v, want %v", name, requested, test.want)
+		}
+		if postgres18.binDir == "" {
+			continue
+		}
+		options := "sslmode=require sslcertmode=require sslcert=" + c.ann.certFile + " sslkey=" + c.ann.keyFile
+		if _, err := c.ask(t, libpq18, p.addr, options); (err == nil) != test.want {
+			t.Errorf("%s: libpq with sslcertmode=require: %v, want success %v", name, err, test.want)
+		}
+		if _, err := c.ask(t, libpq18, p.addr, "sslmode=require"); err != nil {
+			t.Errorf("%s: libpq without a certificate: %v", name, err)
 		}
 	}
 }

@@ -37,6 +37,7 @@ const leaks = `
 		END IF;
 		RETURN 1;
 	END $$;
+	CREATE FUNCTION unlisted(value text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT value';
 	CREATE SCHEMA d0; CREATE SCHEMA d1;
 	CREATE TABLE d0.people (id int, mrn text, note text, store bigint, rare text, amount float8, small float8);
 	INSERT INTO d0.people SELECT g, 'MRN' || g, 'n', 1000 + g % 3, 'COMMON', 1e11 * g, 1e11 * g FROM generate_series(1, 50) g;
@@ -60,6 +61,12 @@ var leaking = map[string]string{
 	"transient fault":  `SELECT min(quoting(mrn, '53100')) AS p FROM people`,
 	"columns together": `SELECT noisy(sum(small), 1e8) AS a, noisy(sum(small) * 2, 2e8) AS b FROM people`,
 }
+
+// refusedQuery is not audited, because of a function. Its sample has its shape, and its text only with log.sql, for an auditor.
+const (
+	refusedQuery = `SELECT unlisted(mrn) AS u FROM people WHERE mrn = 'MRN777QXZ' OR note = $x$NOTESECRETQXZ$x$ OR store = 918273645546372`
+	refusedShape = `SELECT unlisted(mrn) AS u FROM people WHERE mrn = ? OR note = ? OR store = ?`
+)
 
 // planted are the values that must not leave the auditor: texts, and true answers. The thresholds and centres of "threshold"
 // and "columns together" are within a few times the noise of the true answers, one part in a hundred thousand.
@@ -159,6 +166,13 @@ log: {level: debug%s}
 		return n == len(leaking)
 	}
 	s.until(t, "every query audited", look)
+	if _, err := conn.Exec(t.Context(), refusedQuery, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "a sample of a refused query", func() bool {
+		_, body := s.get(t, "/api/coverage")
+		return strings.Contains(body, refusedShape)
+	})
 	auditor, viewer = s.everywhere(t, s.token, ids), s.everywhere(t, s.viewer, ids)
 	s.token = s.viewer
 	return s.log.String() + s.out.String(), auditor, viewer + s.pages(t)
@@ -237,6 +251,12 @@ func TestValuesStayInTheAuditor(t *testing.T) {
 		log, auditor, viewer := leakSidecar(t, ", values: true, sql: true")
 		for value := range found(viewer, append(planted, "id >= 50"), sums) {
 			t.Errorf("%s is shown to a viewer:\n%s", value, around(viewer, value))
+		}
+		if !strings.Contains(viewer, refusedShape) || strings.Contains(viewer, "mrn = 'MRN777QXZ'") || strings.Contains(viewer, "mrn = &#39;MRN777QXZ") {
+			t.Error("a viewer must see the shape of a refused query, and not its text")
+		}
+		if !strings.Contains(auditor, "mrn = 'MRN777QXZ'") {
+			t.Error("an auditor does not see the text of a refused query with log.sql")
 		}
 		for where, text := range map[string]string{"in the log": log, "to an auditor": auditor} {
 			got := found(text, planted, sums)

@@ -15,15 +15,15 @@ import (
 func (a *Auditor) Offer(q capture.Query) {
 	owner := schedule.Owner{User: q.User, Database: q.Database, Route: a.route(q)}
 	dropped := a.inbox.Put(owner, inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
-	if dropped == 0 {
+	if len(dropped) == 0 {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for range dropped {
+	for _, x := range dropped {
 		a.captured++
 		a.metrics.captured.Inc()
-		a.turnAway(skippedBacklog)
+		a.turnAway(skippedBacklog, x.Query)
 	}
 }
 
@@ -93,5 +93,12 @@ func (a *Auditor) Uncaptured(statements map[string]uint64) {
 		if n > 0 {
 			a.keeper.Skip(reason, n, now)
 		}
+	}
+}
+
+// Samples adds samples of statements that did not reach the auditor to those of the ledger.
+func (a *Auditor) Samples(all []capture.Sample) {
+	for _, x := range all {
+		a.sample(x)
 	}
 }

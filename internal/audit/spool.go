@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -30,7 +31,7 @@ func (a *Auditor) spoolInbox(part int) {
 	for range n {
 		a.captured++
 		a.metrics.captured.Inc()
-		a.turnAway(skippedBacklog)
+		a.turnAway(skippedBacklog, capture.Query{})
 	}
 }
 
@@ -76,5 +77,5 @@ func (a *Auditor) leaveOut() {
 	defer a.mu.Unlock()
 	a.captured++
 	a.metrics.captured.Inc()
-	a.skip(recognize.SkippedPanic)
+	a.countSkipped(recognize.SkippedPanic)
 }

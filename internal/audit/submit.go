@@ -25,7 +25,7 @@ func (a *Auditor) submit(x inbox.Arrival) {
 	<-a.informed
 	<-a.keeper.Restored
 	if a.contain("submit a query", func() error { a.takeIn(x); return nil }) != nil {
-		a.locked(func() { a.skip(recognize.SkippedPanic) })
+		a.locked(func() { a.skip(recognize.SkippedPanic, x.Query) })
 	}
 }
 
@@ -54,10 +54,10 @@ func (a *Auditor) place(q capture.Query, r recognize.Recognized) bool {
 	switch {
 	case r.Passed:
 		a.count(fmt.Sprintf("%016x", r.Look.Text), false)
-		a.turnAway(string(schedule.ShapeSampled))
+		a.turnAway(string(schedule.ShapeSampled), q)
 		return true
 	case r.Reason != "":
-		a.skip(r.Reason)
+		a.skipRefused(q, r)
 		a.suspect(r.Reason)
 		a.logUnlisted(r)
 		return true
@@ -121,7 +121,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 		a.asked.Put(key, asked)
 		a.recognizer.Outcome(r.Look, true)
 		a.count(key, false)
-		a.turnAway(string(refusal))
+		a.turnAway(string(refusal), q)
 		return true, false
 	}
 	if r.Plan == nil {
@@ -151,7 +151,7 @@ func (a *Auditor) enter(j *job) {
 	j.Bytes = j.size()
 	evicted, refusal := a.roster.Admit(&j.Audit, a.opt.Now())
 	if refusal != "" { // impossible: Room was called with the lock held
-		a.turnAway(string(refusal))
+		a.turnAway(string(refusal), j.query)
 		return
 	}
 	if evicted != nil {
@@ -197,7 +197,33 @@ func skipReasons() []string {
 	return reasons
 }
 
-func (a *Auditor) skip(reason string) { // with a.mu held
+// skip counts a statement that is not audited; the zero Query is one that is not known. The caller holds Auditor.mu.
+func (a *Auditor) skip(reason string, q capture.Query) {
+	a.countSkipped(reason)
+	if q.SQL != "" && a.keeper.WantsSample(reason, q) {
+		a.sample(capture.SampleOf(reason, q, false))
+	}
+}
+
+// skipRefused counts a statement that the rewriter refuses. The caller holds Auditor.mu.
+func (a *Auditor) skipRefused(q capture.Query, r recognize.Recognized) {
+	a.countSkipped(r.Reason)
+	if a.keeper.WantsSample(r.Reason, q) {
+		x := capture.SampleOf(r.Reason, q, false)
+		x.Detail, x.Advice = r.Detail, r.Advice
+		a.sample(x)
+	}
+}
+
+// sample keeps a sample for the ledger, with the text of the statement only if that may be shown.
+func (a *Auditor) sample(x capture.Sample) {
+	if !a.opt.ShowSQL {
+		x.Text = ""
+	}
+	a.keeper.Sample(x)
+}
+
+func (a *Auditor) countSkipped(reason string) {
 	a.skipped[reason]++
 	a.keeper.Skip(reason, 1, a.opt.Now())
 	a.metrics.skipped.WithLabelValues(reason).Inc()
@@ -225,8 +251,8 @@ func (a *Auditor) count(key string, audited bool) {
 }
 
 // turnAway counts a statement without a place for its audit, and logs a warning periodically. The caller holds Auditor.mu.
-func (a *Auditor) turnAway(reason string) {
-	a.skip(reason)
+func (a *Auditor) turnAway(reason string, q capture.Query) {
+	a.skip(reason, q)
 	counts := a.turned.add(reason, a.opt.Now())
 	if counts == nil {
 		return

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
 // TestSummary: a line at every interval, with the skipped statements.
@@ -21,7 +23,7 @@ func TestSummary(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.mu.Lock()
-		a.skip("too_many_audits")
+		a.skip("too_many_audits", capture.Query{})
 		a.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()

@@ -25,7 +25,7 @@ type reader struct{ group, user, database string }
 
 // unclaimed counts an unclaimed read, and reports it if its policy says so and it was not reported lately. The caller holds Auditor.mu.
 func (a *Auditor) unclaimed(q capture.Query, r recognize.Recognized) {
-	a.skip(skippedUnclaimed)
+	a.skip(skippedUnclaimed, q)
 	if r.Unclaimed == recognize.PolicyCount {
 		return
 	}

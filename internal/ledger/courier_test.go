@@ -144,7 +144,7 @@ func TestMessagesOfEarlierLedger(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
 	down := ""
-	for _, file := range []string{"migrations/00016_destinations.sql", "migrations/00015_former_evidence.sql", "migrations/00014_messages.sql"} {
+	for _, file := range []string{"migrations/00017_samples.sql", "migrations/00016_destinations.sql", "migrations/00015_former_evidence.sql", "migrations/00014_messages.sql"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -33,6 +33,7 @@ type Volumes struct {
 	Engines []string
 	Queries []Volume // by the verdict or state of an audit with trials, or Unclaimed, Untried, Untestable, Unplaced, waiting
 	Skipped []Volume // statements that are not audited, by reason; without Queries
+	Samples []Sample // a few of them, the newest of each reason first
 }
 
 // Volumes returns the statements of an engine ("" = all) since the beginning of an hour. It returns an error with the names of
@@ -66,7 +67,10 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 			return err
 		}
 		v.Skipped, err = volumes(ctx, tx, `SELECT reason, 0::bigint, sum(statements)::bigint FROM skipped WHERE hour >= $2 AND ($3::timestamptz IS NULL OR hour < $3) AND engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until)
-		return err
+		if err != nil {
+			return err
+		}
+		return l.samples(ctx, tx, &v, until)
 	})
 	if err != nil {
 		return v, fmt.Errorf("ledger: coverage: %w", sqlstate.Withhold(err))

@@ -51,6 +51,7 @@ type Batch struct {
 	File      string
 	Sightings []Sighting
 	Skips     []Skip
+	Samples   []Sample `json:",omitempty"`
 	// Queries are captured queries that the process which audits the engine submits, each with its length (a varint) before it, in the binary
 	// form of package capture. Statements is their number.
 	Queries    []byte `json:",omitempty"`
@@ -131,6 +132,7 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 			ON CONFLICT (engine, reason, hour) DO UPDATE SET statements = skipped.statements + excluded.statements`,
 			e.name, s.Reason, Hour(s.Hour), s.Statements)
 	}
+	e.sample(&all, b.Samples)
 	results, sums := tx.SendBatch(ctx, &all), meter{}
 	_, err := results.Exec()
 	for i := range b.Sightings {
@@ -140,7 +142,7 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 		}
 		sums.add(&b.Sightings[i], first)
 	}
-	for range b.Skips {
+	for range all.Len() - 1 - len(b.Sightings) { // the skips and the samples
 		if err == nil {
 			_, err = results.Exec()
 		}

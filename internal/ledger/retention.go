@@ -31,6 +31,7 @@ var prunes = []struct {
 	{false, `DELETE FROM query_hours WHERE ctid = ANY(ARRAY(SELECT h.ctid FROM query_hours h JOIN queries q ON q.id = h.query WHERE q.engine = $1 AND h.hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, `DELETE FROM query_users WHERE ctid = ANY(ARRAY(SELECT u.ctid FROM query_users u JOIN queries q ON q.id = u.query WHERE q.engine = $1 AND u.last_seen < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, `DELETE FROM skipped WHERE ctid = ANY(ARRAY(SELECT ctid FROM skipped WHERE engine = $1 AND hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
+	{false, `DELETE FROM samples WHERE ctid = ANY(ARRAY(SELECT ctid FROM samples WHERE engine = $1 AND at < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, `DELETE FROM budget_hours WHERE ctid = ANY(ARRAY(SELECT ctid FROM budget_hours WHERE engine = $1 AND hour < $2 AND $3::text[] IS NOT NULL LIMIT $4))`},
 	{false, foldHours},
 	{false, `DELETE FROM events WHERE id = ANY(ARRAY(SELECT e.id FROM events e JOIN queries q ON q.id = e.query WHERE q.engine = $1 AND e.at < $2 AND $3::text[] IS NOT NULL

@@ -21,6 +21,7 @@ const (
 	Query   Kind = 'Q' // relay to auditor: a captured query, capture.AppendBinary
 	Pause   Kind = 'P' // relay to auditor: one byte, 1 = pause replays, 0 = resume
 	Counts  Kind = 'C' // relay to auditor: statements that were not sent since the last Counts, by reason, as a JSON object
+	Samples Kind = 'X' // relay to auditor: a few of the statements that were not sent, as a JSON list of capture.Sample
 	Deploy  Kind = 'D' // relay to auditor: the label of the engine's last deploy
 	Begin   Kind = 'B' // auditor to relay: the hash of the statement that it parses next
 	End     Kind = 'E' // auditor to relay: the hash of a parsed statement

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/pages/chart"
 )
 
@@ -63,6 +65,7 @@ func coverageTitle(all []records.Coverage) string {
 func coverageSections(c *records.Coverage, named bool) []section {
 	classes := section{Header: []string{"What became of them", "Statements", "Distinct DP queries"}, Empty: "No statement was seen in this period."}
 	why := section{Title: "Why are statements not audited?", Header: []string{"Reason", "Statements", "What to do"}, Empty: "No statement was refused or lost."}
+	var examples []section
 	came := section{Title: "What came of the audits?", Header: []string{"Result", "Statements", "What to do"}}
 	if named && len(c.Engines) > 0 {
 		classes.Title = "Engine " + c.Engines[0]
@@ -73,7 +76,15 @@ func coverageSections(c *records.Coverage, named bool) []section {
 		classes.Rows = append(classes.Rows, []cell{
 			text(class.Class.Title()), {Text: fmt.Sprintf("%d, %.3g %%", class.Statements, 100*class.Share), Meter: chart.Meter(class.Share)}, text(class.Queries),
 		})
-		for _, p := range class.Parts {
+		for i := range class.Parts {
+			p := &class.Parts[i]
+			if len(p.Samples) > 0 {
+				one := sampleSection(p)
+				if classes.Title != "" {
+					one.Title += " " + classes.Title
+				}
+				examples = append(examples, one)
+			}
 			row := []cell{{Text: class.Class.Title() + ": " + p.Reason}, text(p.Statements), {Text: p.Remedy}}
 			switch {
 			case p.Remedy == "":
@@ -88,9 +99,19 @@ func coverageSections(c *records.Coverage, named bool) []section {
 		classes.Rows = nil
 	}
 	if len(came.Rows) == 0 {
-		return []section{classes, why}
+		return append([]section{classes, why}, examples...)
 	}
-	return []section{classes, why, came}
+	return append([]section{classes, why, came}, examples...)
+}
+
+// sampleSection returns the samples of a reason.
+func sampleSection(row *records.CoverageRow) section {
+	s := section{Title: "Examples: " + strings.ReplaceAll(row.Reason, "_", " "), Header: []string{"Last seen", "Who", "Statement", "What to do"}}
+	for i := range row.Samples {
+		x := &row.Samples[i]
+		s.Rows = append(s.Rows, []cell{text(show.Moment(x.At)), {Text: x.Who()}, {Text: x.What(), Code: true}, {Text: x.Why()}})
+	}
+	return s
 }
 
 func (s *site) budgets(r *http.Request) (content, error) {

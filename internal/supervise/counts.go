@@ -34,7 +34,7 @@ func (c *child) counts(ctx context.Context, w *link.Writer) {
 	}
 }
 
-// sendCounts sends what was counted since the last call that succeeded.
+// sendCounts sends the samples, which are lost if that fails, and what was counted since the last call that succeeded.
 func (s *Supervisor) sendCounts(w *link.Writer) error {
 	if s.opt.Uncaptured == nil {
 		return nil
@@ -45,6 +45,15 @@ func (s *Supervisor) sendCounts(w *link.Writer) error {
 	for reason, n := range now {
 		if n > s.counted.sent[reason] {
 			since[reason] = n - s.counted.sent[reason]
+		}
+	}
+	if samples := s.opt.Samples.Take(); len(samples) > 0 {
+		payload, err := json.Marshal(samples)
+		if err == nil {
+			err = w.Send(link.Samples, payload)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if len(since) == 0 {

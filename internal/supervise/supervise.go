@@ -39,6 +39,8 @@ type Options struct {
 	// Uncaptured returns the statements that were not sent to a child since the start, by reason; the child receives the
 	// differences. It may be nil.
 	Uncaptured func() map[string]uint64
+	// Samples are a few of these statements; the child receives them. It may be nil.
+	Samples *capture.Samples
 }
 
 // Stats holds the counters since the start.

@@ -164,6 +164,11 @@ func pass(kind link.Kind, payload []byte, auditor *audit.Auditor, gate *throttle
 		if json.Unmarshal(payload, &statements) == nil {
 			auditor.Uncaptured(statements)
 		}
+	case link.Samples:
+		var samples []capture.Sample
+		if json.Unmarshal(payload, &samples) == nil {
+			auditor.Samples(samples)
+		}
 	case link.Deploy:
 		auditor.Deploy(string(payload))
 	case link.Query:

@@ -145,7 +145,7 @@ func checkUpstream(c config.Config, index int) preflight.Task {
 			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), fix
 			return []preflight.Check{check}
 		}
-		one, err := relay.NewRoute(&c, index, capture.NewQueue(1, 1<<10), nil, zap.NewNop())
+		one, err := relay.NewRoute(&c, index, capture.NewQueue(1, 1<<10), nil, nil, zap.NewNop())
 		if err != nil {
 			return failed(err, "correct the files and modes of tls and upstream_tls")
 		}
@@ -155,6 +155,9 @@ func checkUpstream(c config.Config, index int) preflight.Task {
 		var unchecked *proxy.UpstreamError
 		if err := one.Server.CheckUpstream(ctx); err != nil && !errors.As(err, &unchecked) {
 			return failed(err, "set tls.same_certificate: assume if no client uses channel binding")
+		}
+		if note := one.HBANote(); note != "" {
+			check.Message += "; " + note
 		}
 		return []preflight.Check{check}
 	}

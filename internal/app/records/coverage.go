@@ -50,6 +50,8 @@ type CoverageRow struct {
 	Statements int64  `json:"statements"`
 	Queries    int64  `json:"queries,omitempty"`
 	Remedy     string `json:"remedy,omitempty"`
+	// Samples are a few of the statements that are not audited, the newest first.
+	Samples []CoverageSample `json:"samples,omitempty"`
 }
 
 // MaxCoveragePeriod bounds the period of a coverage: longer ones would not be a time.
@@ -82,7 +84,11 @@ func ReadCoverage(ctx context.Context, c config.Config, engine string, period ti
 	if err != nil {
 		return Coverage{}, err
 	}
-	return NewCoverage(v, now), nil
+	coverage := NewCoverage(v, now)
+	if !c.Log.SQL {
+		coverage.WithoutTexts()
+	}
+	return coverage, nil
 }
 
 // FetchCoverage asks a listener of a running dpwatch for the coverage.
@@ -116,10 +122,10 @@ func NewCoverage(v ledger.Volumes, now time.Time) Coverage {
 		}
 	}
 	for _, x := range v.Queries {
-		add(classOfQuery(x.Outcome), CoverageRow{x.Outcome, x.Statements, x.Queries, remedies()[x.Outcome]})
+		add(classOfQuery(x.Outcome), CoverageRow{Reason: x.Outcome, Statements: x.Statements, Queries: x.Queries, Remedy: remedies()[x.Outcome]})
 	}
 	for _, x := range v.Skipped {
-		add(classOfReason(x.Outcome), CoverageRow{Reason: x.Outcome, Statements: x.Statements, Remedy: remedies()[x.Outcome]})
+		add(classOfReason(x.Outcome), CoverageRow{Reason: x.Outcome, Statements: x.Statements, Remedy: remedies()[x.Outcome], Samples: samplesOf(v.Samples, x.Outcome)})
 	}
 	for i := range c.Classes {
 		part := &c.Classes[i]
@@ -169,6 +175,7 @@ func (c Coverage) Write(w io.Writer) error {
 		views = append(views, [2]string{v.View, v.Why})
 	}
 	show.Section(&b, "views that draw noise; queries on them are not audited: create them in every copy", views)
+	c.writeSamples(&b)
 	_, err := io.WriteString(w, show.Printable(b.String()))
 	return err
 }

@@ -97,7 +97,7 @@ const (
 
 // remedies returns what to do about statements that are not audited, by reason.
 func remedies() map[string]string {
-	const clients, manual, bug = "change the client's statement", "docs/rewriting.md", "report it as a bug"
+	const clients, manual, bug = "change the client's statement: see the examples", "docs/rewriting.md", "report it as a bug"
 	return map[string]string{
 		"violation":                               "dpwatch audits list --verdict violation",
 		"inconclusive":                            "dpwatch audits list --verdict inconclusive",
@@ -122,11 +122,11 @@ func remedies() map[string]string {
 		"arguments":                               "use plain literals in EXECUTE, and built-in types of parameters",
 		string(rewrite.ReasonTooLarge):            "raise proxy.max_statement or audit.max_tokens",
 		string(rewrite.ReasonOtherDatabase):       "check privacy.database",
-		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public; dpwatch run logs its name",
-		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions; dpwatch run logs its name",
-		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh; dpwatch run logs its name",
+		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
+		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",
+		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh; the examples and the log name it",
 		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
-		string(rewrite.ReasonSettingsUncertain):   "set the setting again after calls of functions that change it, or give the claim in a comment or an argument; qualify names with their schema",
+		string(rewrite.ReasonSettingsUncertain):   "the examples name the setting and what may have changed it: set it again after that, or DISCARD ALL",
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
 		string(rewrite.ReasonBadClaim):            "correct the claim",
 		"claim_not_evaluated":                     "the shadow database evaluates claims that are expressions: see shadow in dpwatch status",

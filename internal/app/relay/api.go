@@ -31,7 +31,7 @@ func (r *Relay) coverage(w http.ResponseWriter, q *http.Request) {
 		if err != nil {
 			return nil, RequestError{err}
 		}
-		return records.ReadCoverage(ctx, c, q.FormValue("engine"), period)
+		return readCoverage(ctx, c, q.FormValue("engine"), period)
 	})
 }
 

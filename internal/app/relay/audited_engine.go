@@ -25,6 +25,7 @@ type auditedEngine struct {
 	cfg        config.Config // of this engine alone
 	routes     []*route
 	queue      *capture.Queue
+	samples    capture.Samples // of statements that are not sent to the auditor
 	supervisor *supervise.Supervisor
 	shown      shown // on pages
 	mentions   atomic.Pointer[func(sql string) bool]
@@ -57,10 +58,10 @@ func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditor
 	e.supervisor = supervise.New(supervise.Options{
 		Command: auditor.command,
 		Hello:   greeting, Queue: e.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), ParseTimeout: time.Duration(c.Audit.ParseTimeout), StopGrace: setup.AuditorGrace,
-		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, OnNames: e.receiveNames, Uncaptured: e.uncaptured,
+		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, OnNames: e.receiveNames, Uncaptured: e.uncaptured, Samples: &e.samples,
 	})
 	for i := range c.Proxy.AllRoutes() {
-		one, err := NewRoute(&c, i, e.queue, e.maybeProtected, log)
+		one, err := NewRoute(&c, i, e, e.maybeProtected, &e.samples, log)
 		if err != nil {
 			return nil, err
 		}
@@ -84,6 +85,15 @@ func (e *auditedEngine) receiveNames(payload []byte) {
 	if json.Unmarshal(payload, &names) == nil {
 		e.setNames(names)
 	}
+}
+
+// Offer implements [proxy.Sink].
+func (e *auditedEngine) Offer(q capture.Query) bool {
+	ok := e.queue.Offer(q)
+	if !ok && e.samples.Wants(records.ReasonQueueFull, q.User, q.Database, q.ApplicationName) {
+		e.samples.Add(capture.SampleOf(records.ReasonQueueFull, q, false))
+	}
+	return ok
 }
 
 // maybeProtected reports whether a statement contains one of the names.

@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 // The following answer pages. Each reads the ledger within setup.LedgerTimeout.
@@ -46,8 +47,17 @@ func each[T any](ctx context.Context, r *Relay, engine string, f func(context.Co
 // Coverages returns what became of the statements in a period.
 func (r *Relay) Coverages(ctx context.Context, engine string, period time.Duration) ([]records.Coverage, error) {
 	return each(ctx, r, engine, func(ctx context.Context, c config.Config) (records.Coverage, error) {
-		return records.ReadCoverage(ctx, c, "", period)
+		return readCoverage(ctx, c, "", period)
 	})
+}
+
+// readCoverage reads a coverage, with the texts of statements only for those who may read values.
+func readCoverage(ctx context.Context, c config.Config, engine string, period time.Duration) (records.Coverage, error) {
+	coverage, err := records.ReadCoverage(ctx, c, engine, period)
+	if !web.MayReadValues(ctx) {
+		coverage.WithoutTexts()
+	}
+	return coverage, err
 }
 
 // Budgets returns what analysts received beside the privacy budgets.

@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -23,8 +24,9 @@ type route struct {
 	listeners []net.Listener
 }
 
-// NewRoute creates the route with this index. Captured queries for whose text maybeProtected returns true go to sink.
-func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(sql string) bool, log *zap.Logger) (*route, error) {
+// NewRoute creates the route with this index. Captured queries for whose text maybeProtected returns true go to sink, and a few of
+// those that are not captured to samples, which may be nil.
+func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(sql string) bool, samples *capture.Samples, log *zap.Logger) (*route, error) {
 	p := &c.Proxy
 	cfg := p.AllRoutes()[index]
 	log = log.With(zap.String("route", cfg.Name))
@@ -33,7 +35,7 @@ func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(index) << setup.SessionIDBits,
-		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected,
+		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected, Samples: samples,
 		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
 		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),
@@ -70,6 +72,9 @@ func prefixes(networks []config.Network) []netip.Prefix {
 // check returns an error if clients could not authenticate, because both legs use TLS and show different certificates. If the
 // engine's certificate cannot be fetched, it logs a warning and returns nil: then each session compares the certificates.
 func (r *route) check(log *zap.Logger) error {
+	if note := r.HBANote(); note != "" {
+		log.Warn(note, zap.String("route", r.cfg.Name))
+	}
 	err := r.Server.CheckUpstream(context.Background())
 	var unchecked *proxy.UpstreamError
 	if errors.As(err, &unchecked) {
@@ -81,6 +86,19 @@ func (r *route) check(log *zap.Logger) error {
 		return fmt.Errorf("route %s: %w with tls.same_certificate: assume", r.cfg.Name, err)
 	}
 	return nil
+}
+
+// HBANote returns which lines of the engine's pg_hba.conf match other clients than without the proxy, because only one leg uses TLS; ""
+// = none.
+func (r *route) HBANote() string {
+	upstream, mode := r.cfg.UpstreamTLS.Mode != "disable", r.cfg.TLS.Mode
+	switch {
+	case upstream && mode != "require":
+		return "the engine sees clients without TLS as clients with TLS: hostssl lines of pg_hba.conf match them, and hostnossl lines (hostnossl ... reject) do not; use tls.mode require to refuse clients without TLS"
+	case !upstream && (mode == "allow" || mode == "require"):
+		return "the engine sees clients with TLS as clients without TLS: hostnossl lines of pg_hba.conf match them, and hostssl lines do not; use upstream_tls or tls.mode passthrough if the engine must see TLS"
+	}
+	return ""
 }
 
 func (r *route) listen() error {

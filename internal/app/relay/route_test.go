@@ -46,3 +46,22 @@ func TestListenError(t *testing.T) {
 		}
 	}
 }
+
+// The log and doctor report which lines of pg_hba.conf match other clients if only one leg uses TLS.
+func TestHBANote(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ tls, upstream, want string }{
+		{"disable", "disable", ""},
+		{"disable", "require", "hostnossl lines (hostnossl ... reject) do not"},
+		{"allow", "verify-full", "hostnossl lines (hostnossl ... reject) do not"},
+		{"require", "verify-full", ""},
+		{"require", "disable", "hostssl lines do not"},
+		{"allow", "disable", "hostssl lines do not"},
+		{"passthrough", "disable", ""},
+	} {
+		one := route{cfg: config.Route{TLS: config.TLS{Mode: tc.tls}, UpstreamTLS: config.UpstreamTLS{Mode: tc.upstream}}}
+		if got := one.HBANote(); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("tls %s, upstream_tls %s: %q, want %q", tc.tls, tc.upstream, got, tc.want)
+		}
+	}
+}

@@ -271,6 +271,7 @@ func (r *Report) readPeriod(ctx context.Context, c config.Config) error {
 		if err != nil {
 			return err
 		}
+		v.Samples = nil // a report is for readers who do not need to see who sent which statement
 		r.Coverage = append(r.Coverage, records.NewCoverage(v, r.Until))
 		b, err := records.ReadBudgets(ctx, one)
 		if err != nil {

@@ -53,8 +53,8 @@ func New(queries, bytes int) *Inbox {
 	return &Inbox{queries: queries, bytes: bytes, Ready: make(chan struct{}, 1)}
 }
 
-// Put adds a query and returns how many queries were dropped.
-func (b *Inbox) Put(owner schedule.Owner, x Arrival) (dropped int) {
+// Put adds a query and returns the queries that were dropped.
+func (b *Inbox) Put(owner schedule.Owner, x Arrival) (dropped []Arrival) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.owners, func(o *inboxOwner) bool { return o.owner == owner })
@@ -69,8 +69,7 @@ func (b *Inbox) Put(owner schedule.Owner, x Arrival) (dropped int) {
 	b.n++
 	b.size += x.Query.Size()
 	for b.n > b.queries || b.size > b.bytes && b.n > 1 {
-		b.drop()
-		dropped++
+		dropped = append(dropped, b.drop())
 	}
 	select {
 	case b.Ready <- struct{}{}:
@@ -108,8 +107,8 @@ func (o *inboxOwner) line(x Look) *inboxLine {
 	return l
 }
 
-// drop removes the latest query of the longest line of the owner with the most queries. The caller holds b.mu.
-func (b *Inbox) drop() {
+// drop removes and returns the latest query of the longest line of the owner with the most queries. The caller holds b.mu.
+func (b *Inbox) drop() Arrival {
 	most := 0
 	for i, o := range b.owners {
 		if o.n > b.owners[most].n {
@@ -122,7 +121,7 @@ func (b *Inbox) drop() {
 			longest = i
 		}
 	}
-	b.remove(most, longest, len(lines[longest].queries)-1)
+	return b.remove(most, longest, len(lines[longest].queries)-1)
 }
 
 // remove removes one query and keeps the order of owners and lines. The caller holds b.mu.

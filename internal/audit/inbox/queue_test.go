@@ -9,7 +9,7 @@ import (
 )
 
 func arrive(b *Inbox, user string, outline uint64, sql string) (dropped int) {
-	return b.Put(schedule.Owner{User: user}, Arrival{Query: capture.Query{SQL: sql}, Look: Look{Outline: outline}})
+	return len(b.Put(schedule.Owner{User: user}, Arrival{Query: capture.Query{SQL: sql}, Look: Look{Outline: outline}}))
 }
 
 // A flood of one query with different constants delays another query of the same user, or of another user, by at most a

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -41,6 +42,7 @@ type Keeper struct {
 	puts        uint64
 	sightings   map[sighted]*ledger.Sighting
 	skips       map[skippedIn]int64
+	samples     capture.Samples
 	pending     *ledger.Batch    // its write failed, perhaps after it took effect
 	holding     bool             // a spooled file is being submitted: its observations go into one batch
 	file        string           // the file whose observations the next batch has; "" = none

@@ -83,6 +83,9 @@ func (k *Keeper) batch() *ledger.Batch {
 	}
 	clear(k.sightings)
 	clear(k.skips)
+	for _, x := range k.samples.Take() {
+		b.Samples = append(b.Samples, ledger.Sample(x))
+	}
 	k.pending = b
 	return b
 }
@@ -129,4 +132,16 @@ func (k *Keeper) Skip(reason string, n uint64, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.skips[skippedIn{reason, ledger.Hour(now).Unix()}] += int64(n) //nolint:gosec // a number of statements
+}
+
+// WantsSample reports whether a sample of a statement would be kept until the next batch.
+func (k *Keeper) WantsSample(reason string, q capture.Query) bool {
+	return k.On && k.samples.Wants(reason, q.User, q.Database, q.ApplicationName)
+}
+
+// Sample keeps a sample of a statement that is not audited for the next batch.
+func (k *Keeper) Sample(x capture.Sample) {
+	if k.On {
+		k.samples.Add(x)
+	}
 }

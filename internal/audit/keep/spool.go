@@ -77,6 +77,7 @@ func (k *Keeper) SpoolObservations() {
 		return
 	}
 	for b := k.batch(); b != nil && b.File == "" && b.Captured == 0; b = k.batch() { // what comes from a file, or from another process, is still there
+		b.WithoutTexts()
 		if err := s.PutBatch(*b); err != nil {
 			k.SaySpoolFull(err)
 			return

@@ -27,6 +27,8 @@ type Recognized struct {
 	Query    ledger.Query  // what the ledger stores of the plan
 	Reason   string        // of the refusal; "" = it can be audited
 	Unlisted string        // the table or function for which it is refused, if the configuration may have to name it, and what is wrong with it
+	Detail   string        // what the refusal found; no constants
+	Advice   string        // what to do about it; "" = what the reason says
 	Plan     *rewrite.Plan // only if it was just analysed
 	Look     inbox.Look    // only if it was just analysed or passed
 	Passed   bool          // the text was turned away without being parsed
@@ -122,6 +124,15 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 	plan, err := r.analyzeWith(present.Rewriter, q)
 	if err != nil {
 		result.Reason, result.Unlisted = ReasonOf(err), Unlisted(err)
+		var u *rewrite.UnsupportedError
+		if errors.As(err, &u) {
+			result.Detail, result.Advice = u.Detail, u.Hint
+			if u.Reason == rewrite.ReasonSettingsUncertain {
+				settled, _ := result.rewriter.Settle(q.Doubt)
+				result.Detail, result.Advice = explainDoubt(settled, u.Detail, u.Hint)
+			}
+			result.Detail = result.Detail[:min(len(result.Detail), maxDetail)]
+		}
 		return result
 	}
 	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, saved.QueryOf(plan, []string{cmp.Or(plan.Destination, ledger.ToClient)}), plan

@@ -21,6 +21,7 @@ func bulk(ctx context.Context, targets []*target, _ options) error {
 	}{
 		{"SELECT of 1,000,000 rows", selectAll},
 		{"COPY OUT of 1,000,000 rows", copyOut},
+		{"COPY OUT of 300 MB in rows of 1 KB", copyWide},
 	}
 	fmt.Println("\n| transfer | target | MB/s | of direct | CPU s/GB |")
 	fmt.Println("|---|---|---|---|---|")
@@ -66,8 +67,17 @@ func selectAll(ctx context.Context, conn *pgx.Conn) (int64, error) {
 }
 
 func copyOut(ctx context.Context, conn *pgx.Conn) (int64, error) {
+	return copyTo(ctx, conn, "COPY pgbench_accounts TO STDOUT")
+}
+
+// copyWide is limited by the transfer, not by the server's work on rows.
+func copyWide(ctx context.Context, conn *pgx.Conn) (int64, error) {
+	return copyTo(ctx, conn, "COPY (SELECT repeat('0123456789abcdef', 64) FROM generate_series(1, 300000)) TO STDOUT")
+}
+
+func copyTo(ctx context.Context, conn *pgx.Conn, sql string) (int64, error) {
 	w := &counter{}
-	_, err := conn.PgConn().CopyTo(ctx, w, "COPY pgbench_accounts TO STDOUT")
+	_, err := conn.PgConn().CopyTo(ctx, w, sql)
 	return w.n, err
 }
 

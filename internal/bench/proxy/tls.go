@@ -73,6 +73,15 @@ func secure(ctx context.Context, c *pgtemp.Cluster, o options) error {
 			targets = append(targets, t)
 		}
 	}
+	if o.dpwatch != "" {
+		t, err := startDpwatch(ctx, o.dpwatch, variant{
+			name: "dpwatch, passthrough", protected: standard[0].protected, secure: true, capture: true, proxy: ", tls: {mode: passthrough}",
+		}, c.Port(), c.DSN("postgres"))
+		if err != nil {
+			return err
+		}
+		targets = append(targets, t)
+	}
 	if o.sets["tls"] {
 		fmt.Print("\nWith TLS from the client:\n\n")
 		if err := transactions(ctx, targets, o); err != nil {

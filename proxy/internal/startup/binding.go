@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+
+	"go.uber.org/zap"
 )
 
 // Channel binding ties SCRAM to the certificate that the client sees (RFC 5929, tls-server-end-point). With TLS on both legs
@@ -34,17 +36,21 @@ func (e *UpstreamError) Unwrap() error { return e.Err }
 
 // Check is proxy.Server.CheckUpstream.
 func (l *Legs) Check(ctx context.Context) error {
-	if !l.mustMatch() {
+	if l.clientTLS == nil || l.upstreamTLS == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer cancel()
-	server, err := l.Dial(ctx)
-	if err != nil {
-		return &UpstreamError{err}
+	server, err := l.Dial(ctx) // also shows whether the engine requests certificates
+	if err == nil {
+		l.hangUp(server)
 	}
-	l.hangUp(server)
-	if server.Leaf == nil { // mode prefer, and the engine has no TLS
+	switch {
+	case !l.mustMatch():
+		return nil
+	case err != nil:
+		return &UpstreamError{err}
+	case server.Leaf == nil: // mode prefer, and the engine has no TLS
 		return nil
 	}
 	if pair, _ := l.clientTLS.pair.Get(); fingerprint(pair.Leaf) != fingerprint(server.Leaf) {
@@ -65,7 +71,10 @@ func (l *Legs) Bind(client *Client, server Engine) (Engine, error) {
 		return server, nil
 	case client.Leaf == nil:
 		l.Counts.PlusFiltered.Add(1)
-		server.Conn = &scramPlusFilter{Conn: server.Conn}
+		server.Conn = &scramPlusFilter{Conn: server.Conn, refused: func() {
+			l.log.Warn("the engine refused a client without TLS that announces SCRAM channel binding: turn channel binding off in the client, or connect it to dpwatch with TLS",
+				zap.Stringer("client", client.Peer))
+		}}
 		return server, nil
 	case !l.mustMatch():
 		return server, nil

@@ -142,7 +142,7 @@ func (l *Legs) directTLS(p *packetReader, start *Client) error {
 
 // beginTLS continues the startup inside TLS.
 func (l *Legs) beginTLS(p *packetReader, start *Client, direct bool) error {
-	leg, leaf, err := l.clientTLS.handshake(start.Conn, p.buf, direct)
+	leg, leaf, err := l.clientTLS.handshake(start.Conn, p.buf, direct, l.upstreamTLS != nil && l.upstreamTLS.asked.Load())
 	if err != nil {
 		l.Counts.TLSFailures.Add(1)
 		l.log.Info("connection closed", zap.Stringer("client", start.Peer), zap.Error(err))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -23,6 +24,9 @@ type upstreamTLS struct {
 	name string
 	ca   *reload.Files[*x509.CertPool]   // nil: the system's, or no verification
 	pair *reload.Files[*tls.Certificate] // nil: no client certificate
+	// asked means that the engine requested a certificate in the last handshake. The proxy then requests one from its clients, as libpq
+	// with sslcertmode=require needs.
+	asked atomic.Bool
 }
 
 // newUpstreamTLS reads the files. It returns nil without TLS to the engine.
@@ -45,17 +49,19 @@ func newUpstreamTLS(o *Options) (*upstreamTLS, error) {
 	return t, err
 }
 
-// config returns the TLS configuration of one connection.
-func (t *upstreamTLS) config() *tls.Config {
+// config returns the TLS configuration of one connection. The handshake sets asked if the engine requests a certificate.
+func (t *upstreamTLS) config(asked *bool) *tls.Config {
 	cfg := &tls.Config{ServerName: t.name, MinVersion: tls.VersionTLS12, NextProtos: []string{alpn}}
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		*asked = true
+		if t.pair == nil {
+			return &tls.Certificate{}, nil // none is sent
+		}
+		pair, _ := t.pair.Get()
+		return pair, nil
+	}
 	if t.ca != nil {
 		cfg.RootCAs, _ = t.ca.Get()
-	}
-	if t.pair != nil {
-		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, _ := t.pair.Get()
-			return pair, nil
-		}
 	}
 	if t.mode != UpstreamVerifyFull {
 		cfg.InsecureSkipVerify = true //nolint:gosec // the mode says so; verify-ca verifies below
@@ -211,10 +217,12 @@ func (t *upstreamTLS) secure(conn net.Conn) (Engine, error) {
 	case answer != 'S':
 		return Engine{}, fmt.Errorf("the engine answered SSLRequest with %q", answer)
 	}
-	secured := tls.Client(conn, t.config())
+	asked := false
+	secured := tls.Client(conn, t.config(&asked))
 	if err := secured.Handshake(); err != nil {
 		return Engine{}, err
 	}
+	t.asked.Store(asked)
 	return Engine{&tlsLeg{secured, conn}, secured.ConnectionState().PeerCertificates[0]}, nil
 }
 

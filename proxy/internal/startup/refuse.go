@@ -41,6 +41,12 @@ var (
 		Code: "F0000", message: "dpwatch: the proxy's certificate differs from the engine's, so SCRAM with channel binding would fail",
 		hint: "Give dpwatch the engine's own certificate and key, or pass TLS through; see dpwatch's log.",
 	}
+	// unboundClient replaces the engine's error, which has the same code.
+	unboundClient = Refusal{
+		Code: "28000", message: "dpwatch: the engine refuses a client without TLS that announces SCRAM channel binding",
+		detail: "The client sent the SCRAM flag y: it supports channel binding and believes that the engine does not. dpwatch connects to the engine with TLS, where the engine offers channel binding, so that it takes the flag for a downgrade by an attacker.",
+		hint:   "Turn channel binding off in the client (node-postgres: enableChannelBinding: false), or connect to dpwatch with TLS (tls with the engine's own certificate, or tls.mode passthrough).",
+	}
 	TLSRequired = Refusal{
 		Code: "28000", message: "dpwatch: this listener accepts only TLS connections",
 		hint: "Connect with sslmode=require or stricter.",
@@ -103,11 +109,16 @@ const (
 	closeLimit = time.Second
 )
 
-// Send sends r as a FATAL error; false if that failed.
-func (r Refusal) Send(client net.Conn) bool {
-	b, err := (&pgproto3.ErrorResponse{
+// encode returns r as a FATAL error.
+func (r Refusal) encode() ([]byte, error) {
+	return (&pgproto3.ErrorResponse{
 		Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: r.Code, Message: r.message, Detail: r.detail, Hint: r.hint,
 	}).Encode(nil)
+}
+
+// Send sends r as a FATAL error; false if that failed.
+func (r Refusal) Send(client net.Conn) bool {
+	b, err := r.encode()
 	if err != nil {
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -70,6 +72,71 @@ func TestPlusFilter(t *testing.T) {
 		})
 	}
 }
+
+// TestPlusFilterExplains: the engine's error is replaced only for a client that sent the flag, only directly after the offer, and only
+// if it has the code of that fault.
+func TestPlusFilterExplains(t *testing.T) {
+	t.Parallel()
+	instead, err := unboundClient.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := msg('E', "SFATAL\x00C28000\x00Mnegotiation error\x00\x00")
+	timeout := msg('E', "SFATAL\x00C57014\x00Mtimeout\x00\x00")
+	answer := func(mechanism, data string) string {
+		return msg('p', mechanism+"\x00\x00\x00\x00"+string(rune(len(data)))+data)
+	}
+	const yes = "y,,n=,r=nonce"
+	tests := []struct{ name, client, in, want string }{
+		{"the flag y", answer(plainMechanism, yes), refused, string(instead)},
+		{"behind a notice", answer(plainMechanism, yes), msg('N', "notice") + refused, msg('N', "notice") + string(instead)},
+		{"another error", answer(plainMechanism, yes), timeout, timeout},
+		{"accepted", answer(plainMechanism, yes), msg('R', "\x00\x00\x00\x0b") + refused, msg('R', "\x00\x00\x00\x0b") + refused},
+		{"no error message", answer(plainMechanism, yes), msg('E', "C28000"), msg('E', "C28000")},
+		{"cut short", answer(plainMechanism, yes), refused[:20], refused[:20]},
+		{"too long", answer(plainMechanism, yes), msg('E', "C28000\x00M"+strings.Repeat("x", maxAuthError)+"\x00\x00"), msg('E', "C28000\x00M"+strings.Repeat("x", maxAuthError)+"\x00\x00")},
+		{"the flag n", answer(plainMechanism, "n,,n=,r=nonce"), refused, refused},
+		{"another mechanism", answer("SCRAM-SHA-512", yes), refused, refused},
+		{"a query", msg('Q', plainMechanism+"\x00\x00\x00\x00\x01y"), refused, refused},
+		{"a few bytes", "p", refused, refused},
+		{"nothing", "", refused, refused},
+	}
+	for _, test := range tests {
+		for _, size := range []int{1, 7, 1 << 20} {
+			sent := bytes.Buffer{}
+			f := &scramPlusFilter{Conn: readWriteConn{readConn{nil, bytes.NewReader([]byte(sasl(offerBoth)))}, &sent}}
+			if _, err := f.Write([]byte("startup message")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(f, make([]byte, len(sasl(offerPlain)))); err != nil {
+				t.Fatal(err)
+			}
+			for b := range slices.Chunk([]byte(test.client), size) {
+				if n, err := f.Write(b); n != len(b) || err != nil {
+					t.Fatal(n, err)
+				}
+			}
+			f.Conn = readWriteConn{readConn{nil, &cutReader{[]byte(test.in), size}}, &sent}
+			got, err := io.ReadAll(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, string(got)); diff != "" {
+				t.Errorf("%s, pieces of %d: %s", test.name, size, diff)
+			}
+			if sent.String() != "startup message"+test.client {
+				t.Errorf("%s: the engine receives %q", test.name, sent.String())
+			}
+		}
+	}
+}
+
+type readWriteConn struct {
+	readConn
+	w io.Writer
+}
+
+func (c readWriteConn) Write(b []byte) (int, error) { return c.w.Write(b) }
 
 // FuzzPlusFilter: for any bytes from the engine, in any chunks, the filter's output is the same as for one chunk, and
 // differs from the input at most by the removed mechanism.

@@ -38,6 +38,7 @@ type Drainer struct {
 // Options configures a Drainer. Package proxy documents the fields and fills in the defaults.
 type Options struct {
 	Sink                           Sink
+	Samples                        *Samples
 	MaybeProtected                 func(sql string) bool
 	BudgetBytes, MaxStatementBytes int
 	Interval                       time.Duration
@@ -49,6 +50,9 @@ type Options struct {
 type Sink interface {
 	Offer(q capture.Query) bool
 }
+
+// Samples holds a few of the statements that are not captured.
+type Samples = capture.Samples
 
 // NewDrainer returns a Drainer; Run drains.
 func NewDrainer(o Options) *Drainer {
@@ -67,7 +71,7 @@ func (d *Drainer) Open(id uint64, startup tracker.Startup) *Session {
 	t.tracker = tracker.New(tracker.Config{
 		SessionID: id, Startup: startup,
 		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.BudgetBytes,
-		MaybeProtected: o.MaybeProtected, Emit: d.emit, Counts: &d.counts,
+		MaybeProtected: o.MaybeProtected, Emit: d.emit, Counts: &d.counts, Samples: o.Samples,
 	})
 	return t
 }

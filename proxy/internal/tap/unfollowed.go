@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
@@ -45,4 +46,25 @@ func (d *Drainer) follow(t *Session, reason tracker.Off) {
 		u.Since = former.Since
 	}
 	d.unfollowed[t] = u
+	d.sample(u)
+}
+
+// Reasons of samples of sessions, as the coverage names them.
+const (
+	sampleNotFollowed = "session_not_followed" // until the session ends
+	sampleGap         = "over_budget"          // until the session is idle
+)
+
+// sample adds a sample of a session whose statements are not captured. Its statements are not known.
+func (d *Drainer) sample(u Unfollowed) {
+	reason := sampleNotFollowed
+	switch u.Reason {
+	case tracker.OffReplication: // has no queries
+		return
+	case tracker.OffOverflow, tracker.OffPairing:
+		reason = sampleGap
+	}
+	if d.opts.Samples.Wants(reason, u.User, u.Database, u.Application) {
+		d.opts.Samples.Add(capture.Sample{Reason: reason, User: u.User, Database: u.Database, Application: u.Application, Detail: u.Reason.String(), At: u.Since})
+	}
 }

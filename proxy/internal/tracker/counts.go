@@ -25,6 +25,29 @@ const (
 	reasons
 )
 
+// String returns the reason as the coverage names it.
+func (r Reason) String() string {
+	switch r {
+	case Encoding:
+		return "client_encoding"
+	case Strings:
+		return "standard_conforming_strings"
+	case TooLong:
+		return "too_long"
+	case NotCopied:
+		return "over_budget"
+	case UnknownStatement:
+		return "unknown_statement"
+	case Unreadable:
+		return "unreadable"
+	case Arguments:
+		return "arguments"
+	case Unprotected:
+		return "unprotected"
+	}
+	return ""
+}
+
 // Off is why the capture of a session stopped, or was interrupted.
 type Off uint8
 

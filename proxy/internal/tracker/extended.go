@@ -313,10 +313,10 @@ func (t *Tracker) failExtended(p *portal, e ending) {
 	}
 	switch {
 	case !t.ext.known:
-		t.cfg.Counts.Skipped[NotCopied]++
+		t.skip(NotCopied, "")
 		return
 	case p == nil || p.statement == nil:
-		t.cfg.Counts.Skipped[UnknownStatement]++
+		t.skip(UnknownStatement, "")
 		return
 	case p.done:
 		return
@@ -324,7 +324,7 @@ func (t *Tracker) failExtended(p *portal, e ending) {
 	p.done = true
 	s := p.statement
 	if s.unseen != captured {
-		t.cfg.Counts.Skipped[s.unseen]++
+		t.skip(s.unseen, "")
 		return
 	}
 	v := t.settings.current()
@@ -347,7 +347,7 @@ func (t *Tracker) captureExtended(p *portal, e *ending, v *view) {
 		skip = Unprotected
 	}
 	if skip != captured {
-		t.cfg.Counts.Skipped[skip]++
+		t.skip(skip, s.sql)
 		return
 	}
 	own := ownDoubt(s.effect).Add(p.view.since(v)) // names were resolved at Bind

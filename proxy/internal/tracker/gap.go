@@ -103,9 +103,9 @@ func (t *Tracker) discardServer(r record) {
 	case 'C':
 		tag, _ := decodeText(r.body)
 		t.gap.risk |= sqltext.TagRisk(string(tag))
-		t.cfg.Counts.Skipped[NotCopied]++
+		t.skip(NotCopied, "")
 	case 's', 'E':
-		t.cfg.Counts.Skipped[NotCopied]++
+		t.skip(NotCopied, "")
 	}
 }
 

@@ -142,7 +142,11 @@ func (t *Tracker) captureExecution(x execution, skip Reason, e ending, v *view) 
 		skip = Unprotected
 	}
 	if skip != captured {
-		t.cfg.Counts.Skipped[skip]++
+		text := ""
+		if x.statement != nil {
+			text = x.statement.sql
+		}
+		t.skip(skip, text)
 		return
 	}
 	t.capture(capture.Query{

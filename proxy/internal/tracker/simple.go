@@ -129,7 +129,7 @@ func (t *Tracker) completeSimple(r record) {
 func (t *Tracker) failSimple(e ending) {
 	q := &t.query
 	if q.unseen != captured {
-		t.cfg.Counts.Skipped[q.unseen]++
+		t.skip(q.unseen, "")
 		return
 	}
 	c := &completion{ending: e}
@@ -165,7 +165,7 @@ func (t *Tracker) captureQuery() {
 	}
 	for i := range done {
 		if q.unprotected {
-			t.cfg.Counts.Skipped[cmp.Or(q.skip, Unprotected)]++
+			t.skip(cmp.Or(q.skip, Unprotected), "")
 		} else {
 			t.captureSimple(q.statements[i], &done[i])
 		}
@@ -185,7 +185,7 @@ func (t *Tracker) captureSimple(sql string, c *completion) {
 		skip = Unprotected
 	}
 	if skip != captured {
-		t.cfg.Counts.Skipped[skip]++
+		t.skip(skip, sql)
 		return
 	}
 	if t.query.count > 1 {

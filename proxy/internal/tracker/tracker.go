@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -22,6 +23,23 @@ type Config struct {
 	MaybeProtected func(sql string) bool
 	// Counts can be shared with other trackers that run on the same goroutine.
 	Counts *Counts
+	// Samples receives a few of the statements that are not captured, except for Unprotected. Nil means none.
+	Samples *capture.Samples
+}
+
+// skip counts a statement that is not captured; sql is its text, "" if that is not known.
+func (t *Tracker) skip(reason Reason, sql string) {
+	t.cfg.Counts.Skipped[reason]++
+	s := &t.cfg.Startup
+	if reason == Unprotected || !t.cfg.Samples.Wants(reason.String(), s.User, s.Database, s.ApplicationName) {
+		return
+	}
+	x := capture.SampleOf(reason.String(), capture.Query{SQL: sql, User: s.User, Database: s.Database, ApplicationName: s.ApplicationName, Completed: t.now},
+		reason == Encoding || reason == Strings)
+	if reason == TooLong {
+		x.Detail = fmt.Sprintf("%d bytes", len(sql))
+	}
+	t.cfg.Samples.Add(x)
 }
 
 // Tracker follows one session. It is not safe for concurrent use.
@@ -403,7 +421,7 @@ func runsCode(e sqltext.Effect) bool {
 
 // unseen handles a completed statement whose text is unknown, except that its words have this risk.
 func (t *Tracker) unseen(reason Reason, tag string, words sqltext.Risk) {
-	t.cfg.Counts.Skipped[reason]++
+	t.skip(reason, "")
 	t.risk(words | sqltext.TagRisk(tag))
 	switch tag {
 	case "BEGIN", "START TRANSACTION":
