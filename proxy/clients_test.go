@@ -24,12 +24,11 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// client is a real client program: run uses it at addr and returns its output, which is the same every time. prepare returns
-// why the client is missing on this machine.
+// client is a real client program: run uses it at addr and returns its output, which is the same every time. It skips the test if
+// the client is missing on this machine.
 type client struct {
-	name    string
-	prepare func(t *testing.T) (missing string)
-	run     func(t *testing.T, addr, database string) string
+	name string
+	run  func(t *testing.T, addr, database string) string
 }
 
 // TestClients runs real clients directly and through the proxy: their output is the same, every byte comes through
@@ -37,25 +36,26 @@ type client struct {
 func TestClients(t *testing.T) {
 	t.Parallel()
 	clients := []client{
-		{"psql COPY", inPath("psql"), runPsqlCopy},
-		{"pgx", nil, runPgx},
-		{"lib/pq", nil, func(t *testing.T, addr, database string) string { return runPq(t, addr, database, "") }},
-		{"lib/pq binary", nil, func(t *testing.T, addr, database string) string {
+		{"psql COPY", runPsqlCopy},
+		{"pgx", runPgx},
+		{"lib/pq", func(t *testing.T, addr, database string) string { return runPq(t, addr, database, "") }},
+		{"lib/pq binary", func(t *testing.T, addr, database string) string {
 			return runPq(t, addr, database, "binary_parameters=yes")
 		}},
-		{"pgbench", inPath("pgbench"), runPgbench},
-		{"pg_dump", inPath("pg_dump"), runPgDump},
-		{"pg_basebackup", inPath("pg_basebackup"), runBaseBackup},
-		{"psql", inPath("psql"), runPsqlCommands},
-		{"pg_restore", inPath("pg_restore"), runPgRestore},
-		{"pg_receivewal", inPath("pg_receivewal"), runReceiveWAL},
-		{"node-postgres", needsNode("pg"), runNode(nodeScript)},
-		{"pg-cursor", needsNode("pg-query-stream"), runNode(cursorScript)},
-		{"postgres.js", needsNode("postgres"), runNode(postgresJSScript)},
-		{"psycopg2", needsPython("psycopg2"), runPython("psycopg2", psycopg2Script)},
-		{"psycopg", needsPython("psycopg"), runPython("psycopg", psycopgScript)},
-		{"asyncpg", needsPython("asyncpg"), runPython("asyncpg", asyncpgScript)},
-		{"JDBC", needsJDBC, runJDBC},
+		{"pgbench", runPgbench},
+		{"pg_dump", runPgDump},
+		{"pg_basebackup", runBaseBackup},
+		{"psql", runPsqlCommands},
+		{"pg_restore", runPgRestore},
+		{"pg_receivewal", runReceiveWAL},
+		{"node-postgres", runNode(nodeScript)},
+		{"pg-cursor", runNode(cursorScript)},
+		{"postgres.js", runNode(postgresJSScript)},
+		{"psycopg2", runPython(psycopg2Script)},
+		{"psycopg", runPython(psycopgScript)},
+		{"asyncpg", runPython(asyncpgScript)},
+		{"JDBC", runJDBC},
+		{"tokio-postgres", runTokioPostgres},
 	}
 	for _, server := range []struct {
 		name string
@@ -75,11 +75,6 @@ func TestClients(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s/chunk %d", client.name, chunk), func(t *testing.T) {
 						t.Parallel()
-						if client.prepare != nil {
-							if missing := client.prepare(t); missing != "" {
-								t.Skip("SKIPPED: " + missing)
-							}
-						}
 						if c == &postgres18 && strings.HasPrefix(client.name, "pg_") {
 							t.Skip("SKIPPED: the tools of an older version refuse the server")
 						}
@@ -105,6 +100,7 @@ func conform(t *testing.T, c *cluster, upstream proxy.Address, client client, ch
 			t.Error(err)
 		}
 	})
+	postgres.ensure(t) // its directory has client programs
 	direct := client.run(t, upstream.Address, database)
 	o := observe(t, upstream, chunk, nil)
 	proxied := client.run(t, o.outer.addr, database)
@@ -121,19 +117,12 @@ func conform(t *testing.T, c *cluster, upstream proxy.Address, client client, ch
 	}
 }
 
-func inPath(program string) func(*testing.T) string {
-	return func(t *testing.T) string {
-		postgres.ensure(t)
-		if _, err := exec.LookPath(postgres.tool(program)); err != nil {
-			return program + " is not installed"
-		}
-		return ""
-	}
-}
-
-// runTool runs a client program that reads libpq's environment variables.
+// runTool runs a client program that reads libpq's environment variables. It skips the test if the program is not installed.
 func runTool(t *testing.T, addr, database, stdin, name string, args ...string) string {
 	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skipf("SKIPPED: %s is not installed", name)
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)

@@ -2,45 +2,11 @@ package proxy_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/clienttest"
 )
-
-// nodeModules are the tested Node.js clients.
-var nodeModules = []string{"pg@8.23.1", "pg-cursor@2.22.0", "pg-query-stream@4.17.0", "postgres@3.4.9"}
-
-// nodePath finds or fetches them once. Missing is why there are none.
-var nodePath = sync.OnceValues(func() (path, missing string) {
-	if _, err := exec.LookPath("node"); err != nil {
-		return "", "node is not installed"
-	}
-	if os.Getenv("DPWATCH_TEST_NPM") != "1" {
-		return os.Getenv("NODE_PATH"), "DPWATCH_TEST_NPM=1 lets npm fetch it, NODE_PATH names where it is"
-	}
-	dir := filepath.Join(os.TempDir(), "dpwatch-test-npm")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err.Error()
-	}
-	cmd := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--no-save", "--prefix", dir}, nodeModules...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", "npm could not fetch it: " + string(out)
-	}
-	return filepath.Join(dir, "node_modules"), ""
-})
-
-func needsNode(module string) func(*testing.T) string {
-	return func(*testing.T) string {
-		path, missing := nodePath()
-		cmd := exec.Command("node", "-e", "require('"+module+"')")
-		cmd.Env = append(os.Environ(), "NODE_PATH="+path)
-		if err := cmd.Run(); err != nil {
-			return "node module " + module + " is not installed; " + missing
-		}
-		return ""
-	}
-}
 
 const nodeScript = `
 const { Client } = require('pg');
@@ -68,31 +34,11 @@ const { Client } = require('pg');
 
 func runNode(text string) func(t *testing.T, addr, database string) string {
 	return func(t *testing.T, addr, database string) string {
-		path, _ := nodePath()
 		script := filepath.Join(t.TempDir(), "client.js")
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return runTool(t, addr, database, "", "env", "NODE_PATH="+path, "node", "--no-deprecation", script)
-	}
-}
-
-// python returns the first interpreter that can import the module.
-func python(module string) string {
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import "+module).Run() == nil {
-			return name
-		}
-	}
-	return ""
-}
-
-func needsPython(module string) func(*testing.T) string {
-	return func(*testing.T) string {
-		if python(module) == "" {
-			return "python3 with " + module + " is not installed"
-		}
-		return ""
+		return runTool(t, addr, database, "", "env", "NODE_PATH="+clienttest.Node(t), "node", "--no-deprecation", script)
 	}
 }
 
@@ -156,8 +102,8 @@ with c.cursor(name="server_side") as s:
 c.execute("SELECT 'done'"); c.close()
 `
 
-func runPython(module, script string) func(t *testing.T, addr, database string) string {
+func runPython(script string) func(t *testing.T, addr, database string) string {
 	return func(t *testing.T, addr, database string) string {
-		return runTool(t, addr, database, script, python(module), "-")
+		return runTool(t, addr, database, script, clienttest.Python(t), "-")
 	}
 }

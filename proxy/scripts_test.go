@@ -2,11 +2,12 @@ package proxy_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/clienttest"
 )
 
 // asyncpg has its own protocol implementation: binary format throughout, prepared statements, portals with a row limit,
@@ -111,32 +112,16 @@ public class Client {
 }
 `
 
-// jdbc returns the driver's jar: DPWATCH_TEST_JDBC's, or Debian's (libpostgresql-jdbc-java).
-func jdbc() string {
-	for _, path := range []string{os.Getenv("DPWATCH_TEST_JDBC"), "/usr/share/java/postgresql.jar"} {
-		if _, err := os.Stat(path); path != "" && err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-func needsJDBC(*testing.T) string {
-	if _, err := exec.LookPath("javac"); err != nil {
-		return "a Java development kit is not installed"
-	}
-	if jdbc() == "" {
-		return "the JDBC driver is not installed (Debian: libpostgresql-jdbc-java); DPWATCH_TEST_JDBC names its jar"
-	}
-	return ""
-}
-
 func runJDBC(t *testing.T, addr, database string) string {
 	source := filepath.Join(t.TempDir(), "Client.java")
 	if err := os.WriteFile(source, []byte(javaSource), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return runTool(t, addr, database, "", "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jdbc(), source)
+	return runTool(t, addr, database, "", "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", clienttest.Java(t), source)
+}
+
+func runTokioPostgres(t *testing.T, addr, database string) string {
+	return runTool(t, addr, database, "", filepath.Join(clienttest.Rust(t), "conformance"))
 }
 
 const cursorScript = `

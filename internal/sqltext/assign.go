@@ -103,35 +103,51 @@ func (p *parser) assignment() (Assignment, bool) {
 	return a, p.acceptSymbol(')')
 }
 
-// operand reads a constant or $n, with a cast or without one, of type text or, for the last operand, bool.
+// operand reads a constant or $n, in parentheses or without, with casts or without, of type text or, for the last operand, bool.
 func (p *parser) operand(last bool) (Operand, bool) {
-	cast := p.is("cast")
 	at := *p
-	if cast {
-		p.advance()
-		p.acceptSymbol('(')
+	for p.acceptSymbol('(') || p.accept("cast") {
 	}
+	bound := p.tok.kind == param
+	*p = at
+	if bound {
+		return p.parameter(last)
+	}
+	a, ok := p.argument()
+	typed := a.Type == 0 || last && a.Type == oidBool || !last && isText(a.Type)
+	return Operand{Value: a.Value, Null: a.Null}, ok && typed
+}
+
+// parameter reads $n in the forms of argument.
+func (p *parser) parameter(last bool) (Operand, bool) {
+	depth := p.parentheses()
+	cast := p.accept("cast") && p.acceptSymbol('(')
 	if p.tok.kind != param {
-		*p = at
-		a, ok := p.argument()
-		typed := a.Type == 0 || last && a.Type == oidBool || !last && isText(a.Type)
-		return Operand{Value: a.Value, Null: a.Null}, ok && typed
+		return Operand{}, false
 	}
 	n, err := strconv.Atoi(p.text()[1:])
 	p.advance()
-	if cast && !p.accept("as") {
-		return Operand{}, false
+	ok := err == nil && n > 0
+	if cast {
+		ok = ok && p.accept("as") && p.keepsValue(last) && p.acceptSymbol(')')
+	} else {
+		ok = ok && p.keepsValueAfter(last)
 	}
-	if cast || p.acceptSymbol(':') {
-		if !cast && !p.acceptSymbol(':') {
-			return Operand{}, false
-		}
-		oid, modified, ok := p.typeName()
-		if !ok || modified || last && oid != oidBool || !last && !isText(oid) || cast && !p.acceptSymbol(')') {
-			return Operand{}, false
-		}
+	for ; ok && depth > 0; depth-- {
+		ok = p.acceptSymbol(')') && p.keepsValueAfter(last)
 	}
-	return Operand{Param: n}, err == nil && n > 0
+	return Operand{Param: n}, ok
+}
+
+// keepsValue reads the type of a cast; false unless it is that of the operand.
+func (p *parser) keepsValue(last bool) bool {
+	oid, modified, ok := p.typeName()
+	return ok && !modified && (last && oid == oidBool || !last && isText(oid))
+}
+
+// keepsValueAfter reads ::type, if it follows.
+func (p *parser) keepsValueAfter(last bool) bool {
+	return !p.acceptSymbol(':') || p.acceptSymbol(':') && p.keepsValue(last)
 }
 
 func isText(oid uint32) bool { return oid == oidText || oid == oidVarchar }

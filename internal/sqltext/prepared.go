@@ -179,8 +179,29 @@ func (p *parser) arguments() ([]Arg, bool) {
 	}
 }
 
-// argument reads literal, literal::type, CAST(literal AS type) or type 'literal'.
+// argument reads literal, literal::type, CAST(literal AS type) or type 'literal', in parentheses or without: some clients put every
+// value in parentheses.
 func (p *parser) argument() (Arg, bool) {
+	depth := p.parentheses()
+	a, ok := p.castLiteral()
+	for ; ok && depth > 0; depth-- {
+		if ok = p.acceptSymbol(')'); ok {
+			a, ok = p.castAfter(a)
+		}
+	}
+	return a, ok
+}
+
+// parentheses moves past opening ones and returns their number.
+func (p *parser) parentheses() (depth int) {
+	for p.acceptSymbol('(') {
+		depth++
+	}
+	return depth
+}
+
+// castLiteral reads what argument does, without the parentheses.
+func (p *parser) castLiteral() (Arg, bool) {
 	if p.accept("cast") {
 		if !p.acceptSymbol('(') {
 			return Arg{}, false
@@ -193,13 +214,21 @@ func (p *parser) argument() (Arg, bool) {
 		return a, ok && p.acceptSymbol(')')
 	}
 	a, ok := p.constant()
-	if ok && p.acceptSymbol(':') {
-		if !p.acceptSymbol(':') {
-			return Arg{}, false
-		}
-		return p.castTo(a)
+	if !ok {
+		return Arg{}, false
 	}
-	return a, ok
+	return p.castAfter(a)
+}
+
+// castAfter reads ::type, if it follows.
+func (p *parser) castAfter(a Arg) (Arg, bool) {
+	if !p.acceptSymbol(':') {
+		return a, true
+	}
+	if !p.acceptSymbol(':') {
+		return Arg{}, false
+	}
+	return p.castTo(a)
 }
 
 // castTo reads a type and gives the argument that type. The server converts the value of an unquoted number; such a cast is
