@@ -128,7 +128,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		if errors.As(err, &u) {
 			result.Detail, result.Advice = u.Detail, u.Hint
 			if u.Reason == rewrite.ReasonSettingsUncertain {
-				settled, _ := result.rewriter.Settle(q.Doubt)
+				settled, _ := present.Settle(q.Doubt)
 				result.Detail, result.Advice = explainDoubt(settled, u.Detail, u.Hint)
 			}
 			result.Detail = result.Detail[:min(len(result.Detail), maxDetail)]
