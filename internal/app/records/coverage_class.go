@@ -124,7 +124,7 @@ func remedies() map[string]string {
 		string(rewrite.ReasonOtherDatabase):       "check privacy.database",
 		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public; dpwatch run logs its name",
 		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions; dpwatch run logs its name",
-		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh; dpwatch run logs its name",
+		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours create --replace; dpwatch run logs its name",
 		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
 		string(rewrite.ReasonSettingsUncertain):   "set the setting again after calls of functions that change it, or give the claim in a comment or an argument; qualify names with their schema",
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
