@@ -41,6 +41,8 @@ type Keeper struct {
 	puts        uint64
 	sightings   map[sighted]*ledger.Sighting
 	skips       map[skippedIn]int64
+	placed      map[string]ledger.Query // audits that have got a place and not begun, by key
+	displaced   map[string]bool         // keys of those that lost it
 	pending     *ledger.Batch    // its write failed, perhaps after it took effect
 	holding     bool             // a spooled file is being submitted: its observations go into one batch
 	file        string           // the file whose observations the next batch has; "" = none
@@ -77,6 +79,7 @@ func New(on bool, self ledger.Process, open func() (*ledger.Spool, error), text 
 	k := &Keeper{
 		log: log, text: text, self: self, On: on, spool: spool{open: open}, Restored: make(chan struct{}),
 		unsaved: map[string]unsavedAudit{}, sightings: map[sighted]*ledger.Sighting{}, skips: map[skippedIn]int64{},
+		placed: map[string]ledger.Query{}, displaced: map[string]bool{},
 	}
 	if !on {
 		k.Release()
