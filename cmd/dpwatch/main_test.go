@@ -23,7 +23,13 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	state, err := os.MkdirTemp("", "dpwatch-state") // of all programs that the tests start
+	if err != nil {
+		panic(err)
+	}
+	_ = os.Setenv("XDG_STATE_HOME", state)
 	pgtest.Main(m)
+	_ = os.RemoveAll(state)
 	_ = os.RemoveAll(gateway.directory) // "" does nothing
 }
 

@@ -22,6 +22,7 @@ func (a *Auditor) spoolInbox(part int) {
 	content, n := a.takeInbox()
 	err := s.Put(ledger.SpooledQueries, content)
 	if err == nil {
+		a.keeper.Settle(n)
 		return
 	}
 	a.keeper.SaySpoolFull(err)
@@ -31,6 +32,7 @@ func (a *Auditor) spoolInbox(part int) {
 		a.captured++
 		a.metrics.captured.Inc()
 		a.turnAway(skippedBacklog)
+		a.keeper.Handled()
 	}
 }
 

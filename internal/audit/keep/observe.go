@@ -39,7 +39,9 @@ func (k *Keeper) Record(ctx context.Context) error {
 func (k *Keeper) done() {
 	k.mu.Lock()
 	k.pending = nil
+	k.settling.settled = k.settling.pending
 	k.mu.Unlock()
+	k.tell()
 }
 
 // Ready reports whether the ledger can be written, as far as is known, and no batch waits.
@@ -68,8 +70,12 @@ func (k *Keeper) batch() *ledger.Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips)+len(k.placed)+len(k.displaced)+k.statements == 0 && k.file == "" && k.captured == 0 {
+		if k.pending == nil && !k.holding {
+			k.settling.settled = k.settling.handled
+		}
 		return k.pending
 	}
+	k.settling.pending = k.settling.handled
 	k.seq++
 	b := &ledger.Batch{Seq: k.seq, File: k.file, Queries: k.queries, Statements: k.statements, Captured: k.captured}
 	if w := k.Writer(); w != nil { // nil = the process ends before it had the ledger
