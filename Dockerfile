@@ -23,6 +23,6 @@ COPY --from=build /out/rootfs/ /
 USER 65532:65532
 EXPOSE 6432 9188 9189
 # Needs an admin listener in the configuration; docker run --no-healthcheck without one.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["/usr/local/bin/dpwatch", "health", "--config", "/etc/dpwatch/dpwatch.yaml"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["/usr/local/bin/dpwatch", "status", "--alive", "--config", "/etc/dpwatch/dpwatch.yaml"]
 ENTRYPOINT ["/usr/local/bin/dpwatch"]
 CMD ["run", "--config", "/etc/dpwatch/dpwatch.yaml"]

@@ -280,7 +280,7 @@ type Ledger struct {
 
 // Spool configures the directory where observations and captured queries wait while the ledger is away.
 type Spool struct {
-	Dir      string   `yaml:"dir"` // "" = they wait in memory
+	Dir      string   `yaml:"dir"` // "" = one in the state directory of the unit or the user; without one they wait in memory
 	MaxBytes ByteSize `yaml:"max_bytes"`
 }
 

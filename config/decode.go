@@ -37,10 +37,11 @@ func Parse(file string, data []byte, getenv func(string) string) (Config, error)
 // exist and match. Resolved carries everything that another process needs to parse the same configuration without the
 // environment and the files.
 func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config, Resolved, error) {
-	r := Resolved{file: file, text: data, values: map[string]Secret{}}
+	r := Resolved{file: file, text: data, values: map[string]Secret{}, state: stateDirectory(getenv)}
 	d := newDecoder(file, r.record(lookUpIn(getenv)))
 	d.files = true
 	c, err := d.parse(data)
+	c.keepSpool(r.state, file)
 	return c, r, err
 }
 

@@ -16,7 +16,8 @@ type Resolved struct {
 	engine string
 	// workers replaces audit.workers; nil = it does not.
 	workers *int
-	observe bool // audit.observe, whatever the file says
+	observe bool   // audit.observe, whatever the file says
+	state   string // where the process that read the file keeps its state; "" = nowhere
 }
 
 // SetWorkers replaces audit.workers in what DecodeResolved returns.
@@ -39,6 +40,7 @@ type resolvedJSON struct {
 	Engine  string            `json:"engine,omitempty"`
 	Workers *int              `json:"workers,omitempty"`
 	Observe bool              `json:"observe,omitempty"`
+	State   string            `json:"state,omitempty"`
 }
 
 // Format writes "***", for every verb.
@@ -47,7 +49,7 @@ func (r Resolved) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") 
 // Encode returns the configuration with its secrets in plain text, for a process that parses the same configuration
 // (DecodeResolved). Send it only over a channel that no other process can read.
 func (r Resolved) Encode() ([]byte, error) {
-	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Engine: r.engine, Workers: r.workers, Observe: r.observe}
+	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Engine: r.engine, Workers: r.workers, Observe: r.observe, State: r.state}
 	for name, value := range r.values {
 		w.Values[name] = []byte(value.Reveal())
 	}
@@ -82,6 +84,7 @@ func decodeResolved(data []byte) (c Config, engine string, err error) {
 		}
 		return string(value), nil
 	}).parse(w.Text)
+	c.keepSpool(w.State, w.File)
 	if w.Workers != nil {
 		c.SetWorkers(*w.Workers)
 	}

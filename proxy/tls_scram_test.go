@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/dpwatch/dpwatch/internal/longtest"
+	"github.com/dpwatch/dpwatch/internal/clienttest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -104,9 +105,7 @@ const { Client } = require('pg');
 
 // testNodeBinding runs node-postgres, which sends the flag y also without TLS.
 func testNodeBinding(t *testing.T, c *secureCluster) {
-	if missing := needsNode("pg")(t); missing != "" {
-		t.Skip("SKIPPED: " + missing)
-	}
+	path := clienttest.Node(t)
 	const fails = "fails"
 	for name, test := range map[string]struct {
 		change                              func(*proxy.Options)
@@ -123,7 +122,6 @@ func testNodeBinding(t *testing.T, c *secureCluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, _ := nodePath()
 		script := filepath.Join(t.TempDir(), "client.js")
 		write(t, script, []byte(bindingScript))
 		cmd := exec.CommandContext(t.Context(), "node", "--no-deprecation", script)

@@ -187,7 +187,7 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 }
 
 // Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when
-// copies are created again (by dpwatch neighbours refresh, or manually with DROP, RENAME or TRUNCATE). Outcomes from before
+// copies are created again (by dpwatch neighbours create --replace, or manually with DROP, RENAME or TRUNCATE). Outcomes from before
 // and after a change must not be mixed. Rows changed in place do not change it. Errors are as for Check; it is one if a schema has no relation, because copies that are
 // missing are no other copies.
 func (p *Player) Epoch(ctx context.Context, schemas []string) (string, error) {

@@ -85,7 +85,7 @@ func classify(err error) (state string, _ error) {
 	case "42501":
 		return "", &SetupError{Op: "replay", Hint: "grant the replay role USAGE on the schemas of the copies, SELECT on their tables, and EXECUTE on the functions that the query calls", err: err}
 	case "42P01", "3F000":
-		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a table that the query reads: create the copies again if the table is protected; create a table of privacy.public there under its own name (`dpwatch config check --connect` lists what is missing)", err: err}
+		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a table that the query reads: create the copies again if the table is protected; create a table of privacy.public there under its own name (`dpwatch doctor` lists what is missing)", err: err}
 	case "42883":
 		return "", &SetupError{Op: "replay", Hint: "the shadow database lacks a function or operator that the query uses: install the engine's functions there, in a schema of shadow.search_path", err: err}
 	case "0A000":
@@ -138,7 +138,7 @@ func (r *Run) checkTableDefinitions(rounds []Round) error {
 	}
 	return &SetupError{
 		Op:   fmt.Sprintf("replay: every trial in every world fails with SQLSTATE %s", state),
-		Hint: "the definitions of the copied tables probably differ from those in production: run `dpwatch neighbours refresh`, or create the copies again",
+		Hint: "the definitions of the copied tables probably differ from those in production: run `dpwatch neighbours create --replace`, or create the copies again",
 	}
 }
 

@@ -52,7 +52,7 @@ const rightsQuery = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname
 		HAVING pg_catalog.array_agg(c.relname ORDER BY c.relname) =
 			(SELECT pg_catalog.array_agg(relname ORDER BY relname) FROM copies WHERE nspname = ($1::text[])[1]))
 SELECT 'is a SUPERUSER, whom nothing stops from reading the server''s files or from writing',
-	'make a role of its own for them (dpwatch config check --connect then prints what to grant)' FROM me WHERE rolsuper
+	'make a role of its own for them (dpwatch doctor then prints what to grant)' FROM me WHERE rolsuper
 UNION ALL
 SELECT pg_catalog.format('has %s', word), pg_catalog.format('ALTER ROLE %I NO%s', rolname, word)
 	FROM me, (VALUES ('BYPASSRLS'), ('CREATEROLE'), ('CREATEDB'), ('REPLICATION')) AS attribute (word)

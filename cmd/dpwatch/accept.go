@@ -26,9 +26,9 @@ sends the alert again. Who accepted what, when and why stays in the ledger (tabl
 The beginning of the ID is enough if no other audit begins with it. A running dpwatch notices a decision within seconds; it need not run.
 
 Exit codes: 0 done; 1 usage error, no ledger, no such audit, or it has no violation.`,
-		Example: `  dpwatch accept 3f9c --config dpwatch.yaml --until 2027-01-31 --reason "fixed by release 12, see OPS-411"
-  dpwatch accept 3f9c --config dpwatch.yaml --revoke --reason "release 12 was cancelled"
-  dpwatch accept --config dpwatch.yaml --list`,
+		Example: `  dpwatch audits accept 3f9c --config dpwatch.yaml --until 2027-01-31 --reason "fixed by release 12, see OPS-411"
+  dpwatch audits accept 3f9c --config dpwatch.yaml --revoke --reason "release 12 was cancelled"
+  dpwatch audits accept --config dpwatch.yaml --list`,
 	}
 	path := configFlag(cmd)
 	fs := cmd.Flags()

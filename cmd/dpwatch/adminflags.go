@@ -24,15 +24,13 @@ type adminFlags struct {
 	timeout   time.Duration
 }
 
-// add adds the flags. Those of a token are only for commands that send one.
-func (f *adminFlags) add(cmd *cobra.Command, timeout time.Duration, token bool) {
+// add adds the flags.
+func (f *adminFlags) add(cmd *cobra.Command, timeout time.Duration) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.config, "config", "c", "", "path of dpwatch.yaml; its section admin has the address")
 	fs.StringVar(&f.address, "address", "", "host:port, unix:/path, http://host:port or https://host:port, instead of --config")
 	fs.DurationVar(&f.timeout, "timeout", timeout, "time limit for the answer")
-	if token {
-		fs.StringVar(&f.tokenFile, "token-file", "", "file with the token to send; default: admin.token_file of --config")
-	}
+	fs.StringVar(&f.tokenFile, "token-file", "", "file with the token to send; default: admin.token_file of --config")
 }
 
 // engineFlag adds --engine.

@@ -58,22 +58,22 @@ scrape_configs:
 				id = f[0]
 			}
 		}
-		return id != "" && strings.Contains(run("alerts", "show", id).stdout, "failed")
+		return id != "" && strings.Contains(run("alerts", "list", id).stdout, "failed")
 	})
-	run("alerts", "show", id).want(t, exitDone, "firing since", "the receiver answered 404 Not Found", "delivered")
+	run("alerts", "list", id).want(t, exitDone, "firing since", "the receiver answered 404 Not Found", "delivered")
 	if status, body := s.get(t, "/alerts"); status != http.StatusOK || !strings.Contains(body, "the receiver answered 404 Not Found") {
 		t.Errorf("the page of alerts: %d\n%s", status, body)
 	}
 	run("alerts", "retry", id).want(t, exitDone, "1 failed messages are sent again")
-	run("alerts", "show", "none").want(t, exitFailure, "dpwatch alerts list lists the alerts")
-	run("alert", "test", "am").want(t, exitDone, "receiver am (alertmanager) accepted the test alert and its end")
-	run("alert", "test", "bad").want(t, exitFailure, "404")
-	run("alert", "test", "none").want(t, exitFailure, "it has am, bad")
+	run("alerts", "list", "none").want(t, exitFailure, "dpwatch alerts list lists the alerts")
+	run("alerts", "test", "am").want(t, exitDone, "receiver am (alertmanager) accepted the test alert and its end")
+	run("alerts", "test", "bad").want(t, exitFailure, "404")
+	run("alerts", "test", "none").want(t, exitFailure, "it has am, bad")
 
 	query := seen[0].Labels["query_id"]
-	run("accept", query, "--until", "2999-01-01", "--reason", "known").want(t, exitDone)
+	run("audits", "accept", query, "--until", "2999-01-01", "--reason", "known").want(t, exitDone)
 	s.until(t, "the accepted violation ends in Alertmanager", func() bool { return len(firing()) == 0 })
-	run("accept", query, "--revoke", "--reason", "not known").want(t, exitDone)
+	run("audits", "accept", query, "--revoke", "--reason", "not known").want(t, exitDone)
 	s.until(t, "it fires again", func() bool { return len(firing()) == 1 })
 
 	pgtest.Exec(t, s.direct, noisy+"'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024'")
@@ -81,6 +81,6 @@ scrape_configs:
 		t.Fatalf("%d %s", code, body)
 	}
 	s.until(t, "the violation is resolved in Alertmanager", func() bool { return len(firing()) == 0 })
-	s.until(t, "and in the ledger", func() bool { return strings.Contains(run("alerts", "show", id).stdout, "resolved since") })
+	s.until(t, "and in the ledger", func() bool { return strings.Contains(run("alerts", "list", id).stdout, "resolved since") })
 	s.until(t, "the rule fires no more", func() bool { return !fires("DPWatchDeterministic")() })
 }

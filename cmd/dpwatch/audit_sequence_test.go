@@ -96,7 +96,7 @@ func TestSequenceFinding(t *testing.T) {
 	if plain := call(t, "", "explain", id, "--config", s.config).stdout; strings.Contains(plain, "0.3") || strings.Contains(plain, "e3fd") {
 		t.Errorf("literals or parameters without --reveal:\n%s", plain)
 	}
-	again := call(t, "", "reproduce", id, "--config", s.config, "-o", "json")
+	again := call(t, "", "audits", "reproduce", id, "--config", s.config, "-o", "json")
 	again.want(t, exitViolation)
 	if r := again.object(t); r["queries"] != 2.0 || r["confirmed"] != true {
 		t.Errorf("queries %v, confirmed %v", r["queries"], r["confirmed"])

@@ -39,6 +39,6 @@ func (s *sidecar) checkPages(t *testing.T, want []decidedAudit) {
 		INSERT INTO dpwatch_ledger.audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch)
 		SELECT id, 'decided', 'violation', 321, 0.75, 1, '' FROM dpwatch_ledger.queries WHERE engine = 'elsewhere';
 		INSERT INTO dpwatch_ledger.events (query, state, verdict, reason) SELECT id, 'decided', 'violation', 'the bound exceeds the claim' FROM dpwatch_ledger.queries WHERE engine = 'elsewhere'`)
-	call(t, "", "audits", "show", "feed", "--address", s.admin).want(t, exitDone, "audit feed01234567: violation (from the ledger", "elsewhere", "17, first", "0.75", "321", "the bound exceeds the claim")
-	call(t, "", "audits", "show", "dead", "--address", s.admin).want(t, exitFailure, `no audit "dead", neither in memory nor in the ledger`)
+	call(t, "", "explain", "feed", "--full", "--address", s.admin).want(t, exitDone, "audit feed01234567: violation", "elsewhere", "17, first", "0.75", "321", "the bound exceeds the claim")
+	call(t, "", "explain", "dead", "--address", s.admin).want(t, exitFailure, `no audit "dead", neither in memory nor in the ledger`)
 }

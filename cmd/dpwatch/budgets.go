@@ -25,7 +25,7 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
 		Example: `  dpwatch budgets --config dpwatch.yaml
   dpwatch budgets --address unix:/run/dpwatch/admin.sock -o json`,
 	}
-	f.add(cmd, 30*time.Second, true)
+	f.add(cmd, 30*time.Second)
 	engineFlag(cmd, &f.engine)
 	cmd.Flags().Lookup("config").Usage = "path of dpwatch.yaml, whose ledger is read"
 	cmd.Flags().Lookup("token-file").Usage = "file with the token to send to --address"

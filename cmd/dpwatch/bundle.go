@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
 )
@@ -30,31 +28,17 @@ type bundleFile struct {
 	text []byte
 }
 
-func bundleCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "bundle", Short: "Collect what a support request needs in one file, without secrets, SQL text and values of rows", Args: cobra.NoArgs,
-		Long: `Collect what a support request needs in a .tar.gz file: the version, the configuration with secrets masked, the report of doctor, and of a running
-dpwatch its status, coverage, metrics, and the lists of audits and alerts. What cannot be had is replaced by the reason.
-
-The file has names of databases, roles, tables, users and functions, and the shapes of queries without their constants; no SQL text, no parameters,
-no values of rows, no passwords. With log.sql or log.values the lists of audits and alerts are left out. Review it before you send it. A file that exists is not
-replaced.`,
-		Example: `  dpwatch bundle --config dpwatch.yaml -o bundle.tar.gz`,
-	}
-	path := configFlag(cmd)
-	output := cmd.Flags().StringP("output", "o", "dpwatch-bundle.tar.gz", "the file to write")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		text, err := archive(bundleFiles(cmd.Context(), env, *path), time.Now())
-		if err != nil {
-			return err
-		}
-		if err := writeNew(*output, string(text)); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(env.Stdout, "%s: review it before you send it\n", *output)
+// writeBundle collects what a support request needs in a file.
+func writeBundle(ctx context.Context, env environment, config, output string) error {
+	text, err := archive(bundleFiles(ctx, env, config), time.Now())
+	if err != nil {
 		return err
 	}
-	return cmd
+	if err := writeNew(output, string(text)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s: review it before you send it\n", output)
+	return err
 }
 
 // bundleFiles returns the output of commands.

@@ -49,11 +49,11 @@ func (s *sidecar) checkBundle(t *testing.T, secrets ...string) {
 		t.Fatal(err)
 	}
 	configured := file(t, "dpwatch.yaml", strings.Replace(string(text), "admin: {listen: 127.0.0.1:0", "admin: {listen: \""+s.admin+"\"", 1))
-	call(t, "", "bundle", "--config", configured, "-o", path).want(t, exitDone, "review it")
+	call(t, "", "doctor", "--config", configured, "--bundle", path).want(t, exitDone, "review it")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	call(t, "", "bundle", "--config", configured, "-o", path).want(t, exitFailure, "exists and is not replaced")
+	call(t, "", "doctor", "--config", configured, "--bundle", path).want(t, exitFailure, "exists and is not replaced")
 	files := readBundle(t, path)
 	for name, want := range map[string]string{
 		"version.txt": "dpwatch", "configuration.yaml": "max_trials: 500", "doctor.json": `"name": "replay rate"`, "status.txt": "violation", "coverage.txt": "audited",
@@ -80,7 +80,7 @@ func (s *sidecar) checkBundle(t *testing.T, secrets ...string) {
 func TestBundleWithoutAnything(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
-	call(t, "", "bundle", "--config", file(t, "dpwatch.yaml", "proxy: {lisen: 1}\n"), "-o", path).want(t, exitDone)
+	call(t, "", "doctor", "--config", file(t, "dpwatch.yaml", "proxy: {lisen: 1}\n"), "--bundle", path).want(t, exitDone)
 	files := readBundle(t, path)
 	if len(files) != 7 || !strings.Contains(files["configuration.yaml"], "proxy.lisen: unknown key") || files["audits.txt"] != "" {
 		t.Errorf("%q", files)

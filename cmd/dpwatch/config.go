@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app/check"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
@@ -27,16 +26,26 @@ func configFlag(cmd *cobra.Command) *string {
 func configCommand(env environment) *cobra.Command {
 	group := &cobra.Command{Use: "config", Short: "Check or print a configuration", Args: cobra.NoArgs}
 
-	check := checkCommand(env)
-
 	show := &cobra.Command{
-		Use: "print", Short: "Print the configuration with every default filled in and secrets hidden", Args: cobra.NoArgs,
+		Use: "print", Short: "Print the configuration with every default filled in and secrets hidden, or the schema of the file", Args: cobra.NoArgs,
+		Long: `Print the configuration with every default filled in and secrets hidden. With --schema, print the JSON schema (draft 2020-12) of the file, for editors:
+with the YAML language server, write it to a file and begin dpwatch.yaml with: # yaml-language-server: $schema=dpwatch.schema.json`,
+		Example: `  dpwatch config print --config dpwatch.yaml
+  dpwatch config print --schema > dpwatch.schema.json`,
 	}
-	showPath := configFlag(show)
+	var showPath string
+	show.Flags().StringVarP(&showPath, "config", "c", "", "path of dpwatch.yaml")
+	schema := show.Flags().Bool("schema", false, "print the JSON schema of the file instead")
+	show.MarkFlagsOneRequired("config", "schema")
+	show.MarkFlagsMutuallyExclusive("config", "schema")
 	show.Flags().Bool("effective", true, "every key with the value in force: that of the file, with ${...} replaced, or the default")
 	_ = show.Flags().MarkHidden("effective") // there is no other form; the name is what other programs call it
 	show.RunE = func(*cobra.Command, []string) error {
-		c, _, err := setup.Load(env, *showPath)
+		if *schema {
+			_, err := env.Stdout.Write(config.Schema())
+			return err
+		}
+		c, _, err := setup.Load(env, showPath)
 		if err != nil {
 			return err
 		}
@@ -47,17 +56,7 @@ func configCommand(env environment) *cobra.Command {
 		_, err = env.Stdout.Write(text)
 		return err
 	}
-	schema := &cobra.Command{
-		Use: "schema", Short: "Print the JSON schema of a configuration, for editors", Args: cobra.NoArgs,
-		Long: `Print the JSON schema (draft 2020-12) of a configuration, for editors. With the YAML language server, write it to a file and begin
-dpwatch.yaml with: # yaml-language-server: $schema=dpwatch.schema.json`,
-		Example: "  dpwatch config schema > dpwatch.schema.json",
-		RunE: func(*cobra.Command, []string) error {
-			_, err := env.Stdout.Write(config.Schema())
-			return err
-		},
-	}
-	group.AddCommand(check, show, schema)
+	group.AddCommand(checkCommand(env), show)
 	return group
 }
 
@@ -67,36 +66,36 @@ func checkCommand(env environment) *cobra.Command {
 		Long: `Report every fault of a configuration, with file and line, and as warnings the settings without effect: rules and routes that match nothing, and keys
 of what is off.
 
-With --connect, the command also checks everything that dpwatch run needs: that addresses can be listened on, engines answer
-(with TLS if it is configured), connection strings work, the copies exist with the same columns and can be read, public tables
-and declared functions exist where replays find them; also row security, temporary tables, and privileges of the replay role
-beyond reading; and the directory of the spool. Nothing is changed. Every check is listed as ok, warning, fault or unchecked, with a remedy; missing GRANTs are
-printed as statements, by database. The exit code is 1 if there is a fault.`,
+It connects to nothing: dpwatch doctor examines a deployment. The exit code is 1 if there is a fault.`,
 		Example: `  dpwatch config check --config dpwatch.yaml
-  dpwatch config check --config dpwatch.yaml --connect
-  dpwatch config check --config dpwatch.yaml --connect -o json`,
+  dpwatch config check --config dpwatch.yaml -o json`,
 	}
 	path := configFlag(cmd)
-	connect := cmd.Flags().Bool("connect", false, "check databases, engines, addresses and rights as well")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, _, err := setup.Load(env, *path)
+		_, checks, err := checkFile(env, *path, asJSON())
 		if err != nil {
-			if !asJSON() {
-				return err
-			}
-			return errors.Join(json.NewEncoder(env.Stdout).Encode(fileErrors(*path, err)), &exitError{code: exitFailure})
+			return err
 		}
-		checks := []preflight.Check{{Name: "configuration", Object: *path, Status: preflight.OK, Message: "no faults in the file"}}
-		for _, u := range c.Unused() {
-			checks = append(checks, preflight.Check{Name: "configuration", Object: u.Path, Status: preflight.Warning, Message: u.Text})
-		}
-		if *connect {
-			checks = append(checks, preflight.Run(cmd.Context(), check.Checks(c)...)...)
-		}
-		return writeChecks(env, *path, checks, asJSON(), *connect)
+		return writeChecks(env, *path, checks, asJSON(), false)
 	}
 	return cmd
+}
+
+// checkFile loads a configuration and returns what it says about the file. As JSON, the faults are written as checks.
+func checkFile(env environment, path string, asJSON bool) (config.Config, []preflight.Check, error) {
+	c, _, err := setup.Load(env, path)
+	if err != nil {
+		if !asJSON {
+			return c, nil, err
+		}
+		return c, nil, errors.Join(json.NewEncoder(env.Stdout).Encode(fileErrors(path, err)), &exitError{code: exitFailure})
+	}
+	checks := []preflight.Check{{Name: "configuration", Object: path, Status: preflight.OK, Message: "no faults in the file"}}
+	for _, u := range c.Unused() {
+		checks = append(checks, preflight.Check{Name: "configuration", Object: u.Path, Status: preflight.Warning, Message: u.Text})
+	}
+	return c, checks, nil
 }
 
 // fileErrors returns the errors of a configuration file as checks.

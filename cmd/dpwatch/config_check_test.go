@@ -22,10 +22,10 @@ func upstreamOf(t *testing.T, dsn string) string {
 	return u.Host
 }
 
-// checksOf runs config check --connect -o json.
+// checksOf runs doctor -o json.
 func checksOf(t *testing.T, code int, path string) []preflight.Check {
 	t.Helper()
-	r := call(t, "", "config", "check", "--connect", "-o", "json", "--config", path)
+	r := call(t, "", "doctor", "-o", "json", "--config", path)
 	r.want(t, code)
 	var checks []preflight.Check
 	if err := json.Unmarshal([]byte(r.stdout), &checks); err != nil {
@@ -49,7 +49,7 @@ func find(checks []preflight.Check, name, text string) preflight.Check {
 func TestCheckConnectSound(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
-	pgtest.Exec(t, dsn, `CREATE TABLE people AS TABLE d0.people; CREATE SCHEMA ref; CREATE TABLE ref.shops (id int);
+	pgtest.Exec(t, dsn, `CREATE TABLE people AS TABLE d0.people; CREATE SCHEMA ref; CREATE TABLE ref.shops AS SELECT 1 AS id;
 		CREATE SCHEMA "My dp"; CREATE FUNCTION "My dp"."Noise"(x float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT x';
 		CREATE SCHEMA types; CREATE TYPE types.kind AS ENUM ('x'); ALTER TABLE people ADD kind types.kind; ALTER TABLE d0.people ADD kind types.kind; ALTER TABLE d1.people ADD kind types.kind`,
 		"REVOKE ALL ON DATABASE "+pgtest.Connect(t, dsn).Config().Database+" FROM PUBLIC", "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC")
@@ -63,7 +63,7 @@ ledger: {dsn: %q}
 `, upstreamOf(t, dsn), replayer, dsn, dsn))
 	said := ""
 	for round := 0; ; round++ {
-		r := call(t, "", "config", "check", "--connect", "--config", path)
+		r := call(t, "", "doctor", "--config", path)
 		said += r.stdout
 		if r.code == exitDone && !strings.Contains(r.stdout, "GRANT") {
 			break
@@ -87,7 +87,7 @@ ledger: {dsn: %q}
 	if strings.Contains(said, `EXECUTE ON FUNCTION "My dp"`) {
 		t.Errorf("a privilege that is not missing:\n%s", said)
 	}
-	call(t, "", "config", "check", "--connect", "--config", path).want(t, exitDone, "no faults")
+	call(t, "", "doctor", "--config", path).want(t, exitDone, "no faults")
 	for _, c := range checksOf(t, exitDone, path) {
 		if c.Status == preflight.Fault || c.Status == preflight.Warning {
 			t.Errorf("%+v", c)
@@ -134,9 +134,9 @@ claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1},
 		{preflight.Fault, "copies", "d3: the schema does not exist", "neighbours create"},
 		{preflight.Fault, "copies", "d2.people: its columns differ from d0.people (id bigint, grp integer against id integer, grp integer)", "create the copies again"},
 		{preflight.Fault, "copies", "d2.people: the role may not read it", `GRANT SELECT ON ALL TABLES IN SCHEMA "d2" TO`},
-		{preflight.Fault, "copies", "d0.orders: does not exist", "neighbours refresh"},
+		{preflight.Fault, "copies", "d0.orders: does not exist", "neighbours create --replace"},
 		{preflight.Fault, "copies", "d1.people: row security is on", `ALTER TABLE "d1"."people" DISABLE ROW LEVEL SECURITY`},
-		{preflight.Fault, "copies", "d0.people: its columns differ from those of public.people in the engine's database", "neighbours refresh"},
+		{preflight.Fault, "copies", "d0.people: its columns differ from those of public.people in the engine's database", "neighbours create --replace"},
 		{preflight.Fault, "privacy.public", "ref.shops: does not exist in the shadow database", "create the table there"},
 		{preflight.Fault, "privacy.public", "ref.shops: does not exist in the engine's database", "correct the name"},
 		{preflight.Fault, "privacy.protected", "public.orders: does not exist in the engine's database", "correct the name"},
@@ -166,7 +166,7 @@ claims: {functions: [{name: nosy, epsilon: -1}, {name: hidden_sum, epsilon: -1},
 			t.Logf("%+v", c)
 		}
 	}
-	text := call(t, "", "config", "check", "--connect", "--config", path)
+	text := call(t, "", "doctor", "--config", path)
 	text.want(t, exitFailure, "FAULT", "-- missing rights", "faults, ")
 	if strings.Contains(text.stdout, `SCHEMA "d0"`) {
 		t.Errorf("a grant that is not missing:\n%s", text.stdout)

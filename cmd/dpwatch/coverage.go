@@ -33,7 +33,7 @@ Exit codes: 0 done; 1 usage error, no ledger, or no answer.`,
   dpwatch coverage --config dpwatch.yaml --since 168h --engine '*' -o json
   dpwatch coverage --address unix:/run/dpwatch/admin.sock`,
 	}
-	f.add(cmd, 30*time.Second, true)
+	f.add(cmd, 30*time.Second)
 	cmd.Flags().Lookup("config").Usage = "path of dpwatch.yaml, whose ledger is read"
 	cmd.Flags().Lookup("token-file").Usage = "file with the token to send to --address"
 	cmd.Flags().DurationVar(&since, "since", since, "how far to look back")

@@ -192,7 +192,7 @@ func (s *sidecar) checkEngineRecords(t *testing.T, found string) {
 	if err := json.Unmarshal(text, &both); err != nil || len(both.Audits) != 2 || both.Audits[0].Engine == both.Audits[1].Engine || len(both.Findings) != 1 || len(both.Errors) != 2 {
 		t.Errorf("the report of both engines: %v\n%s", err, text)
 	}
-	call(t, "", "accept", found, "--config", s.config, "--until", "2199-12-31", "--reason", "a test").want(t, exitDone, found)
+	call(t, "", "audits", "accept", found, "--config", s.config, "--until", "2199-12-31", "--reason", "a test").want(t, exitDone, found)
 }
 
 // checkEngineCommands checks the commands that concern one engine.
@@ -212,7 +212,7 @@ func (s *sidecar) checkEngineCommands(t *testing.T, found string) {
 		{ask, []string{"audits", "list"}, exitFailure, "choose one of honest, broken with --engine"},
 		{ask, []string{"audits", "list", "--engine", "honest"}, exitDone, "people"},
 		{ask, []string{"audits", "list", "--engine", "brocken"}, exitFailure, "its engines are honest, broken"},
-		{ask, []string{"audits", "show", found}, exitDone, "accounts"},
+		{ask, []string{"explain", "--full", found}, exitDone, "accounts"},
 		{ask, []string{"budgets"}, exitFailure, "choose one of honest, broken"},
 		{ask, []string{"budgets", "--engine", "broken"}, exitDone, "no budgets"},
 		{ask, []string{"coverage"}, exitFailure, "choose one of honest, broken"},
@@ -224,7 +224,7 @@ func (s *sidecar) checkEngineCommands(t *testing.T, found string) {
 		{read, []string{"neighbours", "list"}, exitFailure, "--engine NAME"},
 		{read, []string{"neighbours", "list", "--engine", "broken"}, exitFailure, "neighbours.source is not set"},
 		{read, []string{"migrate"}, exitDone, "up to date"},
-		{read, []string{"config", "check", "--connect"}, exitDone, "broken: ledger"},
+		{read, []string{"doctor"}, exitDone, "broken: ledger"},
 	} {
 		call(t, "", append(tc.args, tc.flags...)...).want(t, tc.code, tc.want)
 	}

@@ -13,7 +13,7 @@ import (
 
 func explainCommand(env environment) *cobra.Command {
 	var f adminFlags
-	var reveal bool
+	var reveal, full bool
 	cmd := &cobra.Command{
 		Use: "explain ID", Short: "Explain a finding: how bad, what gives it away, why, who, and what now",
 		Long: `Answer five questions about an audit: how bad is it, what gives a person away, why probably, who is affected and who asked, and what to
@@ -24,17 +24,21 @@ is asked; then it is not known how the units were chosen. --reveal shows the val
 statement with its literals, as captured and as replayed; it needs --config, whose role owns the ledger. Without it they are withheld, unless log.values or
 log.sql is set.
 
+--full adds everything else about the audit: its times, the report as dpwatch audit prints it, the confirmation, the watch after the verdict, assumptions, neighbours and
+groups; of a running dpwatch (--address) also what the audit waits for.
+
 The beginning of the ID is enough if no other audit begins with it.
 
 Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such audit.`,
 		Example: `  dpwatch explain 3f9c --config dpwatch.yaml
   dpwatch explain 3f9c --config dpwatch.yaml --reveal -o json
-  dpwatch explain 3f9c --address unix:/run/dpwatch/admin.sock`,
+  dpwatch explain 3f9c --address unix:/run/dpwatch/admin.sock --full`,
 	}
-	f.add(cmd, ledgerTime, true)
+	f.add(cmd, ledgerTime)
 	cmd.Flags().Lookup("config").Usage = "path of dpwatch.yaml, whose ledger is read"
 	cmd.Flags().Lookup("token-file").Usage = "file with the token to send to --address"
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show values of rows, and the statement with its literals")
+	cmd.Flags().BoolVar(&full, "full", false, "add everything else about the audit")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
@@ -42,6 +46,9 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 		x, err := f.explain(ctx, env, findings.ExplainOptions{Config: f.config, ID: args[0], Reveal: reveal})
 		if err != nil {
 			return err
+		}
+		if !full {
+			x = x.Brief()
 		}
 		return write(env, x, asJSON())
 	}

@@ -33,7 +33,7 @@ func TestFinding(t *testing.T) {
 	const asked = "Clients ran the query 1 times"
 	r := run("explain", bad[:6])
 	r.want(t, exitDone, "How bad?", "VIOLATION: this query leaks more than the claimed epsilon 0.5", "What gives it away?", "Why, probably?", "Who?", "Units tried: 1; with a violation: 1.", "neighbours.source is not set",
-		asked, "What now?", "dpwatch reproduce "+bad, "What the audit does not prove", "The claim comes from the client (comment)")
+		asked, "What now?", "dpwatch audits reproduce "+bad, "What the audit does not prove", "The claim comes from the client (comment)")
 	if strings.Contains(r.stdout, "7171") || strings.Contains(r.stdout, "noisy(count(*), 0.2)") {
 		t.Errorf("literals without --reveal:\n%s", r.stdout)
 	}
@@ -67,7 +67,7 @@ func TestFinding(t *testing.T) {
 	}
 	reproduce := func(code int, args ...string) (v reproduction) {
 		t.Helper()
-		r := run(append([]string{"reproduce", "-o", "json", "--operator", "ann"}, args...)...)
+		r := run(append([]string{"audits", "reproduce", "-o", "json", "--operator", "ann"}, args...)...)
 		r.want(t, code)
 		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
 			t.Fatalf("%v\n%s", err, r.stdout)
@@ -83,15 +83,15 @@ func TestFinding(t *testing.T) {
 	if v := reproduce(exitInconclusive, bad, "--max-trials", "1"); v.Confirmed {
 		t.Errorf("with one pair of trials: %+v", v)
 	}
-	again := run("reproduce", "--from", signed, "--operator", "ann", "-o", "json")
+	again := run("audits", "reproduce", "--from", signed, "--operator", "ann", "-o", "json")
 	again.want(t, exitViolation)
 	var several struct{ Reproductions []reproduction }
 	if err := json.Unmarshal([]byte(again.stdout), &several); err != nil || len(several.Reproductions) != 1 || !several.Reproductions[0].Confirmed || several.Reproductions[0].Former.Trials != all[0].Report.Trials.D0 {
 		t.Errorf("reproduce --from: %v, %+v", err, several)
 	}
-	run("reproduce").want(t, exitFailure, "give the ID of an audit, or --from")
-	run("reproduce", bad, "--from", signed).want(t, exitFailure, "give the ID of an audit, or --from")
-	run("reproduce", bad, "--reveal").want(t, exitViolation, "CONFIRMED by fresh trials", "BEFORE", "NOW", `"d0".people`)
+	run("audits", "reproduce").want(t, exitFailure, "give the ID of an audit, or --from")
+	run("audits", "reproduce", bad, "--from", signed).want(t, exitFailure, "give the ID of an audit, or --from")
+	run("audits", "reproduce", bad, "--reveal").want(t, exitViolation, "CONFIRMED by fresh trials", "BEFORE", "NOW", `"d0".people`)
 	if after := state(); after != before {
 		t.Errorf("the reproductions changed the audits in the ledger")
 	}
@@ -102,15 +102,15 @@ func TestFinding(t *testing.T) {
 		t.Errorf("literals or parameters in the doctor's output:\n%s", examined.stdout)
 	}
 
-	run("accept", good, "--until", "2099-12-31", "--reason", "why").want(t, exitFailure, "it has no violation (no evidence)")
-	run("accept", bad, "--until", "yesterday", "--reason", "why").want(t, exitFailure, "must be a date such as")
-	run("accept", bad, "--until", "2020-01-31", "--reason", "why").want(t, exitFailure, "has passed already")
-	run("accept", bad, "--until", "2099-12-31").want(t, exitFailure, "--reason is missing")
-	run("accept", bad, "--revoke", "--reason", "why").want(t, exitFailure, "nothing to revoke")
-	run("accept").want(t, exitFailure, "give the ID of an audit, or --list")
-	run("accept", "--list").want(t, exitDone, "no accepted violations")
-	run("accept", bad, "--until", "2099-12-31", "--reason", "OPS-411", "--operator", "ann").want(t, exitDone, "accepted until 2100-01-01T00:00:00Z")
-	run("accept", "--list").want(t, exitDone, bad, "OPS-411", "ann")
+	run("audits", "accept", good, "--until", "2099-12-31", "--reason", "why").want(t, exitFailure, "it has no violation (no evidence)")
+	run("audits", "accept", bad, "--until", "yesterday", "--reason", "why").want(t, exitFailure, "must be a date such as")
+	run("audits", "accept", bad, "--until", "2020-01-31", "--reason", "why").want(t, exitFailure, "has passed already")
+	run("audits", "accept", bad, "--until", "2099-12-31").want(t, exitFailure, "--reason is missing")
+	run("audits", "accept", bad, "--revoke", "--reason", "why").want(t, exitFailure, "nothing to revoke")
+	run("audits", "accept").want(t, exitFailure, "give the ID of an audit, or --list")
+	run("audits", "accept", "--list").want(t, exitDone, "no accepted violations")
+	run("audits", "accept", bad, "--until", "2099-12-31", "--reason", "OPS-411", "--operator", "ann").want(t, exitDone, "accepted until 2100-01-01T00:00:00Z")
+	run("audits", "accept", "--list").want(t, exitDone, bad, "OPS-411", "ann")
 	shown := func(open string) func() bool {
 		return func() bool {
 			_, metrics := s.get(t, "/metrics")
@@ -126,12 +126,12 @@ func TestFinding(t *testing.T) {
 	})
 	call(t, "", "status", "--address", s.admin).want(t, exitDone, "1, 1 of them accepted", "2100-01-01T00:00:00Z")
 	call(t, "", "audits", "list", "--address", s.admin).want(t, exitDone, "violation (accepted)")
-	call(t, "", "audits", "show", bad, "--address", s.admin).want(t, exitDone, "by ann on "+time.Now().UTC().Format("2006"), "OPS-411")
+	call(t, "", "explain", bad, "--address", s.admin).want(t, exitDone, "by ann on "+time.Now().UTC().Format("2006"), "OPS-411")
 	run("explain", bad).want(t, exitDone, "It is accepted until 2100-01-01T00:00:00Z", "reproduce, by ann", "accept until 2100-01-01T00:00:00Z, by ann")
 	if n := strings.Count(s.log.String(), `"msg":"privacy violation"`); n != 1 {
 		t.Errorf("%d alerts, want 1", n)
 	}
-	run("accept", bad, "--revoke", "--reason", "cancelled").want(t, exitDone, "not accepted any more")
+	run("audits", "accept", bad, "--revoke", "--reason", "cancelled").want(t, exitDone, "not accepted any more")
 	s.until(t, "the end of the acceptance", shown("1"))
 	s.until(t, "the alert again", func() bool { return strings.Count(s.log.String(), `"msg":"privacy violation"`) == 2 })
 }

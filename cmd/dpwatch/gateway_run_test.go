@@ -102,7 +102,7 @@ privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count], default: {epsilon: 1}}
 audit: {retry_after: 200ms, share: 1}
 `, production.Host, s.direct, engine, engine))
-	call(t, "", "config", "check", "--connect", "--config", path).want(t, exitDone, "engine of d1: which copy it reads: dpwatch run checks this with the first query")
+	call(t, "", "doctor", "--config", path).want(t, exitDone, "engine of d1: which copy it reads: dpwatch run checks this with the first query")
 	s.run(t, path)
 	conn := pgtest.Connect(t, "postgres://dpwatch@"+s.addr+"/shadow?sslmode=disable")
 	exec0(t, conn, "SELECT dp_count(*) FROM visits", pgx.QueryExecModeSimpleProtocol)

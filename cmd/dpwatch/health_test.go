@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,7 +74,11 @@ func TestHealth(t *testing.T) {
 		{[]string{"--config", file(t, "bad.yaml", "admin: {listen: 0.0.0.0:1}\n")}, exitFailure, "admin.listen: other machines"},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
-			call(t, "", append([]string{"health"}, tc.args...)...).want(t, tc.code, tc.want)
+			args := append([]string{"status"}, tc.args...)
+			if !slices.Contains(args, "--ready") {
+				args = append(args, "--alive")
+			}
+			call(t, "", args...).want(t, tc.code, tc.want)
 		})
 	}
 }
@@ -87,7 +92,7 @@ func TestHealthOfAnother(t *testing.T) {
 		fmt.Fprint(w, strings.Repeat("x", 1<<20))
 	}))
 	defer server.Close()
-	r := call(t, "", "health", "--address", server.URL)
+	r := call(t, "", "status", "--alive", "--address", server.URL)
 	r.want(t, exitFailure, "302 Found")
 	if len(r.stderr) > 1000 {
 		t.Errorf("%d bytes are printed", len(r.stderr))

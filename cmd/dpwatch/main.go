@@ -23,6 +23,10 @@ func main() {
 
 // run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, env environment) int {
+	if err := checkMoved(args); err != nil {
+		fmt.Fprintln(env.Stderr, "dpwatch: "+err.Error())
+		return exitFailure
+	}
 	root := rootCommand(env)
 	root.SetArgs(args)
 	root.SetIn(env.Stdin)

@@ -23,7 +23,13 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	state, err := os.MkdirTemp("", "dpwatch-state") // of all programs that the tests start
+	if err != nil {
+		panic(err)
+	}
+	_ = os.Setenv("XDG_STATE_HOME", state)
 	pgtest.Main(m)
+	_ = os.RemoveAll(state)
 	_ = os.RemoveAll(gateway.directory) // "" does nothing
 }
 
@@ -100,7 +106,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{"help", []string{}, exitDone, "Exit codes: 0 done"}, // nil would mean this process's own arguments
 		{"unknown command", []string{"adit"}, exitFailure, `unknown command "adit" for dpwatch: did you mean dpwatch audit?`},
-		{"unknown command, far from all", []string{"frobnicate"}, exitFailure, `unknown command "frobnicate" for dpwatch: commands are accept, alert, alerts, analyze, audit, `},
+		{"unknown command, far from all", []string{"frobnicate"}, exitFailure, `unknown command "frobnicate" for dpwatch: commands are init, config, doctor, `},
 		{"unknown command of a group", []string{"config", "chek"}, exitFailure, "did you mean dpwatch config check?"},
 		{"the beginning of a command", []string{"neigh"}, exitFailure, "did you mean dpwatch neighbours?"},
 		{"a group", []string{"config"}, exitDone, "dpwatch config [command]"},

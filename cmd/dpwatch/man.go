@@ -11,17 +11,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
-// manCommand writes the man pages that packages contain; users do not run it.
-func manCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "man DIRECTORY", Hidden: true, Args: cobra.ExactArgs(1),
-		Short: "Write a man page for each command into a directory, for packages",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return writeManPages(cmd.Root(), args[0])
-		},
-	}
-}
-
 // writeManPages writes the pages of a command and of its subcommands, except those that help does not list.
 func writeManPages(cmd *cobra.Command, dir string) error {
 	cmd.InitDefaultHelpFlag()

@@ -42,7 +42,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	want := []string{
-		"dpwatch_shadow_up ", "dpwatch_open_violations 0", "dpwatch_last_trial_timestamp_seconds 0", "dpwatch_auditor_memory_bytes ",
+		"dpwatch_shadow_up ", "dpwatch_open_violations 0", "dpwatch_auditor_memory_bytes ",
 		"dpwatch_auditor_memory_limit_bytes 5.36870912e+08", "dpwatch_auditor_process_resident_memory_bytes ", "dpwatch_audit_memory_bytes ",
 		"dpwatch_dp_queries_audited_ratio 1", "dpwatch_oldest_waiting_audit_age_seconds 0", `dpwatch_audits{state="queued"} 0`,
 	}

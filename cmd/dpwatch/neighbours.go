@@ -25,8 +25,7 @@ privacy unit each. The source is only read, in one snapshot.
 Exit codes: 0 done, 1 error, 2 (verify) a pair is not neighbouring.`,
 	}
 	group.AddCommand(
-		buildCommand(env, "create", "Create the copies, if there are none", neighbours.Create),
-		buildCommand(env, "refresh", "Create new copies beside the present ones and swap them in one transaction", neighbours.Refresh),
+		createCommand(env),
 		supervised(env, verifyCommand(env), othersData), listCommand(env), dropCommand(env),
 	)
 	return group
@@ -53,22 +52,25 @@ func withOptions(env environment, cmd *cobra.Command, f func(context.Context, ne
 	}
 }
 
-func buildCommand(env environment, use, short string, build func(context.Context, neighbours.Options) (neighbours.Set, error)) *cobra.Command {
+func createCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short,
-		Long: short + `.
+		Use: "create", Short: "Create the copies, or create them again",
+		Long: `Create the copies, if there are none. With --replace, create new copies beside the present ones and swap them in one transaction.
 
 The command first checks everything that would make it fail and reports all faults: privileges, extensions, types, tables
 without a path to the unit, definitions that the shadow database rejects. With --plan it stops there, changes nothing, and
 prints the tables, how their rows belong to units, the rules by which units are chosen, the size of the copies and an estimate
 of the time. After an interrupt the command removes what it has created; only a third signal stops that.`,
-		Example: "  dpwatch neighbours " + use + " --config dpwatch.yaml --plan\n  dpwatch neighbours " + use + " --config dpwatch.yaml",
+		Example: `  dpwatch neighbours create --config dpwatch.yaml --plan
+  dpwatch neighbours create --config dpwatch.yaml
+  dpwatch neighbours create --config dpwatch.yaml --replace`,
 	}
 	asJSON := outputFlag(cmd)
+	replace := cmd.Flags().Bool("replace", false, "replace the present copies")
 	plan := cmd.Flags().Bool("plan", false, "only check for faults and print what would be done; exit code 1 if there are faults")
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
 		if *plan {
-			return writePlan(ctx, env, o, use == "refresh", asJSON())
+			return writePlan(ctx, env, o, *replace, asJSON())
 		}
 		screen := terminal.NewScreen(env.Stderr)
 		defer screen.Done()
@@ -78,6 +80,10 @@ of the time. After an interrupt the command removes what it has created; only a 
 		}
 		o.Note = func(text string) { screen.Say("note: " + text) }
 		o.Progress = func(p neighbours.Progress) { screen.Rows(p.Step, p.Done, p.Total, time.Since(began)) }
+		build := neighbours.Create
+		if *replace {
+			build = neighbours.Refresh
+		}
 		set, err := build(ctx, o)
 		if err != nil {
 			return err

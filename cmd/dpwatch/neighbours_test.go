@@ -50,7 +50,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if !strings.Contains(plan, "public.tx (table)") || !strings.Contains(plan, "(user_id) -> public.users (id)") || !strings.Contains(plan, "d1_2: a unit by the rule largest public.tx.spent") {
 		t.Errorf("plan: %q", plan)
 	}
-	plan, _ = dpwatch(exitFailure, "refresh", "--plan", "-o", "json")
+	plan, _ = dpwatch(exitFailure, "create", "--replace", "--plan", "-o", "json")
 	var planned struct {
 		Tables []struct{ Name string }
 		Faults []string
@@ -62,7 +62,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if !strings.Contains(out, "d0 and d1_1, d1_2, by method copy") || !strings.Contains(progress, "rows") {
 		t.Errorf("create: %q, %q", out, progress)
 	}
-	check := call(t, "", "config", "check", "--connect", "--config", file)
+	check := call(t, "", "doctor", "--config", file)
 	check.want(t, exitDone, "the set of copies: epoch", "relation remove, method copy")
 	if strings.Contains(check.stdout, "\nwarning") {
 		t.Errorf("what create granted is called too much: %s", check.stdout)
@@ -71,7 +71,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if err := os.WriteFile(other, []byte(strings.Replace(text, "rule: most_rows", "rule: most_rows, k: 2", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "config", "check", "--connect", "--config", other).want(t, exitFailure, "the copies are d0 and d1_1, d1_2, relation remove; the configuration has d0 and d1_1, d1_2, d1_3")
+	call(t, "", "doctor", "--config", other).want(t, exitFailure, "the copies are d0 and d1_1, d1_2, relation remove; the configuration has d0 and d1_1, d1_2, d1_3")
 	out, _ = dpwatch(exitDone, "verify")
 	if strings.Count(out, "differs from d0 by exactly one unit") != 2 {
 		t.Errorf("verify: %q", out)
@@ -98,14 +98,14 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if out, _ = dpwatch(exitDone, "list"); strings.Contains(out, "value") {
 		t.Errorf("list shows a value: %q", out)
 	}
-	dpwatch(exitDone, "refresh")
+	dpwatch(exitDone, "create", "--replace")
 	doctor := call(t, "", "doctor", "--config", file)
 	doctor.want(t, exitDone, "d0.tx: has as many rows as public.tx in the engine's database")
 	if strings.Contains(doctor.stdout, "do not differ by") {
 		t.Errorf("the rows of a sound set: %s", doctor.stdout)
 	}
 	pgtest.Exec(t, shadow, "DELETE FROM d1_2.tx WHERE id = 11")
-	call(t, "", "doctor", "--config", file).want(t, exitFailure, "d1_2: its number of rows and that of d0 do not differ by the rows of its unit", "neighbours refresh")
+	call(t, "", "doctor", "--config", file).want(t, exitFailure, "d1_2: its number of rows and that of d0 do not differ by the rows of its unit", "neighbours create --replace")
 	out, _ = dpwatch(exitViolation, "verify", "-o", "json")
 	var verified struct{ Pairs []struct{ Faults []string } }
 	if err := json.Unmarshal([]byte(out), &verified); err != nil || len(verified.Pairs[0].Faults) != 0 || len(verified.Pairs[1].Faults) != 1 {

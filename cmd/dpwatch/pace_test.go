@@ -38,7 +38,7 @@ shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 audit: %s
 `, tc.upstream, s.direct, tc.audit))
-			check := call(t, "", "config", "check", "--connect", "--config", path)
+			check := call(t, "", "doctor", "--config", path)
 			if tc.want != "" && !strings.Contains(check.stdout, "the default: "+tc.want) || tc.want == "" && strings.Contains(check.stdout, "audit.share") {
 				t.Errorf("config check: %s", check.stdout)
 			}

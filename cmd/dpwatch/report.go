@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 func reportCommand(env environment) *cobra.Command {
 	var o reports.Options
 	var all bool
-	var since, until, period string
+	var since, until, period, newKey, verify, publicKey string
 	cmd := &cobra.Command{
 		Use: "report [ID]", Short: "Write a report for an auditor, with a signed manifest",
 		Long: `Write a report about an audit, about all audits, or about a period: what was audited, what was found, how bad it is, what gives a person away, the
@@ -23,32 +24,56 @@ limits and the method in an auditor's words, and what it does not prove, with pl
 It is read from the ledger; dpwatch need not run.
 
 --dir is made. It receives report.html, report.json or report.pdf, which load nothing from elsewhere, and manifest.json: versions, hashes of
-the configuration, epochs, counts, verdicts and the SHA-256 of each file. With --key, manifest.sig is its ed25519 signature; dpwatch report verify checks both.
+the configuration, epochs, counts, verdicts and the SHA-256 of each file. With --key, manifest.sig is its ed25519 signature; dpwatch report --verify checks both.
+
+--new-key makes the key: an ed25519 key in PEM that only its owner may read (mode 0600). The public key, which readers of reports need, goes to a file with the
+same name and .pub. Files that exist are not replaced. openssl reads both.
+
+--verify checks the signature of a manifest, given by its path or that of its directory, and that the files beside it are those of the manifest. With --public-key,
+the manifest must have been signed with that key; without it, anyone could have signed it, and the output has the fingerprint of the key. It needs neither a
+configuration nor a database.
 
 Values of rows and literals of statements are withheld without --reveal, unless log.values or log.sql is set. Units appear as pseudonyms, never with their keys. Findings, with the five
 answers of dpwatch explain, are those of violations that are not resolved; other audits are lines of a table.
 
-Exit codes: 0 done, whatever the verdicts; 1 error.`,
-		Example: `  dpwatch report key -o report.key
+Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as it was signed.`,
+		Example: `  dpwatch report --new-key report.key
   dpwatch report 3f9c --config dpwatch.yaml -o html,pdf --key report.key --dir finding-3f9c
   dpwatch report --period 30d --config dpwatch.yaml --key report.key
   dpwatch report --since 2026-01-01 --until 2026-04-01 --config dpwatch.yaml -o json
-  dpwatch report verify finding-3f9c --public-key report.key.pub`,
+  dpwatch report --verify finding-3f9c --public-key report.key.pub`,
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml (required)")
+	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml (required, except with --new-key and --verify)")
 	fs.BoolVar(&all, "all", false, "all audits in the ledger")
 	fs.StringVar(&period, "period", "", "how far to look back: 30d, or 12h")
 	fs.StringVar(&since, "since", "", "beginning of the period: a day in UTC (2026-01-01), or a time (2026-01-01T12:00:00Z)")
 	fs.StringVar(&until, "until", "", "end of the period, likewise: the beginning of that day; default: now")
 	fs.StringSliceVarP(&o.Formats, "output", "o", []string{"html"}, "html, json and pdf, separated by commas")
-	fs.StringVar(&o.Key, "key", "", "file with the private key for the signature: dpwatch report key makes one")
+	fs.StringVar(&o.Key, "key", "", "file with the private key for the signature: --new-key makes one")
 	fs.StringVar(&o.Dir, "dir", "dpwatch-report", "directory to make for the files")
 	fs.BoolVar(&o.Reveal, "reveal", false, "show values of rows, and statements with their literals")
-	if err := cmd.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag was defined above
+	fs.StringVar(&newKey, "new-key", "", "make a key for the signatures of reports, in this file")
+	fs.StringVar(&verify, "verify", "", "verify the report with this manifest, or in this directory")
+	fs.StringVar(&publicKey, "public-key", "", "with --verify: file with the public key that the manifest must have been signed with")
+	cmd.MarkFlagsOneRequired("config", "new-key", "verify")
+	for _, only := range []string{"new-key", "verify"} {
+		for _, other := range []string{"config", "all", "period", "since", "until", "output", "key", "dir", "reveal"} {
+			cmd.MarkFlagsMutuallyExclusive(only, other)
+		}
 	}
+	cmd.MarkFlagsMutuallyExclusive("new-key", "verify")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case (newKey != "" || verify != "") && len(args) > 0:
+			return fmt.Errorf("--new-key and --verify take no ID, here %q", args[0])
+		case publicKey != "" && verify == "":
+			return errors.New("--public-key is for --verify")
+		case newKey != "":
+			return makeReportKey(env, newKey)
+		case verify != "":
+			return verifyReport(env, verify, publicKey)
+		}
 		if len(args) > 0 {
 			o.ID = args[0]
 		}
@@ -73,11 +98,10 @@ Exit codes: 0 done, whatever the verdicts; 1 error.`,
 			fmt.Fprintln(env.Stdout, f)
 		}
 		if err == nil && o.Key == "" {
-			fmt.Fprintln(env.Stderr, "dpwatch: warning: the manifest is not signed, so dpwatch report verify rejects it: give --key")
+			fmt.Fprintln(env.Stderr, "dpwatch: warning: the manifest is not signed, so --verify rejects it: give --key")
 		}
 		return err
 	}
-	cmd.AddCommand(reportKeyCommand(env), reportVerifyCommand(env))
 	return cmd
 }
 

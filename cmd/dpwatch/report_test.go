@@ -18,12 +18,12 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 	dir := t.TempDir()
 	key, other := filepath.Join(dir, "report.key"), filepath.Join(dir, "other.key")
 	for _, path := range []string{key, other} {
-		call(t, "", "report", "key", "-o", path).want(t, exitDone, path+".pub")
+		call(t, "", "report", "--new-key", path).want(t, exitDone, path+".pub")
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatal(info, err)
 		}
 	}
-	call(t, "", "report", "key", "-o", key).want(t, exitFailure, "exists and is not replaced")
+	call(t, "", "report", "--new-key", key).want(t, exitFailure, "exists and is not replaced")
 	signed = filepath.Join(dir, "one")
 	write := func(code int, into string, args ...string) result {
 		t.Helper()
@@ -81,7 +81,7 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 
 	verify := func(code int, text, into string, args ...string) {
 		t.Helper()
-		call(t, "", append([]string{"report", "verify", filepath.Join(dir, into)}, args...)...).want(t, code, text)
+		call(t, "", append([]string{"report", "--verify", filepath.Join(dir, into)}, args...)...).want(t, code, text)
 	}
 	verify(exitDone, "3 files are as they were signed", "one", "--public-key", key+".pub")
 	verify(exitDone, "who signed it is not known", "one/manifest.json")

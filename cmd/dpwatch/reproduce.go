@@ -26,9 +26,9 @@ With --from, the violations in the manifest of a report (dpwatch report) are rep
 verified first.
 
 Exit codes: 0 no evidence, 1 error, 2 violation, 3 inconclusive; of several, 1 if one has an error, otherwise 2 if one has a violation, otherwise 3 if one is inconclusive.`,
-		Example: `  dpwatch reproduce 3f9c --config dpwatch.yaml
-  dpwatch reproduce 3f9c --config dpwatch.yaml --measure 2000 --reveal -o json
-  dpwatch reproduce --from finding-3f9c --public-key report.key.pub --config dpwatch.yaml`,
+		Example: `  dpwatch audits reproduce 3f9c --config dpwatch.yaml
+  dpwatch audits reproduce 3f9c --config dpwatch.yaml --measure 2000 --reveal -o json
+  dpwatch audits reproduce --from finding-3f9c --public-key report.key.pub --config dpwatch.yaml`,
 	}
 	fs := cmd.Flags()
 	var from reports.ManifestOptions

@@ -38,6 +38,9 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
+// buildSteps are commands that only the program of a build has; see man.go.
+var buildSteps []*cobra.Command
+
 func rootCommand(env environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dpwatch",
@@ -52,10 +55,28 @@ Exit codes: 0 done or no evidence, 1 usage, configuration or runtime error, 2 vi
 		Version:       versionLine(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(
-		supervised(env, demoCommand(env), ownData), runCommand(env), workerCommand(env), healthCommand(env), statusCommand(env), coverageCommand(env), budgetsCommand(env), auditsCommand(env), explainCommand(env), supervised(env, reproduceCommand(env), showsValues("reveal")), reportCommand(env), acceptCommand(env), alertCommand(env), alertsCommand(env), supervised(env, auditCommand(env), showsValues("values")), supervised(env, analyzeCommand(env), showsValues("values")), rewriteCommand(env),
-		neighboursCommand(env), migrateCommand(env), initCommand(env), generateCommand(env), supervised(env, calibrateCommand(env), ownData), configCommand(env), doctorCommand(env), bundleCommand(env), versionCommand(env), manCommand(), auditorCommand(env), pageCommand(env),
-	)
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"setup", "Set up", []*cobra.Command{initCommand(env), configCommand(env), doctorCommand(env), neighboursCommand(env), migrateCommand(env)}},
+		{"run", "Run", []*cobra.Command{runCommand(env), workerCommand(env)}},
+		{"look", "Look", []*cobra.Command{statusCommand(env), coverageCommand(env), budgetsCommand(env), explainCommand(env), reportCommand(env)}},
+		{"act", "Act", []*cobra.Command{auditsCommand(env), alertsCommand(env)}},
+		{"query", "One query, without a sidecar", []*cobra.Command{
+			supervised(env, auditCommand(env), showsValues("values")), supervised(env, analyzeCommand(env), showsValues("values")), rewriteCommand(env),
+		}},
+		{"lab", "Lab", []*cobra.Command{supervised(env, demoCommand(env), ownData), supervised(env, calibrateCommand(env), ownData), generateCommand(env)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+		}
+		root.AddCommand(g.commands...)
+	}
+	root.AddCommand(versionCommand(env), completionCommand(env), auditorCommand(env), pageCommand(env))
+	root.AddCommand(buildSteps...)
+	cobra.EnableCommandSorting = false
 	root.SetVersionTemplate("{{.Version}}\n")
 	helpUsage(root)
 	return root

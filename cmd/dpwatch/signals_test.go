@@ -27,15 +27,15 @@ func awaitSQL(t *testing.T, conn *pgx.Conn, what, condition string, args ...any)
 	})
 }
 
-// TestTwoSignals: create and refresh that get two signals in quick succession, as from timeout, remove what they made; the
+// TestTwoSignals: create, with and without --replace, that get two signals in quick succession, as from timeout, remove what they made; the
 // third signal ends the process.
 func TestTwoSignals(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		command string
+		command []string
 		signals int
-	}{{"create", 2}, {"refresh", 2}, {"create", 3}} {
-		t.Run(fmt.Sprintf("%s %d", tc.command, tc.signals), func(t *testing.T) {
+	}{{[]string{"create"}, 2}, {[]string{"create", "--replace"}, 2}, {[]string{"create"}, 3}} {
+		t.Run(fmt.Sprint(tc.command, tc.signals), func(t *testing.T) {
 			t.Parallel()
 			source, shadow := pgtest.Database(t), pgtest.Database(t)
 			// The rows can be written only while advisory lock 4711 of the shadow database is free.
@@ -48,7 +48,7 @@ shadow: {dsn: %q}
 privacy: {protected: [public.users], unit: {table: public.users, key: id}}
 neighbours: {source: %q, choose: [{rule: random}]}
 `, shadow, source))
-			if tc.command == "refresh" {
+			if len(tc.command) > 1 {
 				call(t, "", "neighbours", "create", "--config", path).want(t, exitDone, "epoch")
 			}
 			conn, holder := pgtest.Connect(t, shadow), pgtest.Connect(t, shadow)
@@ -60,7 +60,7 @@ neighbours: {source: %q, choose: [{rule: random}]}
 			if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_lock(4711)"); err != nil {
 				t.Fatal(err)
 			}
-			cmd := program(t.Context(), "neighbours", tc.command, "--config", path)
+			cmd := program(t.Context(), append([]string{"neighbours", "--config", path}, tc.command...)...)
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			if err := cmd.Start(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
-// TestCheckConnectSpool: config check --connect reports a spool directory that cannot be used, and makes none.
+// TestCheckConnectSpool: doctor reports a spool directory that cannot be used, and makes none.
 func TestCheckConnectSpool(t *testing.T) {
 	t.Parallel()
 	open := t.TempDir()

@@ -97,7 +97,7 @@ func TestRunStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	if alone, fresh := find(checks, "views that draw noise", "marts.alone: "), find(checks, "views that draw noise", "marts.fresh: "); alone.Status != preflight.Warning ||
-		!strings.Contains(alone.Fix, "neighbours refresh") || fresh.Status != preflight.OK {
+		!strings.Contains(alone.Fix, "neighbours create --replace") || fresh.Status != preflight.OK {
 		t.Errorf("doctor: %+v, %+v", alone, fresh)
 	}
 	type audit struct {

@@ -51,15 +51,18 @@ func TestStatus(t *testing.T) {
 		t.Errorf("audits list --verdict no_evidence -o json: %v", selected)
 	}
 
-	ask("audits", "show", bad[:6]).want(t, exitDone, "audit "+bad+": violation", "VIOLATION: this query leaks more", "(comment)", "epsilon lower bound",
-		"how bad", "certified", "what", "likely", "confirmation", "attacker's odds", "assumptions of the rewrite", "executions", "fingerprint")
-	ask("audits", "show", good).want(t, exitDone, "no evidence", "would have been found")
-	if shown := ask("audits", "show", bad, "-o", "json").object(t); shown["id"] != bad || shown["report"] == nil {
-		t.Errorf("audits show -o json: %v", shown)
+	explain := func(args ...string) result {
+		return call(t, "", append([]string{"explain", "--address", s.admin, "--token-file", file(t, "token", s.token), "--full"}, args...)...)
 	}
-	ask("audits", "show", "zz").want(t, exitFailure, `no audit "zz"`)
-	ask("audits", "show", "").want(t, exitFailure, "takes one argument, ID")
-	ask("audits", "show").want(t, exitFailure, "takes one argument, ID")
+	explain(bad[:6]).want(t, exitDone, "audit "+bad+": violation", "VIOLATION: this query leaks more", "(comment)", "epsilon lower bound",
+		"how bad", "certified", "what", "likely", "confirmation", "attacker's odds", "assumptions of the rewrite", "executions", "fingerprint")
+	explain(good).want(t, exitDone, "no evidence", "would have been found")
+	if shown := explain(bad, "-o", "json").object(t); shown["id"] != bad || shown["audit"] == nil {
+		t.Errorf("explain --full -o json: %v", shown)
+	}
+	explain("zz").want(t, exitFailure, `no audit "zz"`)
+	ask("explain", "").want(t, exitFailure, "takes one argument, ID")
+	ask("explain").want(t, exitFailure, "takes one argument, ID")
 
 	call(t, "", "status", "--address", s.admin).want(t, exitFailure, s.admin+" requires a token", "--token-file")
 	call(t, "", "status", "--address", s.admin, "--token-file", file(t, "other", strings.Repeat("x", 32))).want(t, exitFailure, "rejects the token in")
@@ -107,13 +110,13 @@ func TestStatusOfAnother(t *testing.T) {
 	}
 	list := ask("audits", "list")
 	list.want(t, exitDone, "violation (evicted)", "deterministic", "x?[2J y")
-	shown := ask("audits", "show", "aa11")
+	shown := ask("explain", "--full", "aa11")
 	shown.want(t, exitDone, "No verdict yet.", "x?[2J y", "the verdict before: no evidence")
 	if all := list.stdout + shown.stdout; strings.ContainsRune(all, '\x1b') {
 		t.Errorf("an escape sequence is printed: %q", all)
 	}
-	ask("audits", "show", "bb").want(t, exitDone, "the audit was evicted", "epsilon 0.5")
-	ask("audits", "show", "aa1").want(t, exitFailure, `2 audits begin with "aa1"`, "aa12ff")
+	ask("explain", "--full", "bb").want(t, exitDone, "the audit was evicted", "epsilon 0.5")
+	ask("explain", "--full", "aa1").want(t, exitFailure, `2 audits begin with "aa1"`, "aa12ff")
 	var out bytes.Buffer
 	if err := json.Compact(&out, []byte(ask("audits", "list", "--state", "evicted", "-o", "json").stdout)); err != nil ||
 		out.String() != `{"audits":[],"records":[{"id":"bb22","epsilon_claimed":0.5,"epsilon_lower":null,"trials":7,"summary":"S"}],"left_out":0}` {

@@ -120,7 +120,7 @@ func TestPanicIsNoVerdict(t *testing.T) {
 		"analyze --d0 " + lines + " --d1 " + lines + " --epsilon 1 -o json":                true,
 		"analyze --d0 " + lines + " --d1 " + lines + " --epsilon 1 -o json --values=false": false,
 		"audit --dsn x --d0 d0 --d1 d1 --epsilon 1 --sql x":                                true,
-		"reproduce 3f9c --config x":                                                        false,
+		"audits reproduce 3f9c --config x":                                                 false,
 		"calibrate":                                                                        true,
 		"demo":                                                                             true,
 		"neighbours verify --config x":                                                     false,

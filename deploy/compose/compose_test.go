@@ -48,7 +48,7 @@ func TestExample(t *testing.T) {
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 	if out, code := program("config", "check", "--connect"); code != 0 {
-		t.Errorf("config check --connect: %d\n%s", code, out)
+		t.Errorf("dpwatch doctor: %d\n%s", code, out)
 	}
 	queries := strings.Split(strings.TrimSpace(read(t, "queries.sql")), ";\n")
 	want := []int{3, 2, 2} // inconclusive within the trials of this test, violation, violation

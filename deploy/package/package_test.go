@@ -27,15 +27,11 @@ type release struct {
 	} `yaml:"nfpms"`
 }
 
-// TestFiles generates what packages contain with bin/dpwatch, and looks for each file of the configuration. What is generated lies elsewhere here.
+// TestFiles generates what packages contain, and looks for each file of the configuration. What is generated lies elsewhere here.
 func TestFiles(t *testing.T) {
 	longtest.Skip(t)
-	program, err := filepath.Abs("../../bin/dpwatch")
-	if err != nil {
-		t.Fatal(err)
-	}
 	generated := filepath.Join(t.TempDir(), "package")
-	if out, err := exec.Command("sh", "generate.sh", generated, program).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "generate.sh", generated).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile("../../.goreleaser.yaml")

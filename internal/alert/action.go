@@ -10,7 +10,7 @@ func (f *Finding) action() string {
 		if c := f.Change; c != nil && len(c.Functions) > 0 {
 			first = "Compare the changed function with its former definition. "
 		}
-		return first + "Run dpwatch explain " + f.ID + " for the evidence and the probable cause. Stop the query or raise its claim until the engine is repaired; dpwatch accept " + f.ID + " silences it."
+		return first + "Run dpwatch explain " + f.ID + " for the evidence and the probable cause. Stop the query or raise its claim until the engine is repaired; dpwatch audits accept " + f.ID + " silences it."
 	case finding.Suspected:
 		return "No action is needed yet: another message follows if fresh trials confirm it."
 	case finding.EngineDrift:

@@ -128,6 +128,7 @@ func New(opt Options) (*Auditor, error) {
 		opt.Spool = nil
 	}
 	a.keeper = keep.New(opt.Ledger != nil, opt.Process, opt.Spool, a.say, opt.Logger)
+	a.keeper.OnSettled = opt.OnSettled
 	a.remote.out, a.remote.refused = map[int64]*job{}, map[string]refusal{}
 	return a, nil
 }

@@ -39,6 +39,9 @@ func (a *Auditor) forget(seat *schedule.Audit, reason string) {
 	a.evictions[reason]++
 	a.metrics.evicted.WithLabelValues(reason).Inc()
 	if seat.Phase() == schedule.Queued {
+		if j.processes == 0 {
+			a.keeper.Displace(seat.Key)
+		}
 		a.coverage.lose(seat.Key)
 		a.asked.Put(seat.Key, demand{seat.Seen, seat.Tried || seat.Trials > 0})
 	}

@@ -34,7 +34,7 @@ var (
 	descOldest     = desc("dpwatch_oldest_waiting_audit_age_seconds", "Longest time that an audit has been waiting for its next turn; 0 if none waits.")
 	descUntried    = desc("dpwatch_oldest_untried_audit_age_seconds", "Time since the admission of the oldest audit without a trial; 0 if there is none.")
 	descShadow     = desc("dpwatch_shadow_up", "1 if the last use of the shadow database succeeded, else 0; absent with audit.observe.")
-	descLastTrial  = desc("dpwatch_last_trial_timestamp_seconds", "Time of the latest trials; 0 before the first.")
+	descLastTrial  = desc("dpwatch_last_trial_timestamp_seconds", "Time of the latest trials of this process; absent before the first.")
 	descBytes      = desc("dpwatch_audit_memory_bytes", "Estimated memory of all audits.")
 	descBudget     = desc("dpwatch_audit_memory_limit_bytes", "Limit of dpwatch_audit_memory_bytes; 0 = no limit.")
 	descQueries    = desc("dpwatch_dp_queries", "Distinct auditable DP queries so far; an estimate above a thousand.")
@@ -80,16 +80,25 @@ func (g *gauges) collect() []prometheus.Metric {
 		all = append(all, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...))
 	}
 	now := a.opt.Now()
-	age := func(d *prometheus.Desc, since time.Time) {
-		if since.IsZero() {
-			since = now
-		}
-		gauge(d, max(0, now.Sub(since).Seconds()))
-	}
 	var oldest, untried time.Time
 	earlier := func(t *time.Time, since time.Time) {
 		if t.IsZero() || since.Before(*t) {
 			*t = since
+		}
+	}
+	held := a.keeper.State()
+	known := held == nil || held.Restored // a series that is not known yet is absent: 0 would end the alerts of Prometheus
+	gaugeKnown := func(d *prometheus.Desc, v float64, labels ...string) {
+		if known {
+			gauge(d, v, labels...)
+		}
+	}
+	age := func(d *prometheus.Desc, since time.Time) {
+		if since.IsZero() {
+			since = now
+		}
+		if known {
+			gauge(d, max(0, now.Sub(since).Seconds()))
 		}
 	}
 	states, violations, watched, timing := map[view.State]int{}, len(a.records.order), 0, 0
@@ -114,14 +123,14 @@ func (g *gauges) collect() []prometheus.Metric {
 			}
 		}
 	}
-	gauge(descWatched, float64(watched))
-	gauge(descTiming, float64(timing))
+	gaugeKnown(descWatched, float64(watched))
+	gaugeKnown(descTiming, float64(timing))
 	for _, s := range view.States() {
-		gauge(descAudits, float64(states[s]), string(s))
+		gaugeKnown(descAudits, float64(states[s]), string(s))
 	}
 	accepted := a.acceptedViolations()
-	gauge(descOpen, float64(violations-accepted))
-	gauge(descAccepted, float64(accepted))
+	gaugeKnown(descOpen, float64(violations-accepted))
+	gaugeKnown(descAccepted, float64(accepted))
 	for _, b := range a.budgets {
 		gauge(descExceeded, float64(b.Exceeded), b.Name)
 		gauge(descSpentRatio, b.Spent, b.Name)
@@ -135,7 +144,7 @@ func (g *gauges) collect() []prometheus.Metric {
 	if !a.opt.Observe {
 		gauge(descShadow, up)
 	}
-	if l := a.keeper.State(); l != nil {
+	if l := held; l != nil {
 		up = 0
 		if (l.Restored || l.Holder != nil) && l.Trouble == "" {
 			up = 1
@@ -158,16 +167,14 @@ func (g *gauges) collect() []prometheus.Metric {
 		gauge(descPerHour, b.SecondsPerHour, "database_seconds")
 		gauge(descShort, float64(b.Waiting))
 	}
-	last := 0.0
 	if !a.lastTrial.IsZero() {
-		last = float64(a.lastTrial.UnixNano()) / 1e9
+		gauge(descLastTrial, float64(a.lastTrial.UnixNano())/1e9)
 	}
-	gauge(descLastTrial, last)
 	gauge(descBytes, float64(a.roster.Bytes()))
 	gauge(descBudget, float64(a.opt.Memory))
 	n, share := a.covered()
-	gauge(descQueries, n)
-	gauge(descCovered, share)
+	gaugeKnown(descQueries, n)
+	gaugeKnown(descCovered, share)
 	taken := map[string]bool{} // ids are truncated hashes, and two series with one name would make all metrics fail
 	for _, c := range a.records.order {
 		if taken[c.ID] {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
@@ -24,8 +25,19 @@ func (a *Auditor) Offer(q capture.Query) {
 		a.captured++
 		a.metrics.captured.Inc()
 		a.turnAway(skippedBacklog, x.Query)
+		a.keeper.Handled()
 	}
 }
+
+// Undecoded counts a query that another process captured and this one cannot read.
+func (a *Auditor) Undecoded() {
+	a.keeper.Skip(keep.NotRecorded, 1, a.opt.Now())
+	a.keeper.Handled()
+}
+
+// Settled returns how many of the offered queries have a lasting record: the ledger or the spool has them, or their count among the skipped ones. Without a ledger they are
+// those that were recognized.
+func (a *Auditor) Settled() uint64 { return a.keeper.Settled() }
 
 // intake submits the offered queries until ctx is done, after those that were spooled while the ledger was away, and those that other
 // processes of the engine captured.
@@ -43,6 +55,7 @@ func (a *Auditor) intake(ctx context.Context) {
 				break
 			}
 			a.submit(x)
+			a.keeper.Handled()
 		}
 		if more || a.inbox.Beyond(0) {
 			continue
@@ -56,12 +69,15 @@ func (a *Auditor) intake(ctx context.Context) {
 	}
 }
 
-// intakeEvery is the interval at which the inbox is spooled while the ledger is away, and the spool is read.
+// intakeEvery is the interval at which the spool is read, and the inbox looked at while the ledger is away.
 const intakeEvery = 100 * time.Millisecond
 
-// awaitLedger waits until queries can be submitted, and spools what arrives meanwhile when the inbox is half full, unless recordOnly writes it to the ledger. It returns false if ctx is done.
+// spoolEvery is the interval at which the inbox is spooled while the ledger is away, unless it fills earlier.
+const spoolEvery = time.Second
+
+// awaitLedger waits until queries can be submitted, and spools what arrives meanwhile, unless recordOnly writes it to the ledger. It returns false if ctx is done.
 func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
-	for ctx.Err() == nil {
+	for spooled := time.Now(); ctx.Err() == nil; {
 		select {
 		case <-a.keeper.Restored:
 			select {
@@ -73,7 +89,11 @@ func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 		default:
 		}
 		if !a.keeper.Shares.Load() {
-			a.spoolInbox(2)
+			part := 2
+			if time.Since(spooled) >= spoolEvery {
+				part, spooled = 0, time.Now()
+			}
+			a.spoolInbox(part)
 		}
 		select {
 		case <-ctx.Done():

@@ -120,6 +120,9 @@ func (a *Auditor) takeOver(ctx context.Context, engine *ledger.Engine) error {
 	if err := errors.Join(engine.SetProcess(ctx, a.opt.Process), a.recallLabel(ctx)); err != nil {
 		return err
 	}
+	if err := a.keeper.Record(ctx); err != nil { // audits may wait in the spool
+		return err
+	}
 	if err := a.restore(ctx, engine); err != nil {
 		return err
 	}

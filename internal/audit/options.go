@@ -82,6 +82,9 @@ type Options struct {
 	// Budgets are compared with the answers in the ledger every minute.
 	Budgets []PrivacyBudget
 
+	// OnSettled is told what Auditor.Settled returns when a write makes it grow; nil = none is needed.
+	OnSettled func(uint64)
+
 	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait in memory.
 	Spool func() (*ledger.Spool, error)
 

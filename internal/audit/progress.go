@@ -61,15 +61,18 @@ func (j *job) note(p *saved.Progress) {
 	}
 }
 
+// storedQuery returns the form of a job's query in the ledger. The caller holds Auditor.mu.
+func (j *job) storedQuery() ledger.Query {
+	q := saved.QueryOf(j.plan, j.answers)
+	q.Key, q.FirstSeen, q.LastSeen, q.Statement = j.Key, j.firstSeen, j.LastSeen, capture.AppendBinary(nil, j.query)
+	return q
+}
+
 // stored returns the form of a job in the ledger. The caller holds Auditor.mu and has the job's turn.
 func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	state := j.state()
-	out := ledger.Audit{
-		Query: saved.QueryOf(j.plan, j.answers), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble,
-	}
-	out.Query.Key, out.Query.FirstSeen, out.Query.LastSeen = j.Key, j.firstSeen, j.LastSeen
+	out := ledger.Audit{Query: j.storedQuery(), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble}
 	j.storeLife(&out)
-	out.Query.Statement = capture.AppendBinary(nil, j.query)
 	if len(j.reports) > 0 {
 		r := j.worst()
 		if state == view.Decided || r.Verdict == analysis.Violation {

@@ -62,6 +62,7 @@ func (a *Auditor) handOver(ctx context.Context) error {
 	}
 	if content, n := a.takeInbox(); n > 0 {
 		a.keeper.Attach(content, n, "")
+		a.keeper.HandedOver(n)
 		return a.keeper.Record(ctx)
 	}
 	return nil

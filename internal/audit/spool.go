@@ -23,6 +23,7 @@ func (a *Auditor) spoolInbox(part int) {
 	content, n := a.takeInbox()
 	err := s.Put(ledger.SpooledQueries, content)
 	if err == nil {
+		a.keeper.Settle(n)
 		return
 	}
 	a.keeper.SaySpoolFull(err)
@@ -32,6 +33,7 @@ func (a *Auditor) spoolInbox(part int) {
 		a.captured++
 		a.metrics.captured.Inc()
 		a.turnAway(skippedBacklog, capture.Query{})
+		a.keeper.Handled()
 	}
 }
 

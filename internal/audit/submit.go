@@ -141,6 +141,7 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 func (a *Auditor) admit(j *job) {
 	j.firstSeen, j.LastSeen = j.query.Completed, j.query.Completed
 	a.enter(j)
+	a.keeper.Place(j.storedQuery())
 }
 
 // enter adds an audit for which Room has found a place. The caller holds Auditor.mu.

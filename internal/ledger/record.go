@@ -52,6 +52,10 @@ type Batch struct {
 	Sightings []Sighting
 	Skips     []Skip
 	Samples   []Sample `json:",omitempty"`
+	// Placed are the queries whose audits have a place and have not begun, with their statements: another process begins them if this one ends. Displaced are the keys
+	// of those that lost it.
+	Placed    []Query  `json:",omitempty"`
+	Displaced []string `json:",omitempty"`
 	// Queries are captured queries that the process which audits the engine submits, each with its length (a varint) before it, in the binary
 	// form of package capture. Statements is their number.
 	Queries    []byte `json:",omitempty"`
@@ -70,8 +74,30 @@ func (e *Engine) Record(ctx context.Context, b Batch) error {
 		if err := e.count(ctx, tx, b); err != nil {
 			return err
 		}
+		if err := e.place(ctx, tx, b); err != nil {
+			return err
+		}
 		return e.capture(ctx, tx, b)
 	})
+}
+
+// place stores which audits have a place and have not begun.
+func (e *Engine) place(ctx context.Context, tx pgx.Tx, b Batch) error {
+	if len(b.Displaced) > 0 {
+		if _, err := tx.Exec(ctx, `DELETE FROM audits a USING queries q WHERE q.id = a.query AND q.engine = $1 AND q.key = ANY($2) AND a.processes = 0`, e.name, b.Displaced); err != nil {
+			return err
+		}
+	}
+	for i := range b.Placed {
+		id, err := e.query(ctx, tx, &b.Placed[i])
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO audits (query, state, verdict, trials, processes, data_epoch) VALUES ($1, 'queued', '', 0, 0, '') ON CONFLICT DO NOTHING`, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // first reports whether a batch has not been stored before, and notes that it is.

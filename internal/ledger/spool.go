@@ -166,13 +166,23 @@ func (s *Spool) put(kind SpoolKind, content []byte, statements bool) error {
 	return nil
 }
 
-// PutBatch adds a batch.
+// PutBatch adds a batch. Statements are not stored if the Protection withholds them.
 func (s *Spool) PutBatch(b Batch) error {
+	statements := b.Statements > 0
+	if s.hidden.withholds() {
+		b.Placed = slices.Clone(b.Placed)
+	}
+	for i := range b.Placed {
+		if s.hidden.withholds() {
+			b.Placed[i].Statement = nil
+		}
+		statements = statements || b.Placed[i].Statement != nil
+	}
 	content, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	return s.put(SpooledBatch, content, b.Statements > 0)
+	return s.put(SpooledBatch, content, statements)
 }
 
 // First returns the first file of a kind and its name, "" if there is none. A file that cannot be read is renamed, and reported as an error.

@@ -2,7 +2,7 @@
 //
 // It owns only the framing. A frame is a four-byte big-endian length of the bytes that follow, one byte of kind, and the
 // payload. The relay sends Hello once and then Query, Pause, Deploy and Counts frames. The auditor sends Begin and End around every
-// statement that it parses, and Status, Metrics and Names when they change.
+// statement that it parses, and Status, Metrics, Names and Settled when they change.
 package link
 
 import (
@@ -28,6 +28,7 @@ const (
 	Status  Kind = 'S' // auditor to relay: view.Status as JSON
 	Names   Kind = 'N' // auditor to relay: names in the statements to send, rewrite.Rewriter.Names as JSON
 	Metrics Kind = 'M' // auditor to relay: metrics in the Prometheus text format
+	Settled Kind = 'T' // auditor to relay: how many queries of this link the ledger or the spool has, or are counted there, as 8 bytes, big-endian
 )
 
 // MaxFrameBytes bounds the frames that a Reader accepts. A longer frame is an error: the peer is not a dpwatch process of

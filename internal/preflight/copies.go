@@ -119,7 +119,7 @@ func (s *session) copy(o *Options, found map[ident.Table]relation, table ident.T
 	name := table.String()
 	r, ok := found[table]
 	if !ok {
-		s.add("copies", name, Fault, "does not exist", "run `dpwatch neighbours refresh`, or create the copy; correct privacy.protected if the table has another name")
+		s.add("copies", name, Fault, "does not exist", "run `dpwatch neighbours create --replace`, or create the copy; correct privacy.protected if the table has another name")
 		return
 	}
 	if d0, ok := found[ident.Table{Schema: o.D0, Name: table.Name}]; ok && d0.Columns != r.Columns {

@@ -160,7 +160,7 @@ func (r *rows) withSource(own, engine number, known, public bool) {
 	case public:
 		refill = "run " + own.RefillCommand()
 	case r.set.Rows != nil:
-		refill = "run `dpwatch neighbours refresh`"
+		refill = "run `dpwatch neighbours create --replace`"
 	}
 	report := func(status Status, message, fix string) { r.add("rows", own.String(), status, message, fix) }
 	theirs := engine.String() + " in the engine's database"
@@ -275,5 +275,5 @@ func (r *rows) unit(schema string, lacking int64, exact bool) {
 	if !ok || lacking == want {
 		return
 	}
-	r.add("rows", schema, Fault, "its number of rows and that of "+r.o.D0+" do not differ by the rows of its unit: one of them was changed", "run `dpwatch neighbours refresh`")
+	r.add("rows", schema, Fault, "its number of rows and that of "+r.o.D0+" do not differ by the rows of its unit: one of them was changed", "run `dpwatch neighbours create --replace`")
 }

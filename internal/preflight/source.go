@@ -91,7 +91,7 @@ func (s *session) compare(ctx context.Context, o *Options) {
 		b, inShadow := copies[ident.Table{Schema: o.D0, Name: table.Name}]
 		if inSource && inShadow && a.Columns != b.Columns {
 			s.add("copies", b.String(), Fault, fmt.Sprintf("its columns differ from those of %s in the engine's database (%s against %s)", name, b.Columns, a.Columns),
-				"run `dpwatch neighbours refresh`, or create the copies again")
+				"run `dpwatch neighbours create --replace`, or create the copies again")
 		}
 	}
 }

@@ -34,7 +34,7 @@ func DecodePrivate(text []byte) (ed25519.PrivateKey, error) {
 			}
 		}
 	}
-	return nil, errors.New("no ed25519 private key in PEM: dpwatch report key makes one")
+	return nil, errors.New("no ed25519 private key in PEM: dpwatch report --new-key makes one")
 }
 
 // DecodePublic reads the form of EncodePublic.

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -45,6 +46,7 @@ func (s *Supervisor) once(ctx context.Context) error {
 	go func() { exited <- cmd.Wait() }()
 	c := &child{s: s, conn: near, pid: cmd.Process.Pid}
 	exitErr := c.talk(ctx, exited, cmd.Process)
+	s.lost.Add(c.unsettled())
 	if ctx.Err() == nil {
 		for _, hash := range c.parsing.all() {
 			s.strikes.died(hash, killed(cmd.ProcessState) && !c.hung)
@@ -64,6 +66,8 @@ type child struct {
 	conn    *net.UnixConn
 	pid     int
 	batch   link.Batch // used by feed only
+	handed  uint64     // queries that were taken for the child; used by feed, and when the child has ended
+	settled uint64     // of them, those of which it has reported a lasting record; used by listen, and when the child has ended
 	parsing parsing
 	hung    bool // watch killed it
 	// now counts the seconds that watch has seen pass; heard is its value at the child's last frame. So time in which this
@@ -220,12 +224,14 @@ const (
 	batchBytes   = 64 << 10
 )
 
+// unsettled returns how many queries the child was given without a report of a lasting record. The child has ended.
+func (c *child) unsettled() uint64 { return c.handed - min(c.handed, c.settled) }
+
 // send sends the queries, except those whose shape is set aside.
 func (c *child) send(w *link.Writer, queries []capture.Query) error {
 	waiting := uint64(0) // in the batch
 	flush := func() error {
 		if err := w.SendBatch(&c.batch); err != nil {
-			c.s.lost.Add(waiting)
 			return err
 		}
 		c.s.sent.Add(waiting)
@@ -243,11 +249,12 @@ func (c *child) send(w *link.Writer, queries []capture.Query) error {
 			continue
 		}
 		waiting++
+		c.handed++
 		if c.batch.Len() < batchBytes {
 			continue
 		}
 		if err := flush(); err != nil {
-			c.s.lost.Add(uint64(len(queries) - i - 1))
+			c.handed += uint64(len(queries) - i - 1)
 			return err
 		}
 	}
@@ -281,6 +288,10 @@ func (c *child) listen() {
 			c.s.opt.OnNames(payload)
 		case link.Metrics:
 			c.s.metrics.Store(&payload)
+		case link.Settled:
+			if len(payload) == 8 {
+				c.settled = max(c.settled, binary.BigEndian.Uint64(payload))
+			}
 		}
 		if !r.Buffered() {
 			time.Sleep(listenPause)

@@ -45,12 +45,13 @@ type Options struct {
 
 // Stats holds the counters since the start.
 type Stats struct {
-	PID          int           `json:"pid"`            // of the child; 0 if it is not running
-	Starts       uint64        `json:"starts"`         // of the child, including the first
-	Since        time.Time     `json:"since,omitzero"` // start of the running child
-	QueriesSent  uint64        `json:"queries_sent"`
-	QueriesLost  uint64        `json:"queries_lost"` // taken from the queue but not sent, because the child died or a frame was too long
-	SetAside     uint64        `json:"set_aside"`    // not sent because a child ended while it parsed a statement of this shape
+	PID         int       `json:"pid"`            // of the child; 0 if it is not running
+	Starts      uint64    `json:"starts"`         // of the child, including the first
+	Since       time.Time `json:"since,omitzero"` // start of the running child
+	QueriesSent uint64    `json:"queries_sent"`
+	// QueriesLost were taken from the queue, and a child ended before it reported a lasting record of them; a few of them may have one. Also those of which a frame was too long.
+	QueriesLost  uint64        `json:"queries_lost"`
+	SetAside     uint64        `json:"set_aside"` // not sent because a child ended while it parsed a statement of this shape
 	LastHeardAgo time.Duration `json:"last_heard_ago_ns"`
 }
 

@@ -158,7 +158,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		}
 	}
 	run(t, o.Target, "DROP TABLE d1_2.visits")
-	if _, err := neighbours.Verify(t.Context(), o); err == nil || !strings.Contains(err.Error(), "schema d1_2 lacks visits: run `dpwatch neighbours refresh`") {
+	if _, err := neighbours.Verify(t.Context(), o); err == nil || !strings.Contains(err.Error(), "schema d1_2 lacks visits: run `dpwatch neighbours create --replace`") {
 		t.Errorf("a lost table: %v", err)
 	}
 	if _, err := neighbours.Refresh(t.Context(), o); err != nil {

@@ -48,7 +48,7 @@ func TestStale(t *testing.T) {
 	}
 	for _, want := range []string{
 		"the source has, and d0 has not: column accounts.extra is number 6, type integer", "d0 has, and the source has not: column comments.body is number 4, type text",
-		"the source has, and d0 has not: index visits_mail_idx", "run `dpwatch neighbours refresh`",
+		"the source has, and d0 has not: index visits_mail_idx", "run `dpwatch neighbours create --replace`",
 	} {
 		if !slices.ContainsFunc(report.Faults, func(f string) bool { return strings.Contains(f, want) }) {
 			t.Errorf("faults\n%s\ndo not hold %q", strings.Join(report.Faults, "\n"), want)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,8 +54,9 @@ type Dispatcher struct {
 	// The goroutine of Run has these.
 	began   time.Time
 	store   *ledger.Ledger
-	listed  bool      // firing has the alerts that earlier processes stored
-	waiting []unsaved // for the ledger, the oldest first
+	listed  bool        // firing has the alerts that earlier processes stored
+	known   atomic.Bool // firing has them, or the ledger has been away for too long
+	waiting []unsaved   // for the ledger, the oldest first
 	// When the periodic work was done last.
 	resent, counted, pruned time.Time
 }
@@ -126,7 +128,10 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // ready reports whether findings can be applied: without the alerts of earlier processes, those would begin again. It does not wait for them longer than
 // a message for the ledger.
 func (d *Dispatcher) ready() bool {
-	return d.opt.Ledger == nil || d.listed || d.opt.Now().Sub(d.began) >= d.opt.Patience
+	if d.opt.Ledger == nil || d.listed || d.opt.Now().Sub(d.began) >= d.opt.Patience {
+		d.known.Store(true)
+	}
+	return d.known.Load()
 }
 
 // finishTime bounds what happens at the end.

@@ -48,7 +48,7 @@ func newMetrics(reg prometheus.Registerer, d *Dispatcher) (*metrics, error) {
 }
 
 var (
-	descFiring      = prometheus.NewDesc("dpwatch_alerts_firing", "Alerts that fire, by kind and severity.", []string{"kind", "severity"}, nil)
+	descFiring      = prometheus.NewDesc("dpwatch_alerts_firing", "Alerts that fire, by kind and severity; absent until those of earlier processes are read from the ledger.", []string{"kind", "severity"}, nil)
 	descUndelivered = prometheus.NewDesc("dpwatch_alert_undelivered_messages", "Messages to a receiver that have not arrived, by state: pending, or failed after all attempts.", []string{"receiver", "state"}, nil)
 	descOldest      = prometheus.NewDesc("dpwatch_alert_oldest_pending_message_seconds", "Age of the oldest message to a receiver that is pending; 0 if none is.", []string{"receiver"}, nil)
 )
@@ -85,6 +85,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	now, waiting := c.d.opt.Now(), c.d.undelivered
 	c.d.mu.Unlock()
+	if !c.d.known.Load() { // a series that is not known yet is absent: 0 would end the alerts of Prometheus
+		clear(n)
+	}
 	for at, count := range n {
 		gauge(descFiring, float64(count), string(at.kind), string(at.severity))
 	}

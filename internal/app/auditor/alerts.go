@@ -105,6 +105,9 @@ func (a *alerts) look(s view.Status, now time.Time) {
 			a.dispatcher.Notify(f)
 		}
 	}
+	if s.Ledger != nil && !s.Ledger.Restored {
+		return // the audits are not all there, and what operators decided about them is not
+	}
 	for i := range s.Audits {
 		e := &s.Audits[i]
 		switch {

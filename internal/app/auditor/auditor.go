@@ -3,6 +3,7 @@ package auditor
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,13 +84,13 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 		s.Alerts = alerts.state()
 		return s
 	}
-	group.Go(func() { reportUntil(ctx, out, status, registry, log) })
+	group.Go(func() { reportUntil(ctx, out, status, auditor.Settled, registry, log) })
 	group.Go(func() { contain(log, "set the pace", func() { setup.ApplyDefaultPace(ctx, c, gate, log) }) })
 	group.Go(func() { alerts.run(ctx, auditor) })
 	err = receive(in, auditor, gate, log)
 	stop()
 	group.Wait()
-	contain(log, "report", func() { report(out, status, registry, log) }) // the final report
+	contain(log, "report", func() { report(out, status, auditor.Settled, registry, log) }) // the final report
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -175,6 +176,7 @@ func pass(kind link.Kind, payload []byte, auditor *audit.Auditor, gate *throttle
 		q, err := capture.DecodeBinary(payload)
 		if err != nil {
 			log.Warn("a captured query cannot be decoded and is dropped", zap.Error(err))
+			auditor.Undecoded()
 			return
 		}
 		auditor.Offer(q)
@@ -218,7 +220,7 @@ func announceNames(renew func(context.Context) (*rewrite.Rewriter, error), out *
 	}
 }
 
-func reportUntil(ctx context.Context, out *link.Writer, status func() view.Status, registry *prometheus.Registry, log *zap.Logger) {
+func reportUntil(ctx context.Context, out *link.Writer, status func() view.Status, settled func() uint64, registry *prometheus.Registry, log *zap.Logger) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
@@ -226,12 +228,13 @@ func reportUntil(ctx context.Context, out *link.Writer, status func() view.Statu
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			contain(log, "report", func() { report(out, status, registry, log) })
+			contain(log, "report", func() { report(out, status, settled, registry, log) })
 		}
 	}
 }
 
-func report(out *link.Writer, status func() view.Status, registry *prometheus.Registry, log *zap.Logger) {
+func report(out *link.Writer, status func() view.Status, settled func() uint64, registry *prometheus.Registry, log *zap.Logger) {
+	sendSettled(out)(settled())
 	text, err := json.Marshal(status())
 	if err != nil {
 		log.Error("write status", zap.Error(err))
@@ -246,6 +249,11 @@ func report(out *link.Writer, status func() view.Status, registry *prometheus.Re
 	_ = out.Send(link.Metrics, text)
 }
 
+// sendSettled returns a function that reports how many queries have a lasting record.
+func sendSettled(out *link.Writer) func(uint64) {
+	return func(n uint64) { _ = out.Send(link.Settled, binary.BigEndian.AppendUint64(nil, n)) }
+}
+
 // newAuditor returns the auditor that the configuration describes.
 func newAuditor(c config.Config, gate *throttle.Gate, out *link.Writer, send func(alert.Finding), log *zap.Logger, registry *prometheus.Registry) (*audit.Auditor, error) {
 	opt, err := auditorOptions(c, gate, log, registry)
@@ -255,6 +263,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, out *link.Writer, send fun
 	setup.SetEngines(&opt, c)
 	opt.Renew = announceNames(opt.Renew, out)
 	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announcer(out), send, setup.OpenLedger(c), setup.OpenSpool(c), time.Duration(c.Ledger.Retention)
+	opt.OnSettled = sendSettled(out)
 	opt.Recorder, opt.Process = setup.OpenRecorder(c), setup.ThisProcess(c)
 	opt.Suspected = c.Alerts.Suspected
 	opt.Budgets, opt.Unclaimed = setup.PrivacyBudgets(c), setup.UnclaimedRules(c.Privacy.UnclaimedReads)

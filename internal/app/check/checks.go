@@ -263,7 +263,7 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 	case set.D0 != c.Shadow.D0 || !slices.Equal(set.D1, c.Shadow.D1) || string(set.Relation) != c.Neighbours.Relation:
 		check.Message = fmt.Sprintf("the copies are %s and %s, relation %s; the configuration has %s and %s, relation %s",
 			set.D0, strings.Join(set.D1, ", "), set.Relation, c.Shadow.D0, strings.Join(c.Shadow.D1, ", "), c.Neighbours.Relation)
-		check.Fix = "run `dpwatch neighbours refresh`, or correct shadow.d0, shadow.d1 and neighbours.relation"
+		check.Fix = "run `dpwatch neighbours create --replace`, or correct shadow.d0, shadow.d1 and neighbours.relation"
 	default:
 		check.Status = preflight.OK
 		check.Message = fmt.Sprintf("epoch %d, made %s, relation %s, method %s", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Relation, set.Method)

@@ -1,2 +1,2 @@
-// Package check has the checks of `config check --connect` and `doctor`.
+// Package check has the checks of `doctor`.
 package check

@@ -100,7 +100,7 @@ func clockOf(ctx context.Context, dsn string, timeout time.Duration) (time.Durat
 // receiverTimeout bounds a connection to a receiver.
 const receiverTimeout = 5 * time.Second
 
-// checkReceiver checks that a receiver can be reached. It sends nothing: dpwatch alert test does.
+// checkReceiver checks that a receiver can be reached. It sends nothing: dpwatch alerts test does.
 func checkReceiver(r config.Receiver) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		check := preflight.Check{Name: "alerts.receivers", Object: r.Name, Status: preflight.OK, Message: "needs no connection"}
@@ -127,10 +127,10 @@ func checkReceiver(r config.Receiver) preflight.Task {
 		address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
-			return fault("its host cannot be reached", "check the address, the network policy and the proxy; then dpwatch alert test "+r.Name)
+			return fault("its host cannot be reached", "check the address, the network policy and the proxy; then dpwatch alerts test "+r.Name)
 		}
 		_ = conn.Close()
-		check.Message = "its host can be reached; dpwatch alert test " + r.Name + " sends an alert"
+		check.Message = "its host can be reached; dpwatch alerts test " + r.Name + " sends an alert"
 		return []preflight.Check{check}
 	}
 }

@@ -35,7 +35,7 @@ func checkViews(c config.Config) preflight.Task {
 			check := preflight.Check{Name: name, Object: v.String(), Status: preflight.OK, Message: "queries on it are audited on its copies"}
 			if v.Fault != "" {
 				check.Status, check.Message = preflight.Warning, "queries on it are not audited: it "+v.Fault
-				check.Fix = "create it in every copy: dpwatch neighbours refresh, or by hand, so that it reads only the tables of that schema"
+				check.Fix = "create it in every copy: dpwatch neighbours create --replace, or by hand, so that it reads only the tables of that schema"
 			}
 			checks = append(checks, check)
 		}

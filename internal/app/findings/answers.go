@@ -70,7 +70,7 @@ func notProven(verdict string, r analysis.Report) []string {
 			"What gives it away and the probable cause are estimates; only the lower bound is certified.",
 		}
 		if r.Confidence > 0 {
-			all = append(all, fmt.Sprintf("An audit of a right mechanism reports a violation with a probability of at most %.3g; dpwatch reproduce runs fresh trials.", 1-r.Confidence))
+			all = append(all, fmt.Sprintf("An audit of a right mechanism reports a violation with a probability of at most %.3g; dpwatch audits reproduce runs fresh trials.", 1-r.Confidence))
 		}
 	case string(analysis.NoEvidence):
 		all = []string{"No evidence is not a proof of privacy: other units, other data and rarer events were not tried."}

@@ -49,7 +49,14 @@ type Explanation struct {
 	Accepted   *view.Accepted  `json:"accepted,omitempty"`
 	Actions    []ledger.Action `json:"actions,omitempty"` // the latest first
 	Report     analysis.Report `json:"report"`
-	Notes      []string        `json:"-"` // what could not be read
+	Audit      status.AuditRow `json:"audit,omitzero"` // everything about the audit; only with dpwatch explain --full
+	Notes      []string        `json:"-"`              // what could not be read
+}
+
+// Brief leaves out Audit, which repeats the rest.
+func (x Explanation) Brief() Explanation {
+	x.Audit = status.AuditRow{}
+	return x
 }
 
 // Following is a statement of a sequence after the first one; see Explanation.
@@ -146,7 +153,7 @@ func ExplainRow(a *status.AuditRow, stored *records.Audit) Explanation {
 	r := a.Result()
 	x := Explanation{
 		ID: a.ID, Key: a.Key, Engine: a.Route, Summary: a.Summary, Verdict: a.Verdict, Claimed: r.Claimed, Rule: a.ClaimRule, Destinations: a.Destinations,
-		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored),
+		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored), Audit: *a,
 	}
 	if stored != nil {
 		x.Engine, x.Actions = stored.Engine, stored.Actions

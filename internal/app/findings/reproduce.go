@@ -19,7 +19,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// ReproduceOptions are the flags of dpwatch reproduce.
+// ReproduceOptions are the flags of dpwatch audits reproduce.
 type ReproduceOptions struct {
 	Config    string
 	ID        string // the beginning of an audit's id or key

@@ -16,21 +16,21 @@ func (x *Explanation) whatNow() []string {
 	switch x.Verdict {
 	case string(analysis.Violation):
 		all := []string{
-			fmt.Sprintf("Check it with fresh trials: dpwatch reproduce %s --config dpwatch.yaml", x.ID),
+			fmt.Sprintf("Check it with fresh trials: dpwatch audits reproduce %s --config dpwatch.yaml", x.ID),
 			"Repair the mechanism in the engine. dpwatch notices the new engine (or POST /api/engine), audits the query again and reports the violation as resolved.",
 		}
 		if x.Accepted == nil {
-			all = append(all, fmt.Sprintf("Until then, if it is known: dpwatch accept %s --config dpwatch.yaml --until DATE --reason TEXT", x.ID))
+			all = append(all, fmt.Sprintf("Until then, if it is known: dpwatch audits accept %s --config dpwatch.yaml --until DATE --reason TEXT", x.ID))
 		} else {
-			all = append(all, fmt.Sprintf("It is accepted %s. To end that: dpwatch accept %s --config dpwatch.yaml --revoke --reason TEXT", status.AcceptedText(x.Accepted), x.ID))
+			all = append(all, fmt.Sprintf("It is accepted %s. To end that: dpwatch audits accept %s --config dpwatch.yaml --revoke --reason TEXT", status.AcceptedText(x.Accepted), x.ID))
 		}
 		return all
 	case string(analysis.NoEvidence):
 		return []string{"Nothing. The audit is repeated after audit.repeat, and when the engine or the copies change."}
 	case string(analysis.Inconclusive):
-		return []string{"See the reason above. With more trials: dpwatch reproduce " + x.ID + " --config dpwatch.yaml --max-trials N"}
+		return []string{"See the reason above. With more trials: dpwatch audits reproduce " + x.ID + " --config dpwatch.yaml --max-trials N"}
 	}
-	return []string{"Wait for the verdict: dpwatch audits show " + x.ID + " --config dpwatch.yaml shows what the audit waits for."}
+	return []string{"Wait for the verdict: dpwatch explain " + x.ID + " --address ADDRESS --full shows what the audit waits for."}
 }
 
 // Write writes the explanation as text.
@@ -70,6 +70,11 @@ func (x Explanation) Write(w io.Writer) error {
 		show.Section(&b, part.Title, rows)
 	}
 	show.Section(&b, "What operators did, the latest first", status.ActionRows(x.Actions))
+	if x.Audit.Key != "" {
+		if err := x.Audit.Write(&b); err != nil {
+			return err
+		}
+	}
 	_, err := io.WriteString(w, show.Printable(b.String()))
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// AcceptOptions are the flags of dpwatch accept.
+// AcceptOptions are the flags of dpwatch audits accept.
 type AcceptOptions struct {
 	ID       string // the beginning of an audit's id or key
 	Until    string // a date or a time
@@ -77,7 +77,7 @@ func Accept(ctx context.Context, c config.Config, o AcceptOptions) (Decision, er
 	case errors.Is(err, ledger.ErrNoViolation):
 		return d, fmt.Errorf("audit %s cannot be accepted: it has no violation (%s)", d.ID, show.Words(cmp.Or(s.Verdict, s.State, "not begun")))
 	case errors.Is(err, ledger.ErrNotAccepted):
-		return d, fmt.Errorf("audit %s is not accepted: there is nothing to revoke; dpwatch accept --list lists what is", d.ID)
+		return d, fmt.Errorf("audit %s is not accepted: there is nothing to revoke; dpwatch audits accept --list lists what is", d.ID)
 	case errors.Is(err, ledger.ErrPast):
 		return d, fmt.Errorf("--until %s: has passed already by the ledger's clock; give a later date", o.Until)
 	}

@@ -124,7 +124,7 @@ func remedies() map[string]string {
 		string(rewrite.ReasonOtherDatabase):       "check privacy.database",
 		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
 		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",
-		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours refresh; the examples and the log name it",
+		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours create --replace; the examples and the log name it",
 		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
 		string(rewrite.ReasonSettingsUncertain):   "the examples name the setting and what may have changed it: set it again after that, or DISCARD ALL",
 		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",

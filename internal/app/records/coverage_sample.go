@@ -114,7 +114,7 @@ func sampleRemedy(s *ledger.Sample) string {
 	return remedies()[s.Reason]
 }
 
-// writeSamples writes the samples of each reason below the table, without the texts: dpwatch bundle has this output.
+// writeSamples writes the samples of each reason below the table, without the texts: dpwatch doctor --bundle has this output.
 func (c Coverage) writeSamples(b *strings.Builder) {
 	for _, class := range c.Classes {
 		for _, row := range class.Parts {

@@ -46,7 +46,7 @@ func (m relayMetrics) auditor(e *auditedEngine, label []string) {
 	m.gauge("dpwatch_auditor_silence_seconds", "Time since the last message from the auditor.", auditor.LastHeardAgo.Seconds(), label...)
 	m.count("dpwatch_auditor_starts_total", "Starts of the auditor process, including the first.", auditor.Starts, label...)
 	m.count("dpwatch_statements_set_aside_total", "Captured statements not sent to the auditor because it crashed on them before.", auditor.SetAside, label...)
-	m.count("dpwatch_statements_lost_total", "Captured statements lost when the auditor process ended.", auditor.QueriesLost, label...)
+	m.count("dpwatch_statements_lost_total", "Captured statements of which an auditor process that ended had no lasting record; a few of them may have one.", auditor.QueriesLost, label...)
 	m.count("dpwatch_capture_dropped_total", "Captured statements dropped because the auditor did not keep up.", e.queue.Stats().Dropped, label...)
 }
 

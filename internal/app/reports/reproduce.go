@@ -15,7 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/show"
 )
 
-// ManifestOptions are the flags of dpwatch reproduce that concern the manifest of a report.
+// ManifestOptions are the flags of dpwatch audits reproduce that concern the manifest of a report.
 type ManifestOptions struct {
 	Path      string // of the manifest or its directory
 	PublicKey string // path of the key that it must have been signed with; "" = any

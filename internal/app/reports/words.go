@@ -18,7 +18,7 @@ func (r *Report) method() reports.Section {
 		"The audit bets against that claim with each pair of executions. The bets cannot be won in the long run against a query that keeps it, however often one looks, so a large gain is evidence. " +
 			"A violation is reported when the evidence passes a threshold, which follows from the error rate below, and fresh executions have confirmed it.",
 		"The lower bound is certified: it exceeds the true privacy loss with a probability of at most 1 minus the confidence. Estimates and probable causes are not certified, and are marked as likely.",
-		"The order of the executions is random; its seed was drawn before the first one and is in the manifest. The noise of the engine cannot be repeated. A finding is therefore checked with fresh executions, not repeated bit by bit: dpwatch reproduce.",
+		"The order of the executions is random; its seed was drawn before the first one and is in the manifest. The noise of the engine cannot be repeated. A finding is therefore checked with fresh executions, not repeated bit by bit: dpwatch audits reproduce.",
 	}}
 	for _, e := range r.Errors {
 		s.Lines = append(s.Lines, e.sentence())
@@ -47,7 +47,7 @@ func limits() reports.Section {
 		"The claim is compared with what the engine does on the copies. That the copies are like the production data, and that the engine on the copies is that of production, follows from the configuration and not from the audit.",
 		"Queries that are not audited (see the coverage, if it is in the report) may leak. The composition of many answers is bounded by the budgets only if every claim holds.",
 		"The signature shows that the files are those that the holder of the key signed, with the configuration and the ledger as they were then. It does not show that the ledger was right.",
-		"Hashes of the configuration and epochs are in the manifest beside this report. dpwatch report verify checks the files against it.",
+		"Hashes of the configuration and epochs are in the manifest beside this report. dpwatch report --verify checks the files against it.",
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
 
@@ -60,13 +61,27 @@ func OpenLedger(c config.Config) func(context.Context) (*ledger.Engine, error) {
 	}
 }
 
-// OpenSpool returns a function that opens the spool of the ledger; nil if there is none.
+// mostSpools is the number of processes that share a spool's directory.
+const mostSpools = 16
+
+// OpenSpool returns a function that opens the spool of the ledger; nil if there is none. A process that finds the directory in use takes the first free one in
+// it. What an ended process left there is read when as many processes run again.
 func OpenSpool(c config.Config) func() (*ledger.Spool, error) {
-	if c.Ledger.Spool.Dir == "" {
+	dir := c.Ledger.Spool.Dir
+	if dir == "" {
 		return nil
 	}
-	return func() (*ledger.Spool, error) {
-		return ledger.OpenSpool(c.Ledger.Spool.Dir, int64(c.Ledger.Spool.MaxBytes), statementsOf(c.Ledger))
+	return func() (s *ledger.Spool, err error) {
+		for i := range mostSpools {
+			own := dir
+			if i > 0 {
+				own = filepath.Join(dir, fmt.Sprintf("process-%d", i+1))
+			}
+			if s, err = ledger.OpenSpool(own, int64(c.Ledger.Spool.MaxBytes), statementsOf(c.Ledger)); !errors.Is(err, ledger.ErrSpoolInUse) {
+				break
+			}
+		}
+		return s, err
 	}
 }
 

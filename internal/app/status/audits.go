@@ -220,12 +220,16 @@ func (s *Snapshot) Audit(prefix string) (AuditRow, error) {
 }
 
 // MarshalJSON writes the audit as in the status.
-func (a AuditRow) MarshalJSON() ([]byte, error) { return a.json, nil }
+func (a AuditRow) MarshalJSON() ([]byte, error) {
+	if a.json == nil { // from the ledger
+		return json.Marshal(a.Entry)
+	}
+	return a.json, nil
+}
 
-// Write writes everything about an audit as text.
+// Write writes everything about an audit but its verdict as text.
 func (a AuditRow) Write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "audit %s: %s\n", a.ID, strings.ReplaceAll(a.Verdict, "_", " "))
 	r := a.Result()
 	show.Section(&b, "query", a.queryRows())
 	b.WriteString("\nevidence\n")

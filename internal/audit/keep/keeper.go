@@ -24,12 +24,13 @@ type Keeper struct {
 	text func(error) string // of an error, without what it quotes from rows
 	self ledger.Process
 
-	On       bool                            // there is a ledger
-	Engine   atomic.Pointer[ledger.Engine]   // set before Restored is closed
-	Recorder atomic.Pointer[ledger.Recorder] // while another process audits the engine, until this one does
-	Shares   atomic.Bool                     // captured queries go to the ledger while another process audits the engine
-	Restored chan struct{}                   // closed when the audits of earlier processes are restored, or there is no ledger
-	once     sync.Once                       // closes Restored
+	On        bool                            // there is a ledger
+	Engine    atomic.Pointer[ledger.Engine]   // set before Restored is closed
+	Recorder  atomic.Pointer[ledger.Recorder] // while another process audits the engine, until this one does
+	Shares    atomic.Bool                     // captured queries go to the ledger while another process audits the engine
+	OnSettled func(uint64)                    // is told what Settled returns when that grows by a write; may be nil
+	Restored  chan struct{}                   // closed when the audits of earlier processes are restored, or there is no ledger
+	once      sync.Once                       // closes Restored
 
 	spool spool
 
@@ -43,9 +44,12 @@ type Keeper struct {
 	sightings   map[sighted]*ledger.Sighting
 	skips       map[skippedIn]int64
 	samples     capture.Samples
-	pending     *ledger.Batch    // its write failed, perhaps after it took effect
-	holding     bool             // a spooled file is being submitted: its observations go into one batch
-	file        string           // the file whose observations the next batch has; "" = none
+	placed      map[string]ledger.Query // audits that have got a place and not begun, by key
+	displaced   map[string]bool         // keys of those that lost it
+	pending     *ledger.Batch           // its write failed, perhaps after it took effect
+	holding     bool                    // a spooled file is being submitted: its observations go into one batch
+	file        string                  // the file whose observations the next batch has; "" = none
+	settling    settling
 	captured    int64            // the Capture whose observations it has; 0 = none
 	queries     []byte           // that it has for the process that audits the engine
 	statements  int              // number of queries
@@ -79,6 +83,7 @@ func New(on bool, self ledger.Process, open func() (*ledger.Spool, error), text 
 	k := &Keeper{
 		log: log, text: text, self: self, On: on, spool: spool{open: open}, Restored: make(chan struct{}),
 		unsaved: map[string]unsavedAudit{}, sightings: map[sighted]*ledger.Sighting{}, skips: map[skippedIn]int64{},
+		placed: map[string]ledger.Query{}, displaced: map[string]bool{},
 	}
 	if !on {
 		k.Release()

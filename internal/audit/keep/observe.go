@@ -3,6 +3,7 @@ package keep
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -38,7 +39,9 @@ func (k *Keeper) Record(ctx context.Context) error {
 func (k *Keeper) done() {
 	k.mu.Lock()
 	k.pending = nil
+	k.settling.settled = k.settling.pending
 	k.mu.Unlock()
+	k.tell()
 }
 
 // Ready reports whether the ledger can be written, as far as is known, and no batch waits.
@@ -66,9 +69,13 @@ func (k *Keeper) Submitted(file string, captured int64) {
 func (k *Keeper) batch() *ledger.Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips)+k.statements == 0 && k.file == "" && k.captured == 0 {
+	if k.pending != nil || k.holding || len(k.sightings)+len(k.skips)+len(k.placed)+len(k.displaced)+k.statements == 0 && k.file == "" && k.captured == 0 {
+		if k.pending == nil && !k.holding {
+			k.settling.settled = k.settling.handled
+		}
 		return k.pending
 	}
+	k.settling.pending = k.settling.handled
 	k.seq++
 	b := &ledger.Batch{Seq: k.seq, File: k.file, Queries: k.queries, Statements: k.statements, Captured: k.captured}
 	if w := k.Writer(); w != nil { // nil = the process ends before it had the ledger
@@ -81,13 +88,42 @@ func (k *Keeper) batch() *ledger.Batch {
 	for s, n := range k.skips {
 		b.Skips = append(b.Skips, ledger.Skip{Reason: s.reason, Hour: time.Unix(s.hour, 0), Statements: n})
 	}
+	b.Placed, b.Displaced = slices.Collect(maps.Values(k.placed)), slices.Collect(maps.Keys(k.displaced))
 	clear(k.sightings)
 	clear(k.skips)
+	clear(k.placed)
+	clear(k.displaced)
 	for _, x := range k.samples.Take() {
 		b.Samples = append(b.Samples, ledger.Sample(x))
 	}
 	k.pending = b
 	return b
+}
+
+// Place notes that the audit of a query, which has its statement, has a place and has not begun.
+func (k *Keeper) Place(query ledger.Query) {
+	if !k.On {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.placed) < maxObservations { // one more is stored when it begins
+		k.placed[query.Key] = query
+		delete(k.displaced, query.Key)
+	}
+}
+
+// Displace notes that an audit has lost its place before it began.
+func (k *Keeper) Displace(key string) {
+	if !k.On {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.placed, key)
+	if len(k.displaced) < maxObservations { // one more is begun by the next process
+		k.displaced[key] = true
+	}
 }
 
 // See counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too. before means

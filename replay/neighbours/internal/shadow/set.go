@@ -120,7 +120,7 @@ func (s *DB) DropRecords(ctx context.Context) error {
 func (s *DB) CheckComplete(ctx context.Context, schema string, tables []string) error {
 	lost, err := connect.Values[string](ctx, s.Conn, `SELECT t FROM unnest($1::text[]) t WHERE to_regclass(format('%I.%I', $2::text, t)) IS NULL`, tables, schema)
 	if len(lost) > 0 {
-		return fmt.Errorf("schema %s lacks %s: run `dpwatch neighbours refresh`", schema, strings.Join(lost, ", "))
+		return fmt.Errorf("schema %s lacks %s: run `dpwatch neighbours create --replace`", schema, strings.Join(lost, ", "))
 	}
 	return s.Explain(err)
 }

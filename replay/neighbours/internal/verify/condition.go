@@ -66,7 +66,7 @@ func (v *verifier) condition(ctx context.Context, schema string, sums *worldSums
 		return nil, err
 	}
 	for _, l := range lacks {
-		faults = append(faults, l+": replays cannot read the copies: run `dpwatch neighbours refresh`, or grant it")
+		faults = append(faults, l+": replays cannot read the copies: run `dpwatch neighbours create --replace`, or grant it")
 	}
 	if v.set.Method == spec.View && schema != v.set.D0 {
 		return faults, nil

@@ -53,7 +53,7 @@ func (v *verifier) compareSource(ctx context.Context) (faults []string, unread, 
 		}
 	}
 	if len(faults) > 0 {
-		faults = append(faults, "either the source's definitions or the copies were changed since the copies were created: run `dpwatch neighbours refresh`")
+		faults = append(faults, "either the source's definitions or the copies were changed since the copies were created: run `dpwatch neighbours create --replace`")
 	}
 	return faults, nil, nil
 }
