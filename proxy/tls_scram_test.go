@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 
-	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/clienttest"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
