@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,10 +18,11 @@ func TestAlerts(t *testing.T) {
 	t.Parallel()
 	address := alerttest.Alertmanager(t)
 	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  receivers:\n    - {name: am, type: alertmanager, url: "+address+", timeout: 5m}\n    - {name: bad, type: webhook, url: "+address+"/none, secret: key, timeout: 5m}\n")
-	rules, err := filepath.Abs("../../deploy/prometheus/rules.yml")
+	text, err := os.ReadFile("../../deploy/prometheus/rules.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	rules := file(t, "rules.yml", strings.ReplaceAll(string(text), "keep_firing_for: 10m", "keep_firing_for: 2s"))
 	prometheus := alerttest.Prometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]

@@ -1,6 +1,10 @@
 package alert
 
-import "github.com/dpwatch/dpwatch/internal/finding"
+import (
+	"fmt"
+
+	"github.com/dpwatch/dpwatch/internal/finding"
+)
 
 // action returns what to do about the finding. docs/alerts.md says more.
 func (f *Finding) action() string {
@@ -10,7 +14,11 @@ func (f *Finding) action() string {
 		if c := f.Change; c != nil && len(c.Functions) > 0 {
 			first = "Compare the changed function with its former definition. "
 		}
-		return first + "Run dpwatch explain " + f.ID + " for the evidence and the probable cause. Stop the query or raise its claim until the engine is repaired; dpwatch audits accept " + f.ID + " silences it."
+		last := ""
+		if f.Resolving > 0 {
+			last = fmt.Sprintf(" After a repair the alert ends when %d pairs of trials, or fewer if they would have found the bound, show no evidence.", f.Resolving)
+		}
+		return first + "Run dpwatch explain " + f.ID + " for the evidence and the probable cause. Stop the query or raise its claim until the engine is repaired; dpwatch audits accept " + f.ID + " silences it." + last
 	case finding.Suspected:
 		return "No action is needed yet: another message follows if fresh trials confirm it."
 	case finding.EngineDrift:

@@ -47,6 +47,7 @@ type Finding struct {
 	Reason      string
 	TrialsD0    int
 	TrialsD1    int
+	Resolving   int     // pairs of trials without evidence that resolve a violation after a repair; 0 = not known
 	Odds        float64 // the attacker's posterior odds after the event; NaN if there are none
 	SQL         string  // with literals; empty unless allowed
 }
@@ -147,6 +148,9 @@ func (f *Finding) entry() (text string, fields []zap.Field) {
 	case finding.UnclaimedRead:
 		return "a client reads a protected table without a claim and without a DP function", append(query, zap.String("db.application", f.Application))
 	case finding.EngineDrift:
+		if f.over() {
+			return "the shadow database runs the same function as production again, or no audited query calls it any more", []zap.Field{zap.String("dp.function", f.Function)}
+		}
 		return "the shadow database runs another function than production: audits of queries that call it are inconclusive", append(query, zap.String("dp.function", f.Function))
 	}
 	text = "privacy violation"

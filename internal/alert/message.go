@@ -90,6 +90,9 @@ func (s Style) Message(f Finding, now time.Time) Message {
 		m.Title = "a client reads a protected table without a claim and without a DP function"
 	case finding.EngineDrift:
 		m.Subject, m.Title = "function "+f.Function, "production has another definition of function "+f.Function+" than the shadow database: queries that call it are not audited"
+		if f.over() {
+			m.Title = "production and the shadow database have the same definition of function " + f.Function + " again, or no audited query calls it any more"
+		}
 	case finding.CoverageLow, finding.AuditorUnhealthy:
 		m.Subject, m.Title, m.Detail = string(m.Kind)+" "+f.Component, f.Condition, f.Reason
 	}

@@ -101,10 +101,7 @@ func (a *Auditor) readOthers(ctx context.Context) error {
 	changed := a.engines.label != label
 	a.mu.Unlock()
 	if changed {
-		select {
-		case a.deployed <- struct{}{}:
-		default:
-		}
+		a.readEnginesSoon()
 	}
 	return nil
 }

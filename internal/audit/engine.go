@@ -18,15 +18,17 @@ import (
 
 // engines is what is known of the engine on which trials run, and of the one that clients use.
 type engines struct {
-	shadow, production *engine.Snapshot // nil = not read yet
-	label              string           // of the last deploy, as posted; "" = none
-	unsaved            bool             // label was posted and is not in the ledger yet
-	trouble            string           // why production could not be read the last time; "" = it was read
-	reported           map[string]bool  // functions that were reported to differ
-	changes            []engineChanged  // that this process has noticed, the latest last
+	shadow, production *engine.Snapshot                       // nil = not read yet
+	label              string                                 // of the last deploy, as posted; "" = none
+	unsaved            bool                                   // label was posted and is not in the ledger yet
+	trouble            string                                 // why production could not be read the last time; "" = it was read
+	reported           map[string]bool                        // functions that were reported to differ, and are not reported to be equal again
+	began              struct{ shadow, production time.Time } // when the last reading of each began that had a result
+	changes            []engineChanged                        // that this process has noticed, the latest last
 
-	pair     [2]*engine.Snapshot // of compared
-	compared map[string][]string // functions that differ, by engine.Calls
+	pair     [2]*engine.Snapshot  // of compared
+	compared map[string][]string  // functions that differ, by engine.Calls
+	seen     map[string]time.Time // since when they are seen to differ, by engine.Calls
 }
 
 // life is what a job keeps about the engine. All fields are guarded by Auditor.mu.
@@ -52,8 +54,12 @@ func (a *Auditor) engineNow(ctx context.Context) error {
 		return err
 	}
 	a.mu.Lock()
+	if began.Before(a.engines.began.shadow) { // a reading that began later has its result already
+		a.mu.Unlock()
+		return nil
+	}
 	before := a.engines.shadow
-	a.engines.shadow = now
+	a.engines.shadow, a.engines.began.shadow = now, began
 	if before != now && began.After(a.catalogs.needed) {
 		a.catalogs.needed = began
 	}
@@ -82,6 +88,7 @@ func (a *Auditor) productionNow(ctx context.Context) {
 	if a.opt.Production == nil {
 		return
 	}
+	began := time.Now()
 	now, err := a.opt.Production(ctx)
 	if ctx.Err() != nil {
 		return
@@ -92,8 +99,8 @@ func (a *Auditor) productionNow(ctx context.Context) {
 	}
 	a.mu.Lock()
 	before := a.engines.trouble
-	if a.engines.trouble = text; now != nil {
-		a.engines.production = now
+	if a.engines.trouble = text; now != nil && err == nil {
+		a.engines.production, a.engines.began.production = now, began
 	}
 	a.mu.Unlock()
 	if text != "" && text != before {
@@ -107,10 +114,7 @@ func (a *Auditor) Deploy(label string) {
 	a.engines.label, a.engines.unsaved = label, true
 	a.engines.noteChange(a.opt.Now(), nil, true)
 	a.mu.Unlock()
-	select {
-	case a.deployed <- struct{}{}:
-	default:
-	}
+	a.readEnginesSoon()
 }
 
 // storeLabel writes a posted label to the ledger, unless it was written; a failure is retried with the next check of the engine.

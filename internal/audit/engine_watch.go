@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -32,6 +33,7 @@ func (a *Auditor) review(changed []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	again := 0
+	defer a.reportEqual()
 	for _, j := range slices.Clone(a.order) {
 		if j.Busy() || j.Phase() == schedule.Queued {
 			continue
@@ -47,6 +49,9 @@ func (a *Auditor) review(changed []string) {
 		case len(j.life.Differ) > 0 || !same:
 			if !same {
 				j.life.Began++
+			}
+			for _, name := range j.life.Differ { // an earlier process may have reported it
+				a.engines.report(name)
 			}
 			j.life.released = true
 			a.again(j, j.query, j.plan, j.edition)
@@ -74,7 +79,44 @@ func (a *Auditor) differ(j *job) (names []string, known bool) {
 	case e.production == nil:
 		return nil, len(j.life.Differ) == 0 // what was found before stays until it is refuted
 	}
-	return e.compare(a.callsOf(&j.life, j.plan), append([]string{a.opt.D0}, a.opt.D1...)), true
+	calls := a.callsOf(&j.life, j.plan)
+	names = e.compare(calls, append([]string{a.opt.D0}, a.opt.D1...))
+	if !a.lasting(fmt.Sprint(calls), len(names) > 0) {
+		return nil, false
+	}
+	return names, true
+}
+
+// replacedWithin is how long it may take to replace a function in both databases: until then they differ without a fault.
+const replacedWithin = 2 * time.Second
+
+// lasting reports whether a comparison of the definitions that a query calls counts: if they differ, both readings must have begun so long after the difference
+// was first seen that it is not one of a replacement in both databases. The caller holds Auditor.mu.
+func (a *Auditor) lasting(calls string, differ bool) bool {
+	e := &a.engines
+	if !differ {
+		delete(e.seen, calls)
+		return true
+	}
+	since, seen := e.seen[calls]
+	if !seen {
+		if e.seen == nil || len(e.seen) >= mostCompared {
+			e.seen = map[string]time.Time{}
+		}
+		e.seen[calls] = time.Now()
+		time.AfterFunc(replacedWithin, a.readEnginesSoon)
+		return false
+	}
+	settled := since.Add(replacedWithin)
+	return !e.began.shadow.Before(settled) && !e.began.production.Before(settled)
+}
+
+// readEnginesSoon makes watchEpoch read both engines now.
+func (a *Auditor) readEnginesSoon() {
+	select {
+	case a.deployed <- struct{}{}:
+	default:
+	}
 }
 
 // mostCompared bounds the results that are kept.
@@ -119,16 +161,48 @@ func (a *Auditor) setApart(j *job, differ []string) {
 
 // reportDiffer reports each function once. The caller holds Auditor.mu.
 func (a *Auditor) reportDiffer(j *job, differ []string) {
-	if a.engines.reported == nil {
-		a.engines.reported = map[string]bool{}
-	}
 	for _, name := range differ {
-		if !a.engines.reported[name] {
-			a.engines.reported[name] = true
+		if a.engines.report(name) {
 			a.opt.OnFinding(alert.Finding{
 				Kind: finding.EngineDrift, Function: name, ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary,
 				User: j.query.User, Database: j.query.Database, Route: j.Owner.Route,
 			})
+		}
+	}
+}
+
+// report notes that a function is reported to differ, and returns whether it was not.
+func (e *engines) report(name string) (first bool) {
+	if e.reported == nil {
+		e.reported = map[string]bool{}
+	}
+	first = !e.reported[name]
+	e.reported[name] = true
+	return first
+}
+
+// reportEqual reports the functions that differed and do not any more, or that no audit calls any more. The caller holds Auditor.mu.
+func (a *Auditor) reportEqual() {
+	if len(a.engines.reported) == 0 {
+		return
+	}
+	still := map[string]bool{}
+	for _, j := range a.order {
+		names, known := a.differ(j)
+		if !known {
+			return
+		}
+		for _, name := range names {
+			still[name] = true
+		}
+	}
+	for name := range a.engines.reported {
+		if still[name] {
+			continue
+		}
+		delete(a.engines.reported, name)
+		if a.opt.OnFinding != nil {
+			a.opt.OnFinding(alert.Finding{Kind: finding.EngineDrift, Status: finding.Resolved, Function: name})
 		}
 	}
 }

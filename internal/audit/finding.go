@@ -19,6 +19,7 @@ func Describe(f *alert.Finding, id string, s *view.Standing) {
 	if f.Kind == finding.Deterministic {
 		f.Estimate, f.Odds = math.NaN(), math.NaN()
 	}
+	f.Resolving = s.Resolving(s.Threshold)
 	f.Neighbour, f.TrialsD0, f.TrialsD1, f.EngineEpoch, f.Change, f.Found = s.Neighbour, s.Trials, s.Trials, s.FirstEngine, s.Change, s.FirstSeen
 }
 

@@ -35,9 +35,8 @@ func (a *Auditor) Undecoded() {
 	a.keeper.Handled()
 }
 
-// Settled returns how many of the offered queries have a lasting record: the ledger or the spool has them, or their count among the skipped ones. Without a ledger they are
-// those that were recognized.
-func (a *Auditor) Settled() uint64 { return a.keeper.Settled() }
+// Settled returns how much of what this auditor was given has a lasting record. Without a ledger that is all that was recognized or counted.
+func (a *Auditor) Settled() capture.Settled { return a.keeper.Settled() }
 
 // intake submits the offered queries until ctx is done, after those that were spooled while the ledger was away, and those that other
 // processes of the engine captured.
@@ -112,6 +111,7 @@ func (a *Auditor) Uncaptured(statements map[string]uint64) {
 	for reason, n := range statements {
 		if n > 0 {
 			a.keeper.Skip(reason, n, now)
+			a.keeper.Counted(n)
 		}
 	}
 }

@@ -176,6 +176,9 @@ func (a *Auditor) resetEvidence(j *job, share float64) error {
 	}
 	claim, opt := a.terms(j.plan, share)
 	opt.Salt = a.salt(j.plan.Key)
+	if s := j.life.standing; s != nil && !opt.NoClaim { // enough to resolve it
+		opt.MaxTrials = max(opt.MaxTrials, min(s.Resolving(-math.Log(1-opt.Confidence)), mostResolving*opt.MaxTrials))
+	}
 	e, err := evidence.New(claim, opt, len(j.worlds))
 	if err != nil {
 		return &unjudgeable{err}
@@ -188,6 +191,9 @@ func (a *Auditor) resetEvidence(j *job, share float64) error {
 	j.Threshold = -math.Log(1 - opt.Confidence)
 	return nil
 }
+
+// mostResolving bounds the trials of an audit that may resolve a violation, in multiples of those of another one.
+const mostResolving = 10
 
 // hoisting returns the Hoisting of a new audit, or nil if hoisting is off.
 func (a *Auditor) hoisting(sql string) *replay.Hoisting {

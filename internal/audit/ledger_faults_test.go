@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,42 @@ func (l *ledgerRig) counts(t *testing.T, decided, executions int) {
 		(SELECT sum(executions) FROM dpwatch_ledger.query_users)`).Scan(&gotDecided, &gotExecutions)
 	if err != nil || gotDecided != decided || gotExecutions != executions {
 		t.Errorf("%d audits, %d executions, %v; want %d and %d", gotDecided, gotExecutions, err, decided, executions)
+	}
+}
+
+// TestOneLineOfLog: that the ledger is away is one line of the log, however many audits wait for it, and that it is back is one.
+func TestOneLineOfLog(t *testing.T) {
+	t.Parallel()
+	const queries = 30
+	core, logs := observer.New(zap.InfoLevel)
+	l := newLedgerRig(t, func(o *audit.Options) {
+		o.Analysis.MaxTrials, o.MaxAudits, o.PerShape, o.RetryAfter = 60, queries, queries, 50*time.Millisecond
+	})
+	l.restart(t, func(o *audit.Options) { o.Logger = zap.New(core) })
+	defer l.begin(t)()
+	l.restored(t)
+	pgtest.Exec(t, l.ledger.DSN, "ALTER SCHEMA dpwatch_ledger RENAME TO away")
+	logs.TakeAll()
+	for i := range queries {
+		l.Submit(query(fmt.Sprintf("SELECT noisy(count(*), 4) FROM people WHERE id <> %d /*dp_epsilon='0.5'*/", i)))
+	}
+	retried := time.Now().Add(time.Second) // many attempts
+	eventually.True(t, "every audit waits", func() bool {
+		for _, a := range l.Status().Audits {
+			if a.State != view.Waiting {
+				return false
+			}
+		}
+		return time.Now().After(retried)
+	}, func() any { return l.Status() })
+	pgtest.Exec(t, l.ledger.DSN, "ALTER SCHEMA away RENAME TO dpwatch_ledger")
+	l.decided(t)
+	said := map[string]int{}
+	for _, line := range logs.All() {
+		said[line.Message]++
+	}
+	if len(said) != 2 || said["the ledger cannot be written: evidence is kept in memory and written later, new audits wait"] != 1 || said["the ledger can be written again"] != 1 {
+		t.Errorf("the log has %v", said)
 	}
 }
 

@@ -83,7 +83,7 @@ type Options struct {
 	Budgets []PrivacyBudget
 
 	// OnSettled is told what Auditor.Settled returns when a write makes it grow; nil = none is needed.
-	OnSettled func(uint64)
+	OnSettled func(capture.Settled)
 
 	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait in memory.
 	Spool func() (*ledger.Spool, error)

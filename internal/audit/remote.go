@@ -65,18 +65,20 @@ func (a *Auditor) shareTurns(ctx context.Context) error {
 		return nil
 	}
 	defer a.remote.watches.Wait()
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		err := a.contain("exchange turns", func() error { return a.exchange(ctx, engine) })
 		switch {
 		case errors.Is(err, ledger.ErrReplaced):
 			return err
 		case err != nil && ctx.Err() == nil:
-			if text := a.say(err); text != a.remote.trouble {
+			failures++
+			// While the ledger is away, the keeper says so, once for everything.
+			if text := a.say(err); text != a.remote.trouble && failures > 2 && a.keeper.State().Trouble == "" {
 				a.remote.trouble = text
 				a.opt.Logger.Error("turns cannot be handed out to workers now", zap.String("error", text))
 			}
 		default:
-			a.remote.trouble = ""
+			failures, a.remote.trouble = 0, ""
 		}
 		a.remoteWait(ctx, engine)
 	}

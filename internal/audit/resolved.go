@@ -37,9 +37,14 @@ func (j *job) violation() *view.Standing {
 	s := *j.life.standing
 	if r := j.worst(); r.Verdict == analysis.Violation {
 		s.Engine, s.Neighbour, s.Claimed, s.Lower, s.Estimate, s.Trials = j.life.Engine, j.worstNeighbour(), r.Claimed.Epsilon, r.EpsilonLower, r.EpsilonEstimate, r.Trials.D0
+		s.Missing = 0
 		if r.DetectedAt == nil {
 			s.Lower = analysis.Float(math.NaN())
+		} else {
+			s.DetectedAt, s.Threshold = *r.DetectedAt, j.Threshold
 		}
+	} else {
+		s.Missing = max(0, s.Resolving(j.Threshold)-fewest(j.reports))
 	}
 	return &s
 }
@@ -60,8 +65,8 @@ func (a *Auditor) settleViolation(j *job) {
 	}
 	least, ok := j.refutes(s)
 	if !ok {
-		a.opt.Logger.Warn("a violation stays one: a new audit neither found it again nor had what resolves it, a later engine epoch and trials that would have found its bound",
-			append(fields, zap.String("verdict", string(j.worst().Verdict)), zap.Float64("epsilon_lower", float64(s.Lower)))...)
+		a.opt.Logger.Warn("a violation stays one: a new audit neither found it again nor had what resolves it, a later engine epoch and trials that would have found its bound, or three times those that had found it",
+			append(fields, zap.String("verdict", string(j.worst().Verdict)), zap.Float64("epsilon_lower", float64(s.Lower)), zap.Int("pairs_missing", max(0, s.Resolving(j.Threshold)-fewest(j.reports))))...)
 		return
 	}
 	j.life.Resolved = &view.Resolution{Standing: *s, At: a.opt.Now(), By: j.life.Engine, MinimalDetectable: analysis.Float(least)}
@@ -73,8 +78,17 @@ func (a *Auditor) settleViolation(j *job) {
 	a.opt.OnFinding(f)
 }
 
+// fewest returns the smallest number of trials of the reports.
+func fewest(reports []analysis.Report) int {
+	least := math.MaxInt
+	for i := range reports {
+		least = min(least, reports[i].Trials.D0)
+	}
+	return least
+}
+
 // refutes reports whether a decided job resolves a violation: its engine is a later one, no neighbour has evidence, and the trials would have
-// found the former bound with 90 % probability. least is the smallest epsilon that they would have found.
+// found the former bound with 90 % probability, or are at least three times those that had found it. least is the smallest epsilon that they would have found.
 func (j *job) refutes(s *view.Standing) (least float64, ok bool) {
 	if j.life.Engine == "" || j.life.Engine == s.Engine {
 		return math.NaN(), false
@@ -92,7 +106,8 @@ func (j *job) refutes(s *view.Standing) (least float64, ok bool) {
 	if math.IsNaN(lower) {
 		lower = math.Inf(1) // deterministic answers: no finite epsilon
 	}
-	return least, least <= lower
+	needed := s.Resolving(j.Threshold)
+	return least, least <= lower || needed > 0 && fewest(j.reports) >= needed
 }
 
 // worstNeighbour returns the neighbour of the worst report; "" if the audit has none yet.

@@ -159,12 +159,15 @@ func (a *Auditor) decide(j *job, took time.Duration, progress *saved.Progress) {
 // postpone makes a job wait for a database that is unavailable or has a fault. The caller holds Auditor.mu and has the job's
 // turn.
 func (a *Auditor) postpone(j *job, err error, took time.Duration) {
-	text := a.say(err)
-	if j.trouble != text {
+	text, away := a.say(err), (*ledgerError)(nil)
+	j.ledgerAway = errors.As(err, &away)
+	switch {
+	case j.ledgerAway:
+		a.keeper.Wrote(away.error) // one line of the log for all audits
+	case j.trouble != text:
 		a.opt.Logger.Warn("replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
 	}
 	j.trouble = text
-	j.ledgerAway = errors.As(err, new(*ledgerError))
 	now := a.opt.Now()
 	j.NotBefore = now.Add(a.opt.RetryAfter)
 	a.roster.Resize(&j.Audit, j.size())

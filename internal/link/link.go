@@ -28,7 +28,7 @@ const (
 	Status  Kind = 'S' // auditor to relay: view.Status as JSON
 	Names   Kind = 'N' // auditor to relay: names in the statements to send, rewrite.Rewriter.Names as JSON
 	Metrics Kind = 'M' // auditor to relay: metrics in the Prometheus text format
-	Settled Kind = 'T' // auditor to relay: how many queries of this link the ledger or the spool has, or are counted there, as 8 bytes, big-endian
+	Settled Kind = 'T' // auditor to relay: capture.Settled of this link, in its binary form
 )
 
 // MaxFrameBytes bounds the frames that a Reader accepts. A longer frame is an error: the peer is not a dpwatch process of

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -47,6 +46,7 @@ func (s *Supervisor) once(ctx context.Context) error {
 	c := &child{s: s, conn: near, pid: cmd.Process.Pid}
 	exitErr := c.talk(ctx, exited, cmd.Process)
 	s.lost.Add(c.unsettled())
+	c.uncount()
 	if ctx.Err() == nil {
 		for _, hash := range c.parsing.all() {
 			s.strikes.died(hash, killed(cmd.ProcessState) && !c.hung)
@@ -62,12 +62,15 @@ func (s *Supervisor) once(ctx context.Context) error {
 
 // child is the relay's end of the link to one child.
 type child struct {
-	s       *Supervisor
-	conn    *net.UnixConn
-	pid     int
-	batch   link.Batch // used by feed only
-	handed  uint64     // queries that were taken for the child; used by feed, and when the child has ended
-	settled uint64     // of them, those of which it has reported a lasting record; used by listen, and when the child has ended
+	s      *Supervisor
+	conn   *net.UnixConn
+	pid    int
+	batch  link.Batch // used by feed only
+	handed uint64     // queries that were taken for the child; used by feed, and when the child has ended
+	// Under Supervisor.counted.mu, or when the child has ended:
+	settled capture.Settled // what the child has reported to have a lasting record
+	frames  []countsFrame   // Counts that were sent, and are not among it
+	counted uint64          // statements in all frames of Counts
 	parsing parsing
 	hung    bool // watch killed it
 	// now counts the seconds that watch has seen pass; heard is its value at the child's last frame. So time in which this
@@ -95,7 +98,7 @@ func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Proce
 	exitErr := c.watch(ctx, exited, process, func() {
 		if greeted.Load() {
 			_ = c.conn.SetWriteDeadline(time.Now().Add(time.Second)) // a child that reads nothing must not delay the end
-			_ = c.s.sendCounts(w)
+			_ = c.sendCounts(w)
 		}
 	})
 	stopFeed()
@@ -225,7 +228,7 @@ const (
 )
 
 // unsettled returns how many queries the child was given without a report of a lasting record. The child has ended.
-func (c *child) unsettled() uint64 { return c.handed - min(c.handed, c.settled) }
+func (c *child) unsettled() uint64 { return c.handed - min(c.handed, c.settled.Queries) }
 
 // send sends the queries, except those whose shape is set aside.
 func (c *child) send(w *link.Writer, queries []capture.Query) error {
@@ -289,8 +292,10 @@ func (c *child) listen() {
 		case link.Metrics:
 			c.s.metrics.Store(&payload)
 		case link.Settled:
-			if len(payload) == 8 {
-				c.settled = max(c.settled, binary.BigEndian.Uint64(payload))
+			if s, ok := capture.DecodeSettled(payload); ok {
+				c.s.counted.mu.Lock()
+				c.settled.Queries, c.settled.Counted = max(c.settled.Queries, s.Queries), max(c.settled.Counted, s.Counted)
+				c.s.counted.mu.Unlock()
 			}
 		}
 		if !r.Buffered() {

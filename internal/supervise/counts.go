@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ const countEvery = time.Second
 
 // counted holds the numbers that children have received.
 type counted struct {
-	mu   sync.Mutex // guards sent, and the order of frames
+	mu   sync.Mutex // guards sent, the order of frames, and those fields of a child
 	sent map[string]uint64
 }
 
@@ -27,15 +28,40 @@ func (c *child) counts(ctx context.Context, w *link.Writer) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if c.s.sendCounts(w) != nil {
+			if c.sendCounts(w) != nil {
 				return
 			}
 		}
 	}
 }
 
+// countsFrame is what a child was told in one frame.
+type countsFrame struct {
+	statements map[string]uint64
+	total      uint64 // of this frame and those before
+}
+
+// uncount takes back the counts of which the child, which has ended, had no lasting record: the next child gets them.
+func (c *child) uncount() {
+	counted := &c.s.counted
+	counted.mu.Lock()
+	defer counted.mu.Unlock()
+	c.forget()
+	for _, f := range c.frames {
+		for reason, n := range f.statements {
+			counted.sent[reason] -= min(n, counted.sent[reason])
+		}
+	}
+}
+
+// forget drops the frames of which the child has a lasting record. The caller holds counted.mu.
+func (c *child) forget() {
+	c.frames = slices.DeleteFunc(c.frames, func(f countsFrame) bool { return f.total <= c.settled.Counted })
+}
+
 // sendCounts sends the samples, which are lost if that fails, and what was counted since the last call that succeeded.
-func (s *Supervisor) sendCounts(w *link.Writer) error {
+func (c *child) sendCounts(w *link.Writer) error {
+	s := c.s
 	if s.opt.Uncaptured == nil {
 		return nil
 	}
@@ -65,6 +91,11 @@ func (s *Supervisor) sendCounts(w *link.Writer) error {
 	}
 	if err == nil {
 		s.counted.sent = now
+		for _, n := range since {
+			c.counted += n
+		}
+		c.forget()
+		c.frames = append(c.frames, countsFrame{since, c.counted})
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package auditor
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -220,7 +219,7 @@ func announceNames(renew func(context.Context) (*rewrite.Rewriter, error), out *
 	}
 }
 
-func reportUntil(ctx context.Context, out *link.Writer, status func() view.Status, settled func() uint64, registry *prometheus.Registry, log *zap.Logger) {
+func reportUntil(ctx context.Context, out *link.Writer, status func() view.Status, settled func() capture.Settled, registry *prometheus.Registry, log *zap.Logger) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
@@ -233,7 +232,7 @@ func reportUntil(ctx context.Context, out *link.Writer, status func() view.Statu
 	}
 }
 
-func report(out *link.Writer, status func() view.Status, settled func() uint64, registry *prometheus.Registry, log *zap.Logger) {
+func report(out *link.Writer, status func() view.Status, settled func() capture.Settled, registry *prometheus.Registry, log *zap.Logger) {
 	sendSettled(out)(settled())
 	text, err := json.Marshal(status())
 	if err != nil {
@@ -249,9 +248,9 @@ func report(out *link.Writer, status func() view.Status, settled func() uint64, 
 	_ = out.Send(link.Metrics, text)
 }
 
-// sendSettled returns a function that reports how many queries have a lasting record.
-func sendSettled(out *link.Writer) func(uint64) {
-	return func(n uint64) { _ = out.Send(link.Settled, binary.BigEndian.AppendUint64(nil, n)) }
+// sendSettled returns a function that reports what has a lasting record.
+func sendSettled(out *link.Writer) func(capture.Settled) {
+	return func(s capture.Settled) { _ = out.Send(link.Settled, s.AppendBinary(nil)) }
 }
 
 // newAuditor returns the auditor that the configuration describes.

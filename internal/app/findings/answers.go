@@ -15,7 +15,7 @@ import (
 func reportAnswers(a *status.AuditRow, r analysis.Report) (howBad, what, why []string) {
 	howBad = []string{oneoff.Sentence(r)}
 	if s := a.Standing; s != nil && r.Verdict != analysis.Violation {
-		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine epoch %s, with an epsilon lower bound of %s. A later audit has not resolved it.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower))}
+		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine epoch %s, with an epsilon lower bound of %s. A later audit has not resolved it%s.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower), status.MissingText(s))}
 	}
 	if f := r.Finding; f != nil {
 		howBad, what, why = findingAnswers(f)

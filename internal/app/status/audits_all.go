@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // engineRows returns what is known about the versions of the engine that an audit saw.
@@ -18,7 +19,7 @@ func (a *AuditRow) engineRows() [][2]string {
 	if s := a.Standing; s != nil {
 		text := fmt.Sprintf("engine epoch %s, first seen %s, epsilon lower bound %s", s.Engine, show.Moment(s.FirstSeen), show.Number(s.Lower))
 		if a.Result().Verdict != analysis.Violation {
-			text += "; the present audit has not resolved it"
+			text += "; the present audit has not resolved it" + MissingText(s)
 		}
 		rows = append(rows, [2]string{"violation", text})
 	}
@@ -30,6 +31,14 @@ func (a *AuditRow) engineRows() [][2]string {
 		rows = append(rows, [2]string{"differs from production", strings.Join(a.Differ, ", ")})
 	}
 	return rows
+}
+
+// MissingText says how many trials are missing until a violation is resolved; "" if that is not known.
+func MissingText(s *view.Standing) string {
+	if s.Missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %d more pairs of trials without evidence resolve it", s.Missing)
 }
 
 // boundText formats the lower bound of the audit's violation or, if it has none, of its report.

@@ -28,7 +28,7 @@ type Keeper struct {
 	Engine    atomic.Pointer[ledger.Engine]   // set before Restored is closed
 	Recorder  atomic.Pointer[ledger.Recorder] // while another process audits the engine, until this one does
 	Shares    atomic.Bool                     // captured queries go to the ledger while another process audits the engine
-	OnSettled func(uint64)                    // is told what Settled returns when that grows by a write; may be nil
+	OnSettled func(capture.Settled)           // is told what Settled returns when that grows by a write; may be nil
 	Restored  chan struct{}                   // closed when the audits of earlier processes are restored, or there is no ledger
 	once      sync.Once                       // closes Restored
 

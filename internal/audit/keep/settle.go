@@ -1,15 +1,15 @@
 package keep
 
-import "sync/atomic"
+import "github.com/dpwatch/dpwatch/internal/capture"
 
-// settling counts the queries that this process was offered, by what has become of them. The keeper's mutex guards it.
+// settling counts what this process was given, by what has become of it. The keeper's mutex guards it.
 type settling struct {
-	handled uint64 // they are observed, or counted as skipped
-	pending uint64 // handled when the pending batch was made
-	settled uint64 // handled before the latest batch that the ledger or the spool has
-	spooled uint64 // besides: as they are, in the spool
+	handled capture.Settled // observed, or counted as skipped
+	pending capture.Settled // handled when the pending batch was made
+	settled capture.Settled // handled before the latest batch that the ledger or the spool has
+	spooled uint64          // queries, besides, that the spool has as they are
 
-	told atomic.Uint64 // of Keeper.OnSettled
+	told capture.Settled // what OnSettled was told last
 }
 
 // Handled notes that a query of this process was observed or counted as skipped.
@@ -19,7 +19,14 @@ func (k *Keeper) Handled() { k.HandedOver(1) }
 func (k *Keeper) HandedOver(n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.settling.handled += uint64(n) //nolint:gosec // a number of queries
+	k.settling.handled.Queries += uint64(n) //nolint:gosec // a number of queries
+}
+
+// Counted notes that n statements which this process did not capture are counted as skipped.
+func (k *Keeper) Counted(n uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.settling.handled.Counted += n
 }
 
 // Settle notes that the spool has n queries of this process.
@@ -32,18 +39,23 @@ func (k *Keeper) Settle(n int) {
 
 // tell calls OnSettled if there is more to tell.
 func (k *Keeper) tell() {
-	if n := k.Settled(); k.OnSettled != nil && k.settling.told.Swap(n) != n {
-		k.OnSettled(n)
+	now := k.Settled()
+	k.mu.Lock()
+	more := now != k.settling.told
+	k.settling.told = now
+	k.mu.Unlock()
+	if more && k.OnSettled != nil {
+		k.OnSettled(now)
 	}
 }
 
-// Settled returns how many queries of this process have a lasting record. Without a ledger they are all that were handled.
-func (k *Keeper) Settled() uint64 {
+// Settled returns what this process was given and has a lasting record. Without a ledger that is all that was handled.
+func (k *Keeper) Settled() capture.Settled {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := &k.settling
 	if !k.On {
 		return s.handled
 	}
-	return s.settled + s.spooled
+	return capture.Settled{Queries: s.settled.Queries + s.spooled, Counted: s.settled.Counted}
 }

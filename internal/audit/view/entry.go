@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -129,8 +130,23 @@ type Standing struct {
 	Lower       analysis.Float `json:"epsilon_lower"` // null for deterministic answers
 	Estimate    analysis.Float `json:"epsilon_estimate"`
 	Trials      int            `json:"trials"`
+	// DetectedAt is the number of pairs of trials after which it was found, and Threshold the logarithm of the evidence that this took; 0 = not known.
+	DetectedAt int     `json:"detected_at,omitempty"`
+	Threshold  float64 `json:"threshold_log,omitempty"`
+	// Missing is how many more pairs of trials without evidence, with a later engine, resolve it.
+	Missing int `json:"pairs_missing,omitempty"`
 	// Change is the last change of the engine that concerns the query before the violation was first seen; nil = none is known.
 	Change *finding.Change `json:"engine_change,omitempty"`
+}
+
+// Resolving returns after how many pairs of trials without evidence a later engine resolves the violation, at a threshold: three times as many as had found it, and more
+// if the threshold is higher now; 0 = not known.
+func (s *Standing) Resolving(threshold float64) int {
+	n := 3 * float64(s.DetectedAt)
+	if s.Threshold > 0 && threshold > s.Threshold {
+		n *= threshold / s.Threshold
+	}
+	return int(math.Ceil(n))
 }
 
 // Resolution is a violation that a later engine does not have any more.
@@ -143,6 +159,10 @@ type Resolution struct {
 
 // String describes the resolution for logs and the history.
 func (r *Resolution) String() string {
+	if lower := float64(r.Lower); float64(r.MinimalDetectable) > lower {
+		return fmt.Sprintf("resolved: engine epoch %s shows no evidence in at least three times the trials that had found the violation; violation of engine epoch %s, first seen %s",
+			r.By, r.Engine, r.FirstSeen.UTC().Format(time.RFC3339))
+	}
 	return fmt.Sprintf("resolved: engine epoch %s shows no evidence with trials that would have found epsilon %.3g with 90 %% probability; violation of engine epoch %s, first seen %s",
 		r.By, float64(r.MinimalDetectable), r.Engine, r.FirstSeen.UTC().Format(time.RFC3339))
 }
