@@ -23,10 +23,10 @@ const (
 // alarmRate audits a mechanism on independent seeds until the number of alarms decides: it reports whether the rate is
 // above alpha, and the alarms and audits that it took.
 //
-// The likelihood ratio of the rate 2 alpha against the rate alpha is a supermartingale while the rate is at most alpha, and
-// its inverse while it is at least 2 alpha. So by Ville's inequality it ever reaches 1/failWrongly with probability at most
-// failWrongly in the first case, and ever falls to passWrongly with probability at most passWrongly in the second. At the
-// rates measured (0 to 4.3 %) it ends after 128 to 310 audits, at 10 % after 670.
+// The likelihood ratio of the rate 2 alpha against the rate alpha is a supermartingale while the rate is at most alpha,
+// and its inverse while it is at least 2 alpha. So by Ville's inequality it ever reaches 1/failWrongly with probability
+// at most failWrongly in the first case, and ever falls to passWrongly with probability at most passWrongly in the
+// second. At the rates measured (0 to 4.3 %) it ends after 128 to 310 audits, at 10 % after 670.
 func alarmRate(alarm func(seed uint64) bool) (above bool, alarms, audits int) {
 	for ratio := 0.0; ; {
 		if alarm(uint64(audits)) {
@@ -130,9 +130,9 @@ type mechanism struct {
 // pOf is the probability of the truth in binary randomised response.
 func pOf(epsilon float64) float64 { return math.Exp(epsilon) / (1 + math.Exp(epsilon)) }
 
-// TestFalseAlarms audits right mechanisms at their tight claim, looked at after every pair. It fails for a mechanism that
-// alarms at 10 % or more with probability 99.9 %, and for right ones with probability 1e-6 each (see alarmRate). The seeds
-// are fixed, so that one version always gives one result.
+// TestFalseAlarms audits right mechanisms at their tight claim, looked at after every pair. It fails for a mechanism
+// that alarms at 10 % or more with probability 99.9 %, and for right ones with probability 1e-6 each (see alarmRate).
+// The seeds are fixed, so that one version always gives one result.
 func TestFalseAlarms(t *testing.T) {
 	longtest.SkipFast(t)
 	t.Parallel()
@@ -157,8 +157,8 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestFalseAlarmsHasPower: the same test fails for an auditor that is wrong on purpose. Each of its bets gains a little too
-// much; the mean factor of a pair is above 1 and alarms are above 10 %.
+// TestFalseAlarmsHasPower: the same test fails for an auditor that is wrong on purpose. Each of its bets gains a little
+// too much; the mean factor of a pair is above 1 and alarms are above 10 %.
 func TestFalseAlarmsHasPower(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -185,8 +185,8 @@ func TestFalseAlarmsHasPower(t *testing.T) {
 	}
 }
 
-// TestAlarmRate checks both errors of the sequential test on coins. Of 300 coins of 10 %, more than 5 pass with probability
-// 7e-7 at most; of 300 coins of 5 %, more than 1 fails with probability 4e-8 at most (binomial tails).
+// TestAlarmRate checks both errors of the sequential test on coins. Of 300 coins of 10 %, more than 5 pass with
+// probability 7e-7 at most; of 300 coins of 5 %, more than 1 fails with probability 4e-8 at most (binomial tails).
 func TestAlarmRate(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -227,8 +227,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// TestBoundCovers: without a claim, epsilon_lower is above the true epsilon in at most 5 % of audits; the errors of this test
-// are those of alarmRate.
+// TestBoundCovers: without a claim, epsilon_lower is above the true epsilon in at most 5 % of audits; the errors of
+// this test are those of alarmRate.
 func TestBoundCovers(t *testing.T) {
 	t.Parallel()
 	longtest.Skip(t)

@@ -2,8 +2,8 @@ package analysis
 
 import "math"
 
-// Odds describes an attacker: the odds of D0 to D1 before an answer is seen, and the odds above which there is a breach. Both are finite
-// and positive.
+// Odds describes an attacker: the odds of D0 to D1 before an answer is seen, and the odds above which there is a
+// breach. Both are finite and positive.
 type Odds struct {
 	Prior, Breach float64
 }
@@ -27,9 +27,9 @@ func (o Odds) After(ratio float64, n int) float64 {
 // Breached reports whether the odds after n such answers are above the threshold.
 func (o Odds) Breached(ratio float64, n int) bool { return o.After(ratio, n) > o.Breach }
 
-// AnswersToBreach returns the fewest answers of the same query after which an attacker's odds can pass the threshold when
-// each answer's privacy loss is epsilon; 0 when the prior is above it, -1 when no number is enough (epsilon of 0 or less,
-// or not a number), or more than 2^53 are.
+// AnswersToBreach returns the fewest answers of the same query after which an attacker's odds can pass the threshold
+// when each answer's privacy loss is epsilon; 0 when the prior is above it, -1 when no number is enough (epsilon of 0
+// or less, or not a number), or more than 2^53 are.
 func (o Odds) AnswersToBreach(epsilon float64) int {
 	return answersToBreach(o.ImpliedEpsilon(), epsilon)
 }

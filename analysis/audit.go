@@ -107,8 +107,8 @@ func New(c Claim, o Options) (*Audit, error) {
 // Add adds one pair of trials: a fresh execution on D0 and one on D1. The caller may change their rows afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
 	h := [2]uint64{results.Fingerprint(&d0), results.Fingerprint(&d1)}
-	// The first pair that differs still counts with the bets that were placed before it: bets that depended on it would be
-	// unfair.
+	// The first pair that differs still counts with the bets that were placed before it: bets that depended on it would
+	// be unfair.
 	varies := a.monotony.pairs >= frozenPairs && a.monotony.constant() && h != a.monotony.first
 	a.pairs++
 	a.answers = answers{}
@@ -127,8 +127,8 @@ func (a *Audit) Add(d0, d1 Outcome) {
 	}
 }
 
-// Decided reports whether further trials cannot change the verdict: a violation is certain, or the budget is used. During a measurement it
-// reports whether the measurement has ended.
+// Decided reports whether further trials cannot change the verdict: a violation is certain, or the budget is used.
+// During a measurement it reports whether the measurement has ended.
 func (a *Audit) Decided() bool {
 	if a.measuring() {
 		return a.measured.steady == steadyLooks || a.pairs >= a.opts.MaxTrials

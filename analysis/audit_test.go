@@ -77,8 +77,8 @@ func TestNewRefusesInfeasibleBudgets(t *testing.T) {
 	}
 }
 
-// TestDeterministic holds that an engine without noise, or with the same noise every time, is found after a number of pairs
-// that a small claim does not change, as a finding of its own and without an epsilon.
+// TestDeterministic holds that an engine without noise, or with the same noise every time, is found after a number of
+// pairs that a small claim does not change, as a finding of its own and without an epsilon.
 func TestDeterministic(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -166,7 +166,8 @@ func TestSameAnswerInBothWorldsIsNoViolation(t *testing.T) {
 	}
 }
 
-// TestCachedNoise: noise from a small stock repeats exactly. That is a finding of its own, and no epsilon: a cache does the same.
+// TestCachedNoise: noise from a small stock repeats exactly. That is a finding of its own, and no epsilon: a cache does
+// the same.
 func TestCachedNoise(t *testing.T) {
 	t.Parallel()
 	r := run(t, analysis.Claim{Epsilon: 1}, 2000, 1, func(r *rand.Rand) (d0, d1 analysis.Outcome) {
@@ -183,7 +184,8 @@ func TestCachedNoise(t *testing.T) {
 	}
 }
 
-// TestNarrowNoise: noise on a grid repeats by chance, also where the answers of the worlds are hundreds of scales apart.
+// TestNarrowNoise: noise on a grid repeats by chance, also where the answers of the worlds are hundreds of scales
+// apart.
 func TestNarrowNoise(t *testing.T) {
 	t.Parallel()
 	narrow := func(r *rand.Rand) float64 { return math.Round(lap(r, 1./3)*1024) / 1024 }
@@ -319,8 +321,8 @@ func TestAttacker(t *testing.T) {
 	for !a.Decided() {
 		a.Add(d(r))
 	}
-	// The ratio of randomised response is e^2.5 = 12.2; the standard error of its logarithm is sqrt(.92/(4000*.076)) = .055.
-	// ln 1.4 is six of them and ln .6 nine: a false alarm has a probability of 1e-9.
+	// The ratio of randomised response is e^2.5 = 12.2; the standard error of its logarithm is sqrt(.92/(4000*.076)) =
+	// .055. ln 1.4 is six of them and ln .6 nine: a false alarm has a probability of 1e-9.
 	got := a.Report().Attacker
 	if ratio := float64(got.LikelihoodRatio); math.Abs(ratio/math.Exp(2.5)-1) > .4 {
 		t.Errorf("likelihood ratio %v, want about %v", ratio, math.Exp(2.5))

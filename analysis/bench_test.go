@@ -21,8 +21,9 @@ func BenchmarkAddSingle(b *testing.B) { benchmark(b, 0, 10_000, 20) }
 // BenchmarkAddColumns is the same for 20 groups of two columns.
 func BenchmarkAddColumns(b *testing.B) { benchmark(b, 20, 10_000, 20, 1) }
 
-// benchmark audits a right mechanism, with a report after every batch. The noise is drawn into the same results again and
-// again, so that little but the audit is timed. There are more columns of numbers where more are given; no groups are a single value.
+// benchmark audits a right mechanism, with a report after every batch. The noise is drawn into the same results again
+// and again, so that little but the audit is timed. There are more columns of numbers where more are given; no groups
+// are a single value.
 func benchmark(b *testing.B, n, pairs, batch int, more ...float64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := groups(make([]float64, n)...)

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// look updates the wealth at the claim and checks whether the bound has passed the claim. It also sets the number of pairs before which another
-// look cannot find anything.
+// look updates the wealth at the claim and checks whether the bound has passed the claim. It also sets the number of
+// pairs before which another look cannot find anything.
 func (a *Audit) look() {
 	a.lead.Look(&a.book, a.epoch)
 	a.nextLook = a.pairs + a.lookEvery()
@@ -32,8 +32,9 @@ func (a *Audit) look() {
 	}
 }
 
-// reaches reports whether every point of the grid below the claim's is rejected too, including the current block. The points are an
-// increasing sequence of hypotheses: the least true one is rejected with probability at most alpha, and the bound cannot pass it before.
+// reaches reports whether every point of the grid below the claim's is rejected too, including the current block. The
+// points are an increasing sequence of hypotheses: the least true one is rejected with probability at most alpha, and
+// the bound cannot pass it before.
 func (a *Audit) reaches() bool {
 	for a.ascend(); a.front < a.claimAt; a.ascend() {
 		now := a.climber.Clone()
@@ -48,7 +49,8 @@ func (a *Audit) reaches() bool {
 	return true
 }
 
-// climb moves the bound up by the finished epochs. These hold all that is needed, so that the work is deferred until the bound is read.
+// climb moves the bound up by the finished epochs. These hold all that is needed, so that the work is deferred until
+// the bound is read.
 func (a *Audit) climb() {
 	if a.due {
 		a.ascend()

@@ -8,9 +8,9 @@ import (
 // BucketEstimate is the seeds' point estimate of epsilon from the counts of equal-width buckets on D0 (c0) and D1 (c1),
 // as the code of dp_tester (sarus-tech/dp-testing, empirical_epsilon) computes it. It has no confidence statement.
 //
-// The buckets are sorted by c0/c1 descending; with FP = 1 - sum_{j<=i} c0/C and FN = sum_{j<=i} c1/C for each cut i, the
-// estimate is the maximum of ln((1-delta-FP)/FN) and ln((1-delta-FN)/FP) over the cuts where both FP and FN rest on at
-// least minCount trials. It can be negative.
+// The buckets are sorted by c0/c1 descending; with FP = 1 - sum_{j<=i} c0/C and FN = sum_{j<=i} c1/C for each cut i,
+// the estimate is the maximum of ln((1-delta-FP)/FN) and ln((1-delta-FN)/FP) over the cuts where both FP and FN rest on
+// at least minCount trials. It can be negative.
 //
 // It returns NaN when no cut has enough counts (so also for worlds without any outcome in common), when the counts
 // are empty or of different lengths, or when their totals differ; and +Inf for such worlds when minCount is 0.
@@ -46,8 +46,8 @@ func BucketEstimate(c0, c1 []int, delta float64, minCount int) float64 {
 	return best
 }
 
-// BucketOrder sorts buckets by c0/c1 descending; buckets without any count come first, tied buckets in reversed order of
-// index, as a reversed ascending sort leaves them.
+// BucketOrder sorts buckets by c0/c1 descending; buckets without any count come first, tied buckets in reversed order
+// of index, as a reversed ascending sort leaves them.
 func BucketOrder(c0, c1 []int) []int {
 	ratio := make([]float64, len(c0))
 	order := make([]int, len(c0))

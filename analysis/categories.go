@@ -8,14 +8,14 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Categories holds the counts of the kept outcomes of one column of one partition that are not numbers: texts, booleans,
-// NULL, absent rows, errors. The most frequent come first; all numbers together are one, and so is the rest.
+// Categories holds the counts of the kept outcomes of one column of one partition that are not numbers: texts,
+// booleans, NULL, absent rows, errors. The most frequent come first; all numbers together are one, and so is the rest.
 type Categories struct {
 	Label  withheld.Text
 	Names  []withheld.Text
 	D0, D1 []int
-	// Event marks those that are part of the event with the strongest evidence; none if the event is another one. Direction is the world in
-	// which it is more likely.
+	// Event marks those that are part of the event with the strongest evidence; none if the event is another one.
+	// Direction is the world in which it is more likely.
 	Event     []bool
 	Direction string
 }
@@ -30,7 +30,8 @@ type tallied struct {
 	event  bool
 }
 
-// categories counts the outcomes of a slot by category; toward are the bins of the event. It is nil where all are numbers.
+// categories counts the outcomes of a slot by category; toward are the bins of the event. It is nil where all are
+// numbers.
 func (a *Audit) categories(s *score.Series, toward uint64, direction string) *Categories {
 	all := tallyCategories(s, toward)
 	if len(all) == 0 || len(all) == 1 && all[0].id == 0 {
@@ -67,7 +68,8 @@ func (a *Audit) categories(s *score.Series, toward uint64, direction string) *Ca
 	return c
 }
 
-// tallyCategories counts the kept outcomes, the most frequent first. Numbers count as part of the event if all their bins are.
+// tallyCategories counts the kept outcomes, the most frequent first. Numbers count as part of the event if all their
+// bins are.
 func tallyCategories(s *score.Series, toward uint64) []tallied {
 	counts := map[code.Label]*[2]int{}
 	for w, codes := range s.Past {

@@ -28,16 +28,17 @@ type Options struct {
 	// Buckets and MinCount are the seeds' estimator's: equal-width buckets over the range, and the fewest trials on
 	// each side of a cut. Defaults 20 and 5.
 	Buckets, MinCount int
-	// Deterministic is the policy for answers that never vary and differ between the worlds. Default DeterministicViolation.
+	// Deterministic is the policy for answers that never vary and differ between the worlds. Default
+	// DeterministicViolation.
 	Deterministic DeterministicPolicy
-	// Unordered means that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored. Default
-	// false: a difference between the worlds in the order of groups is evidence.
+	// Unordered means that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored.
+	// Default false: a difference between the worlds in the order of groups is evidence.
 	Unordered bool
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int
-	// Salt is the secret of the ids by which reports name groups without their keys: the same key has the same id in all
-	// audits with one Salt, and without the salt an id does not reveal its key. "" = groups have no id.
+	// Salt is the secret of the ids by which reports name groups without their keys: the same key has the same id in
+	// all audits with one Salt, and without the salt an id does not reveal its key. "" = groups have no id.
 	Salt string
 }
 

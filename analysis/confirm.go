@@ -8,14 +8,15 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 )
 
-// Confirmation is the state of a violation on fresh trials, which share nothing with the trials that showed it. See [Audit.Confirm].
+// Confirmation is the state of a violation on fresh trials, which share nothing with the trials that showed it. See
+// [Audit.Confirm].
 type Confirmation struct {
 	State ConfirmationState `json:"state"`
 	// Pairs is the number of fresh pairs so far, MaxPairs the greatest number. Report.Trials counts them as well.
 	Pairs    int `json:"pairs"`
 	MaxPairs int `json:"max_pairs"`
-	// After is the number of pairs before the fresh ones. SuspectedLower is the bound that those showed, 0 if they showed that answers
-	// never vary.
+	// After is the number of pairs before the fresh ones. SuspectedLower is the bound that those showed, 0 if they
+	// showed that answers never vary.
 	After          int   `json:"after"`
 	SuspectedLower Float `json:"suspected_epsilon_lower"`
 }
@@ -42,12 +43,13 @@ type suspected struct {
 	ratio      float64
 }
 
-// Confirm begins the confirmation of a violation. From now on pairs are of fresh trials, which the caller runs in separate sessions.
-// Evidence, bound and tests of independence restart. What was learned is kept: the bets follow from earlier pairs, as all bets do, and the
-// parts of the wealth keep their proportions. A confirmation therefore takes little more than the pairs that are needed when both laws are
-// known. budget is the greatest number of fresh pairs. level is the error rate of the confirmation as a multiple of the audit's, from 1 to
-// ConfirmationLevel; it is 1 if the first trials showed answers that never vary and no epsilon. Confirm returns an error if there is no
-// violation, or if one is being confirmed already.
+// Confirm begins the confirmation of a violation. From now on pairs are of fresh trials, which the caller runs in
+// separate sessions. Evidence, bound and tests of independence restart. What was learned is kept: the bets follow from
+// earlier pairs, as all bets do, and the parts of the wealth keep their proportions. A confirmation therefore takes
+// little more than the pairs that are needed when both laws are known. budget is the greatest number of fresh pairs.
+// level is the error rate of the confirmation as a multiple of the audit's, from 1 to ConfirmationLevel; it is 1 if the
+// first trials showed answers that never vary and no epsilon. Confirm returns an error if there is no violation, or if
+// one is being confirmed already.
 func (a *Audit) Confirm(budget int, level float64) error {
 	switch {
 	case a.first.pairs > 0:
@@ -78,9 +80,10 @@ func (a *Audit) Confirm(budget int, level float64) error {
 	return nil
 }
 
-// ConfirmationLevel is the greatest error rate of a confirmation as a multiple of the audit's. While trials are independent, the first trials
-// keep the audit's rate, and any level is sound. This level bounds the rate of false violations if the first trials are worthless because
-// they depend on each other undetected, in a way that ends with a session.
+// ConfirmationLevel is the greatest error rate of a confirmation as a multiple of the audit's. While trials are
+// independent, the first trials keep the audit's rate, and any level is sound. This level bounds the rate of false
+// violations if the first trials are worthless because they depend on each other undetected, in a way that ends with a
+// session.
 const ConfirmationLevel = 2
 
 // wealthNeeded returns the log of the wealth that a violation takes.
@@ -95,8 +98,8 @@ func (a *Audit) wealthNeeded() float64 {
 	return -math.Log(a.first.level * alpha)
 }
 
-// ConfirmationBudget returns the greatest number of fresh pairs for the confirmation of a violation that was shown by the given number of
-// pairs. Some violations are found by luck in a quarter of the pairs that they usually take.
+// ConfirmationBudget returns the greatest number of fresh pairs for the confirmation of a violation that was shown by
+// the given number of pairs. Some violations are found by luck in a quarter of the pairs that they usually take.
 func ConfirmationBudget(pairs int) int { return max(leastBudget, budgetFactor*pairs) }
 
 const (
@@ -142,8 +145,9 @@ func (a *Audit) confirmation(v Verdict) *Confirmation {
 	return c
 }
 
-// likelyRelation is the log of the ratio from which a relation between trials is reported as the reason why a violation was not confirmed.
-// The ratio is e^3; the first violation would already have been held back at a weighted average of 3.
+// likelyRelation is the log of the ratio from which a relation between trials is reported as the reason why a violation
+// was not confirmed. The ratio is e^3; the first violation would already have been held back at a weighted average of
+// 3.
 const likelyRelation = 3
 
 // unconfirmed returns the reason for the verdict while a confirmation has not shown the violation.

@@ -30,8 +30,8 @@ func confirmed(t *testing.T, a *analysis.Audit, d func() (d0, d1 analysis.Outcom
 	return before, price
 }
 
-// A confirmation costs at most the information limit and 20 pairs, in the median of 21 audits on fixed seeds, and both parts count in
-// the report.
+// A confirmation costs at most the information limit and 20 pairs, in the median of 21 audits on fixed seeds, and both
+// parts count in the report.
 func TestConfirmationPrice(t *testing.T) {
 	t.Parallel()
 	var prices []int
@@ -56,7 +56,8 @@ func TestConfirmationPrice(t *testing.T) {
 	}
 }
 
-// What the first block of a confirmation wins counts: the log-wealth falls nowhere by more than rare errors win it one by one.
+// What the first block of a confirmation wins counts: the log-wealth falls nowhere by more than rare errors win it one
+// by one.
 func TestConfirmationCountsItsFirstBlock(t *testing.T) {
 	t.Parallel()
 	d := seldom(.02, func(*rand.Rand) analysis.Outcome { return failed("22012") }, func(r *rand.Rand) analysis.Outcome { return value(lap(r, 1)) })
@@ -86,8 +87,8 @@ func TestConfirmationCountsItsFirstBlock(t *testing.T) {
 	}
 }
 
-// A suspicion that honest trials do not support is not confirmed. Each audit confirms it with probability at most 0.1 (twice its error
-// rate): more than 22 of 60 have a probability below 1e-7, more than 10 of 15 one below 1e-8.
+// A suspicion that honest trials do not support is not confirmed. Each audit confirms it with probability at most 0.1
+// (twice its error rate): more than 22 of 60 have a probability below 1e-7, more than 10 of 15 one below 1e-8.
 func TestNotConfirmed(t *testing.T) {
 	longtest.SkipFast(t)
 	t.Parallel()

@@ -14,8 +14,9 @@ import (
 // the pairs of laws (P, Q) on k bins that are (epsilon, delta)-indistinguishable.
 //
 // The mean is linear in P for a given Q and the other way round. From every start the two are maximised in turn, each
-// exactly (bestResponse). Every extreme point of the pair is what some map makes of the four outcomes of Kairouz, Oh and
-// Viswanath (2015): the starts are all k^4 deterministic ones where k is 3, some of them where it is more, and mixtures.
+// exactly (bestResponse). Every extreme point of the pair is what some map makes of the four outcomes of Kairouz, Oh
+// and Viswanath (2015): the starts are all k^4 deterministic ones where k is 3, some of them where it is more, and
+// mixtures.
 func worstMean(f [2][]float64, epsilon, delta float64, r *rand.Rand) float64 {
 	ratio, k := math.Exp(epsilon), len(f[0])
 	pure := [2][4]float64{
@@ -60,8 +61,8 @@ func worstMean(f [2][]float64, epsilon, delta float64, r *rand.Rand) float64 {
 }
 
 // halfSum returns the greatest of (A + B)/2, with A and B the means of both factors, over the pairs of laws that are
-// (epsilon, delta)-indistinguishable. The sum is linear in the pair, and where a map sends one of the four outcomes does
-// not depend on where it sends the others, so that this is exact. The mean of the product is at most its square.
+// (epsilon, delta)-indistinguishable. The sum is linear in the pair, and where a map sends one of the four outcomes
+// does not depend on where it sends the others, so that this is exact. The mean of the product is at most its square.
 func halfSum(f [2][]float64, epsilon, delta float64) (half float64) {
 	ratio := math.Exp(epsilon)
 	for _, w := range [4][2]float64{
@@ -87,9 +88,9 @@ func mean(f, law []float64) (m float64) {
 	return m
 }
 
-// bestResponse returns the law P that maximises the mean of exp(f) among those that are (epsilon, delta) from Q. Each bin
-// may hold Q/R to R Q, delta more may be in one bin, and delta/R less in some: the most lies in the bins of the greatest
-// f, the least in those of the smallest.
+// bestResponse returns the law P that maximises the mean of exp(f) among those that are (epsilon, delta) from Q. Each
+// bin may hold Q/R to R Q, delta more may be in one bin, and delta/R less in some: the most lies in the bins of the
+// greatest f, the least in those of the smallest.
 func bestResponse(f, q []float64, ratio, delta float64) []float64 {
 	order := make([]int, len(f))
 	for i := range order {
@@ -126,8 +127,8 @@ func allowed(p, q []float64, ratio, delta float64) float64 {
 	return max(up-delta, down-delta, math.Abs(total-1)-1e-12)
 }
 
-// TestBestResponse: the answer is allowed, and no other that is allowed is better: random ones are tried, and steps that
-// move mass from one bin to another.
+// TestBestResponse: the answer is allowed, and no other that is allowed is better: random ones are tried, and steps
+// that move mass from one bin to another.
 func TestBestResponse(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(21, 22))
@@ -194,8 +195,8 @@ func scaled(law []float64) []float64 {
 }
 
 // TestNoBetGainsUnderTheNull: whatever was estimated from the past, no component of any mixture, and no bet on up to 40
-// bins, has a factor of mean above 1 under any pair of laws that the claim allows. It is a search for counterexamples to
-// the argument of docs/statistics.md.
+// bins, has a factor of mean above 1 under any pair of laws that the claim allows. It is a search for counterexamples
+// to the argument of docs/statistics.md.
 func TestNoBetGainsUnderTheNull(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 12))

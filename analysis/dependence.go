@@ -12,10 +12,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// DependenceErrorRate bounds the probability that independent trials are ever reported as dependent, at whatever times one looks.
+// DependenceErrorRate bounds the probability that independent trials are ever reported as dependent, at whatever times
+// one looks.
 const DependenceErrorRate = 1e-3
 
-// answers caches what a report needs several times and what follows from the pairs so far. It is not part of the saved state.
+// answers caches what a report needs several times and what follows from the pairs so far. It is not part of the saved
+// state.
 type answers struct {
 	dependent *float64
 	tooOften  [2]*bool
@@ -52,7 +54,8 @@ func (a *Audit) certainlyDependent() bool {
 	return len(a.scores.Slots) > 0 && a.dependent() >= -math.Log(DependenceErrorRate)
 }
 
-// hold returns the reason why a violation is not reported yet although the wealth suffices; empty if it may be reported.
+// hold returns the reason why a violation is not reported yet although the wealth suffices; empty if it may be
+// reported.
 func (a *Audit) hold() string {
 	if a.monotony.constant() {
 		return "the answers of each world never vary"
@@ -107,8 +110,8 @@ func (a *Audit) withdrawn() string {
 	return ""
 }
 
-// unsound returns the reason why the trials are certainly dependent, empty if they may be independent. Wealth and bound mean nothing if
-// they are dependent.
+// unsound returns the reason why the trials are certainly dependent, empty if they may be independent. Wealth and bound
+// mean nothing if they are dependent.
 func (a *Audit) unsound() string {
 	if a.certainlyDependent() {
 		top, at, slot := math.Inf(-1), 0, 0

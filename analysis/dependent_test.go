@@ -196,8 +196,8 @@ func dependent() []dependentCell {
 	}
 }
 
-// TestDependentTrialsAreNoViolation: an engine whose answers have honest laws, and depend on each other, is not convicted in
-// more than 5 % of audits (the errors of this test are those of alarmRate).
+// TestDependentTrialsAreNoViolation: an engine whose answers have honest laws, and depend on each other, is not
+// convicted in more than 5 % of audits (the errors of this test are those of alarmRate).
 func TestDependentTrialsAreNoViolation(t *testing.T) {
 	longtest.Skip(t)
 	longtest.SkipFast(t)
@@ -228,8 +228,8 @@ func TestDependentTrialsAreNoViolation(t *testing.T) {
 	}
 }
 
-// TestDependenceErrorRate: of 100 audits of independent trials of every shape, asked after every tenth pair, more than four
-// are ever called dependent with a probability below 8e-8 (binomial tail at DependenceErrorRate).
+// TestDependenceErrorRate: of 100 audits of independent trials of every shape, asked after every tenth pair, more than
+// four are ever called dependent with a probability below 8e-8 (binomial tail at DependenceErrorRate).
 func TestDependenceErrorRate(t *testing.T) {
 	longtest.Skip(t)
 	longtest.SkipFast(t)

@@ -19,8 +19,8 @@ type found struct {
 	set    uint64        // the bins of the event
 }
 
-// strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything was
-// learned.
+// strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything
+// was learned.
 func (a *Audit) strongest() found {
 	best := book.Standing{Wealth: math.Inf(-1)}
 	for st := range a.lead.Standings(&a.book, a.epoch) {

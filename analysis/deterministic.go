@@ -19,9 +19,9 @@ const (
 	DeterministicIgnore    DeterministicPolicy = "ignore"    // the verdict is Inconclusive; no warning, no finding
 )
 
-// Deterministic is a separate finding: answers that never vary, or that repeat earlier ones exactly far beyond chance. It implies no
-// epsilon: an engine that adds no noise, one that draws it from a fixed seed, and a cache in front of an honest engine give the same
-// answers.
+// Deterministic is a separate finding: answers that never vary, or that repeat earlier ones exactly far beyond chance.
+// It implies no epsilon: an engine that adds no noise, one that draws it from a fixed seed, and a cache in front of an
+// honest engine give the same answers.
 type Deterministic struct {
 	Kind string `json:"kind"` // same_answer or repeats
 	// Differ is set for same_answer if the answers on D0 and D1 differ.
@@ -42,10 +42,10 @@ const (
 const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them apart send the query with another comment or alias: " +
 	"a cache of results then gives another answer, a fixed seed the same; and look whether the answer is the exact one"
 
-// sameAnswer reports whether the answers of each world never varied in enough trials, and differ between the worlds. With a
-// claim, enough is also that the wealth against it has reached the threshold: where the claim is large, an honest engine may
-// give one likely answer for a long time (a binary response of epsilon 6 gives another one in 404 trials). So this finding adds nothing to
-// the rate of false alarms.
+// sameAnswer reports whether the answers of each world never varied in enough trials, and differ between the worlds.
+// With a claim, enough is also that the wealth against it has reached the threshold: where the claim is large, an
+// honest engine may give one likely answer for a long time (a binary response of epsilon 6 gives another one in 404
+// trials). So this finding adds nothing to the rate of false alarms.
 func (a *Audit) sameAnswer() bool {
 	if !a.opts.NoClaim && a.lead.Highest < a.threshold {
 		return false
@@ -57,8 +57,8 @@ func (a *Audit) sameAnswer() bool {
 	return a.monotony.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]
 }
 
-// blank reports whether no answer of either world had a row, or all had the same rows without a value that is not NULL: then the trials show nothing, not even that
-// noise is missing.
+// blank reports whether no answer of either world had a row, or all had the same rows without a value that is not NULL:
+// then the trials show nothing, not even that noise is missing.
 func (a *Audit) blank() bool {
 	m := &a.monotony
 	if m.pairs == 0 || a.confirming() || !m.constant() || m.first[0] != m.first[1] || len(a.retained) == 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// TestLikelyAnswerIsNotDeterministic: an honest binary response of a large epsilon gives the same answer on D0, and the other one
-// on D1, for hundreds of trials. Of 40 such audits at confidence 0.95 more than 12 alarm with probability below 1e-6; without
-// regard to the claim more than half did after 100 pairs.
+// TestLikelyAnswerIsNotDeterministic: an honest binary response of a large epsilon gives the same answer on D0, and the
+// other one on D1, for hundreds of trials. Of 40 such audits at confidence 0.95 more than 12 alarm with probability
+// below 1e-6; without regard to the claim more than half did after 100 pairs.
 func TestLikelyAnswerIsNotDeterministic(t *testing.T) {
 	t.Parallel()
 	const epsilon, audits = 6.0, 40

@@ -15,7 +15,8 @@ const (
 	diagnosedCells = 1 << 15 // pairs times slots
 )
 
-// diagnosed returns what the causes of a violation are found from: the kept pairs of the slot of the event and of the first others.
+// diagnosed returns what the causes of a violation are found from: the kept pairs of the slot of the event and of the
+// first others.
 func (a *Audit) diagnosed(best *found) diagnosis.Evidence {
 	e := diagnosis.Evidence{
 		Epsilon: a.claim.Epsilon, Delta: a.claim.Delta, Constant: a.monotony.constant(),

@@ -15,9 +15,10 @@ import (
 // Drift tests whether the law of one world's results changes while an audit runs. It is not safe for concurrent use.
 //
 // The first half of the results is compared with the second by four figures of a result: how it failed, its number of
-// rows, the sum of its numbers, and the texts of its first row. The test is Kolmogorov's and Smirnov's with the bound e exp(-m D^2) for two samples
-// of m each (Wei and Dudley 2012, theorem 1: it holds for every m). Its error rate is spent over all looks, the one
-// after n results getting 1/(n(n+1)) of it, so that the times of the looks may depend on the results.
+// rows, the sum of its numbers, and the texts of its first row. The test is Kolmogorov's and Smirnov's with the bound e
+// exp(-m D^2) for two samples of m each (Wei and Dudley 2012, theorem 1: it holds for every m). Its error rate is spent
+// over all looks, the one after n results getting 1/(n(n+1)) of it, so that the times of the looks may depend on the
+// results.
 type Drift struct {
 	n      int // results seen
 	stride int // of those that are kept
@@ -140,12 +141,13 @@ func (d *Drift) Changed() (what string, changed bool) {
 	return "", false
 }
 
-// Temper returns the report of an audit during which a world may have changed. Where one world changed and the other did not,
-// a violation is inconclusive: it may be a difference between two moments and not between two datasets. So it is where both
-// changed, but not by the same figure. A change that is alike in both worlds needs no correction (every pair has its trials at
-// the same time, and the laws need not stay the same), but it is not certain that both changed at the same moment:
-// a violation is then inconclusive too, and any other verdict holds. Verdicts other than a violation get a warning. The
-// measurement of a violation that was found before the change is dropped, with a warning; the violation stays.
+// Temper returns the report of an audit during which a world may have changed. Where one world changed and the other
+// did not, a violation is inconclusive: it may be a difference between two moments and not between two datasets. So it
+// is where both changed, but not by the same figure. A change that is alike in both worlds needs no correction (every
+// pair has its trials at the same time, and the laws need not stay the same), but it is not certain that both changed
+// at the same moment: a violation is then inconclusive too, and any other verdict holds. Verdicts other than a
+// violation get a warning. The measurement of a violation that was found before the change is dropped, with a warning;
+// the violation stays.
 func Temper(r Report, d0, d1 *Drift) Report {
 	what0, changed0 := d0.Changed()
 	what1, changed1 := d1.Changed()

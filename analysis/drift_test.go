@@ -63,8 +63,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// Asked after every result, it is wrong in at most 0.5 % of worlds that do not change: more than 12 of 400 have a probability
-// below 2e-7, more than 8 of 100 one below 3e-9.
+// Asked after every result, it is wrong in at most 0.5 % of worlds that do not change: more than 12 of 400 have a
+// probability below 2e-7, more than 8 of 100 one below 3e-9.
 func TestDriftErrorRate(t *testing.T) {
 	longtest.SkipFast(t)
 	t.Parallel()

@@ -5,8 +5,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// Event is the event with the strongest evidence against the claim. Its texts are withheld as far as they come from rows; the other
-// fields hold the same without such texts, for programs.
+// Event is the event with the strongest evidence against the claim. Its texts are withheld as far as they come from
+// rows; the other fields hold the same without such texts, for programs.
 type Event struct {
 	// Score names the score: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
 	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products, joint_extreme, beyond or order.
@@ -18,9 +18,9 @@ type Event struct {
 	Kind   EventKind `json:"kind"`
 	Column string    `json:"column,omitempty"` // the name that the statement gives it, or its number; empty for scores of several
 	Tail   Tail      `json:"tail,omitempty"`   // which numbers of the score; empty where no number belongs to the event
-	// D0 and D1 are the event's estimated probabilities in each world: its share of the trials since it was chosen and of those
-	// that it was chosen from, with half a count added. Like every estimate at the event with the strongest evidence, their
-	// ratio is biased upwards.
+	// D0 and D1 are the event's estimated probabilities in each world: its share of the trials since it was chosen and
+	// of those that it was chosen from, with half a count added. Like every estimate at the event with the strongest
+	// evidence, their ratio is biased upwards.
 	D0 Float `json:"probability_d0"`
 	D1 Float `json:"probability_d1"`
 }

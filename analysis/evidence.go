@@ -13,11 +13,11 @@ import (
 // Evidence is what an audit has against every epsilon of its grid, in a form that can be joined with that of other
 // batches of trials of the same query on the same neighbours.
 //
-// Audits themselves cannot be merged: every bet must follow from what its own process saw before it, and no order of two
-// finished batches makes the bets of both predictable from one past. Their evidence can: while a null holds, a trial of
-// either batch multiplies one factor of the product of two wealths by a number with mean at most 1, given all trials of
-// both batches before it, so that the product is an e-process for that null, in whatever order the trials came. Running
-// maxima are not, which is why only current wealths are kept.
+// Audits themselves cannot be merged: every bet must follow from what its own process saw before it, and no order of
+// two finished batches makes the bets of both predictable from one past. Their evidence can: while a null holds, a
+// trial of either batch multiplies one factor of the product of two wealths by a number with mean at most 1, given all
+// trials of both batches before it, so that the product is an e-process for that null, in whatever order the trials
+// came. Running maxima are not, which is why only current wealths are kept.
 type Evidence struct {
 	Claim      Claim
 	NoClaim    bool
@@ -59,7 +59,8 @@ func (a *Audit) replay(p *book.Process, k *book.Book) {
 	}
 }
 
-// Lower returns the bound: the greatest epsilon of the grid that is rejected now together with all below it; 0 for none.
+// Lower returns the bound: the greatest epsilon of the grid that is rejected now together with all below it; 0 for
+// none.
 func (e Evidence) Lower() float64 {
 	bound := 0.0
 	for _, p := range e.Grid {
@@ -118,8 +119,8 @@ var componentExcesses = [...]float64{.05, .1, .25, .6, 1.5}
 // Components returns the log-wealth against the claim that each of five working alternatives, the same for every audit,
 // would have alone: an e-process each, for pooling over queries (package multiplicity). Nil without a claim.
 //
-// Every one is the audit's own process with the mixture over alternatives replaced by a single one: what is moved between
-// scores, and when, follows from the past as before.
+// Every one is the audit's own process with the mixture over alternatives replaced by a single one: what is moved
+// between scores, and when, follows from the past as before.
 func (a *Audit) Components() []float64 {
 	if a.claimAt < 0 {
 		return nil

@@ -93,8 +93,8 @@ func TestMergeRefuses(t *testing.T) {
 	}
 }
 
-// TestEngine: queries that claim 1 and spend 1.1, too few trials each to convict, are found together; right ones are not
-// (the wealth of a right engine reaches 10^6 with a probability of at most 1e-6).
+// TestEngine: queries that claim 1 and spend 1.1, too few trials each to convict, are found together; right ones are
+// not (the wealth of a right engine reaches 10^6 with a probability of at most 1e-6).
 func TestEngine(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -42,8 +42,8 @@ func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
 	return [2][]float64{odds[:k], odds[k:]}
 }
 
-// Inflate returns a function that, called after every pair, makes all bets of a new block against the claim gain too much:
-// every factor on one world's outcomes is multiplied by e^by.
+// Inflate returns a function that, called after every pair, makes all bets of a new block against the claim gain too
+// much: every factor on one world's outcomes is multiplied by e^by.
 func Inflate(a *Audit, by float64) func() {
 	var known *book.Epoch
 	return func() {

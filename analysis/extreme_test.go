@@ -13,8 +13,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// TestExtremeNumbers audits generated queries whose answers are the largest, smallest and subnormal numbers, infinities, NaN, NULL,
-// texts of numbers, errors and missing rows, from the first pair to the measurement. Nothing may panic, and reports hold what they must.
+// TestExtremeNumbers audits generated queries whose answers are the largest, smallest and subnormal numbers,
+// infinities, NaN, NULL, texts of numbers, errors and missing rows, from the first pair to the measurement. Nothing may
+// panic, and reports hold what they must.
 func TestExtremeNumbers(t *testing.T) {
 	t.Parallel()
 	for seed := range longtest.Count(14, 100) {
@@ -116,7 +117,8 @@ func (c *extremeColumn) value(r *rand.Rand, world int, seed uint64) analysis.Val
 	return analysis.Value{Kind: analysis.Number, Num: x}
 }
 
-// extremeShapes is the number of shapes of results: groups without a key, with a key of a number, a text or an extreme number.
+// extremeShapes is the number of shapes of results: groups without a key, with a key of a number, a text or an extreme
+// number.
 const extremeShapes = 6
 
 // extremeQuery is a generated query.
@@ -355,7 +357,8 @@ func checkExtremeFigures(t *testing.T, a *analysis.Audit) {
 	}
 }
 
-// TestLargeNumbersShareNoNoise: the rounding error of the largest numbers is not infinite, within which all differences would be equal.
+// TestLargeNumbersShareNoNoise: the rounding error of the largest numbers is not infinite, within which all differences
+// would be equal.
 func TestLargeNumbersShareNoNoise(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))

@@ -32,8 +32,8 @@ type Histogram struct {
 	Label  withheld.Text
 	Edges  withheld.Value[[]float64] // one more than counts
 	D0, D1 []int
-	// Event holds the intervals of values with the strongest evidence, clipped to the range of the bins; empty if the event is
-	// another one. Direction is the world in which they are more likely.
+	// Event holds the intervals of values with the strongest evidence, clipped to the range of the bins; empty if the
+	// event is another one. Direction is the world in which they are more likely.
 	Event     withheld.Value[[][2]float64]
 	Direction string
 }
@@ -112,8 +112,9 @@ func (a *Audit) histogram(s *score.Series, toward uint64, direction string) *His
 	return h
 }
 
-// strongestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the direction of its event. Before
-// anything is bet on a slot it is the first one with numbers, or the first; nil without slots.
+// strongestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the
+// direction of its event. Before anything is bet on a slot it is the first one with numbers, or the first; nil without
+// slots.
 func (a *Audit) strongestSlot() (s *score.Series, set uint64, direction string) {
 	top := math.Inf(-1)
 	for st := range a.lead.Standings(&a.book, a.epoch) {

@@ -19,8 +19,8 @@ const (
 	Likely    Basis = "likely"    // an estimate, or a heuristic
 )
 
-// Finding explains a violation: how bad it is, what gives the person away, and what the cause probably is. Line and Paragraph say the same
-// in words.
+// Finding explains a violation: how bad it is, what gives the person away, and what the cause probably is. Line and
+// Paragraph say the same in words.
 type Finding struct {
 	Line      withheld.Text     `json:"line"`
 	Paragraph withheld.Text     `json:"paragraph"`
@@ -35,16 +35,18 @@ type HowBad struct {
 	Basis        Basis   `json:"basis"`
 	Confidence   float64 `json:"confidence,omitempty"` // of a certified statement
 	EpsilonLower Float   `json:"epsilon_lower"`
-	// Answers are the least odds that an attacker reaches with answers that show the worst event; empty without a bound.
+	// Answers are the least odds that an attacker reaches with answers that show the worst event; empty without a
+	// bound.
 	Answers []AfterAnswers `json:"answers"`
 	// ClaimNeedsDelta is the certified lower bound of the delta with which the claimed epsilon holds.
 	ClaimNeedsDelta Float `json:"claim_needs_delta"`
-	// Profile is the certified privacy profile: at each epsilon the true delta is at least the one given. Each point holds by itself. It is
-	// empty until [Audit.AddProfile] adds it.
+	// Profile is the certified privacy profile: at each epsilon the true delta is at least the one given. Each point
+	// holds by itself. It is empty until [Audit.AddProfile] adds it.
 	Profile []ProfilePoint `json:"profile"`
 }
 
-// AfterAnswers is what an attacker knows after some answers of the query, each with fresh noise, at the certified bound.
+// AfterAnswers is what an attacker knows after some answers of the query, each with fresh noise, at the certified
+// bound.
 type AfterAnswers struct {
 	Answers     int   `json:"answers"`
 	Odds        Float `json:"odds"`        // for the right dataset; null beyond the range of numbers

@@ -126,8 +126,8 @@ func wrongMechanisms() []wrong {
 	}
 }
 
-// TestCauses diagnoses every wrong mechanism when it is found, and those that look alike after they were measured, with fixed seeds. The right cause must be the first
-// for at least 90 % of them.
+// TestCauses diagnoses every wrong mechanism when it is found, and those that look alike after they were measured, with
+// fixed seeds. The right cause must be the first for at least 90 % of them.
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -11,9 +11,10 @@ import (
 // ClopperPearsonBound is the figure of a fixed budget: an event chosen on the first half of the trials, certified on
 // the others.
 type ClopperPearsonBound struct {
-	// Epsilon is ln((p-delta)/q), with p the lower end of the event's probability in the world where it is likelier and q
-	// the upper end in the other, each passed with probability at most alpha/2; 0 where that is negative or undefined.
-	// Above the true epsilon with probability at most 1-Confidence, if the number of trials was fixed beforehand.
+	// Epsilon is ln((p-delta)/q), with p the lower end of the event's probability in the world where it is likelier and
+	// q the upper end in the other, each passed with probability at most alpha/2; 0 where that is negative or
+	// undefined. Above the true epsilon with probability at most 1-Confidence, if the number of trials was fixed
+	// beforehand.
 	Epsilon Float  `json:"epsilon"`
 	Event   *Event `json:"event"`
 	Trials  int    `json:"trials"` // trials of each world that certify
@@ -63,8 +64,8 @@ func (a *Audit) certify() {
 	a.certificate = c
 }
 
-// mostCertified returns the cut of an order (from either end) whose past counts promise the greatest bound from n trials,
-// by the normal approximation of both ends.
+// mostCertified returns the cut of an order (from either end) whose past counts promise the greatest bound from n
+// trials, by the normal approximation of both ends.
 func mostCertified(t *event.Table, order []uint8, heavy, n int, delta float64) (set uint64, bound float64) {
 	bound = math.Inf(-1)
 	p, q := t.Before[heavy], t.Before[1-heavy]
@@ -99,7 +100,8 @@ func (c *certificate) count(pair *[2]score.Result) {
 	}
 }
 
-// clopperPearson returns the figure once the budget is used, nil before and where no event could be followed to the end.
+// clopperPearson returns the figure once the budget is used, nil before and where no event could be followed to the
+// end.
 func (a *Audit) clopperPearson() *ClopperPearsonBound {
 	c := a.certificate
 	if c == nil || a.pairs < a.opts.MaxTrials || c.pairs == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// Growth returns the most evidence per pair of trials, in nats, that any auditor can gain against a claim if both laws are
-// known: min KL(P||P') + KL(Q||Q') over the pairs (P', Q') of laws that the claim allows. A test needs about
+// Growth returns the most evidence per pair of trials, in nats, that any auditor can gain against a claim if both laws
+// are known: min KL(P||P') + KL(Q||Q') over the pairs (P', Q') of laws that the claim allows. A test needs about
 // ln(1/alpha)/Growth pairs. p and q are the probabilities of the same k outcomes on D0 and on D1; cutting a continuous
 // law into bins rounds down. It is 0 when the pair itself is allowed, and NaN for lists that are empty or of different
 // lengths, probabilities that are negative or not numbers, and claims that [New] would not take.
@@ -24,7 +24,8 @@ func Growth(p, q []float64, c Claim) float64 {
 	return h.Growth(p, q)
 }
 
-// Cut returns the masses of two laws, given by their distribution functions, between n+1 edges from lo to hi and in both tails: what [Growth] takes.
+// Cut returns the masses of two laws, given by their distribution functions, between n+1 edges from lo to hi and in
+// both tails: what [Growth] takes.
 func Cut(p, q func(x float64) float64, lo, hi float64, n int) (ps, qs []float64) {
 	last0, last1 := 0.0, 0.0
 	for i := range n + 2 {

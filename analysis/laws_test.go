@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// exponential chooses one of eleven candidates with weights e^(epsilon u/2): u is 1 for the first on D0, for all others on D1,
-// and 0 else.
+// exponential chooses one of eleven candidates with weights e^(epsilon u/2): u is 1 for the first on D0, for all others
+// on D1, and 0 else.
 func exponential(epsilon float64) draw {
 	one := func(r *rand.Rand, shift float64) analysis.Outcome {
 		first, other := math.Exp(epsilon*(1-shift)/2), math.Exp(epsilon*shift/2)
@@ -22,8 +22,8 @@ func exponential(epsilon float64) draw {
 	return worlds(one)
 }
 
-// TestRatioOfCategories holds the median of pairs to a violation where every category has its own ratio: of 41 audits with fixed
-// seeds it is 549, and 509 without the wait for independence.
+// TestRatioOfCategories holds the median of pairs to a violation where every category has its own ratio: of 41 audits
+// with fixed seeds it is 549, and 509 without the wait for independence.
 func TestRatioOfCategories(t *testing.T) {
 	t.Parallel()
 	got := median(t, analysis.Claim{Epsilon: 1}, 41, 3000, exponential(2))
@@ -33,7 +33,8 @@ func TestRatioOfCategories(t *testing.T) {
 	}
 }
 
-// sorted is a category and a number, and tells the worlds apart by the sign that the number has in one of the categories.
+// sorted is a category and a number, and tells the worlds apart by the sign that the number has in one of the
+// categories.
 func sorted(r *rand.Rand, shift float64) analysis.Outcome {
 	z := math.Abs(lap(r, 1))
 	kind := "a"
@@ -49,8 +50,8 @@ func sorted(r *rand.Rand, shift float64) analysis.Outcome {
 	return o
 }
 
-// TestCategoryAndNumber: the loss of ln(7/3) is in neither column alone. The claim of half of it is refuted in every one of
-// five audits with fixed seeds.
+// TestCategoryAndNumber: the loss of ln(7/3) is in neither column alone. The claim of half of it is refuted in every
+// one of five audits with fixed seeds.
 func TestCategoryAndNumber(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
@@ -62,8 +63,8 @@ func TestCategoryAndNumber(t *testing.T) {
 	}
 }
 
-// TestBoundCountsTheBudget: the bound at the end of the budget is no less than what the evidence then amounts to, although
-// the budget ends where no block would.
+// TestBoundCountsTheBudget: the bound at the end of the budget is no less than what the evidence then amounts to,
+// although the budget ends where no block would.
 func TestBoundCountsTheBudget(t *testing.T) {
 	t.Parallel()
 	for pairs := 40; pairs < 200; pairs += 14 {

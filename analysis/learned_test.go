@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// runningSums draws the running sums of n noisy zeros (D0) or ones (D1), one column each: neighbours share their noise, and
-// only their differences tell, each with a loss of epsilon.
+// runningSums draws the running sums of n noisy zeros (D0) or ones (D1), one column each: neighbours share their noise,
+// and only their differences tell, each with a loss of epsilon.
 func runningSums(n int, epsilon float64) draw {
 	one := func(r *rand.Rand, x float64) analysis.Outcome {
 		o := analysis.Outcome{Rows: [][]analysis.Value{nil}}
@@ -25,9 +25,9 @@ func runningSums(n int, epsilon float64) draw {
 	return func(r *rand.Rand) (d0, d1 analysis.Outcome) { return one(r, 0), one(r, 1) }
 }
 
-// TestRatioOfRunningSums holds the lower bound that noise shared between the columns of a row leaves without a claim: at
-// least 0.34 in three of five audits of true epsilon 1. Measured are 0.39 to 0.45, and 0.23 to 0.36 without the learned
-// ratio. The seeds are fixed.
+// TestRatioOfRunningSums holds the lower bound that noise shared between the columns of a row leaves without a claim:
+// at least 0.34 in three of five audits of true epsilon 1. Measured are 0.39 to 0.45, and 0.23 to 0.36 without the
+// learned ratio. The seeds are fixed.
 func TestRatioOfRunningSums(t *testing.T) {
 	t.Parallel()
 	longtest.Skip(t)

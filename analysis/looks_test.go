@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// asked runs an audit of up to so many pairs and asks for a report after every few. It returns what is known at the end, and at which
-// pair there was a violation.
+// asked runs an audit of up to so many pairs and asks for a report after every few. It returns what is known at the
+// end, and at which pair there was a violation.
 func asked(t *testing.T, every, pairs int, d draw) (end string, at int) {
 	t.Helper()
 	a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: pairs})
@@ -32,8 +32,8 @@ func asked(t *testing.T, every, pairs int, d draw) (end string, at int) {
 	return fmt.Sprintf("%s %v %v", report, f.Path, f.Profile), a.DetectedAt()
 }
 
-// TestLaterLooks: looks that could find nothing are left out, and the bound moves when somebody asks for it. Neither changes what is
-// found or when, wherever the wealth goes: a report looks, and asks for the bound.
+// TestLaterLooks: looks that could find nothing are left out, and the bound moves when somebody asks for it. Neither
+// changes what is found or when, wherever the wealth goes: a report looks, and asks for the bound.
 func TestLaterLooks(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

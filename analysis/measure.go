@@ -9,7 +9,8 @@ import (
 // Measurement is the state of the trials after a violation, which raise its bound. See [Audit.Measure].
 type Measurement struct {
 	State MeasurementState `json:"state"`
-	// Pairs is the number of pairs since the violation, MaxPairs the greatest number. Report.Trials counts them as well.
+	// Pairs is the number of pairs since the violation, MaxPairs the greatest number. Report.Trials counts them as
+	// well.
 	Pairs    int `json:"pairs"`
 	MaxPairs int `json:"max_pairs"`
 	// ReportedLower is the bound with which the violation was found.
@@ -37,20 +38,23 @@ type measured struct {
 	steady int     // comparisons in a row in which it did not grow
 }
 
-// A measurement ends when the bound has not grown in steadyLooks comparisons in a row. The first is after firstMeasured pairs, each other one after twice as many pairs
-// as the one before.
+// A measurement ends when the bound has not grown in steadyLooks comparisons in a row. The first is after firstMeasured
+// pairs, each other one after twice as many pairs as the one before.
 const (
 	steadyLooks   = 2
 	firstMeasured = 256
 )
 
-// Measure begins the measurement of a violation: with further pairs the bound grows towards the true epsilon, until four times as many pairs do not
-// raise it by a step of its grid. budget is the greatest number of further pairs. The verdict stays. Measure returns an error if the audit has no violation with a bound, or if it is measured already.
+// Measure begins the measurement of a violation: with further pairs the bound grows towards the true epsilon, until
+// four times as many pairs do not raise it by a step of its grid. budget is the greatest number of further pairs. The
+// verdict stays. Measure returns an error if the audit has no violation with a bound, or if it is measured already.
 //
-// The error rate stays that of the audit, alpha. Let L1 be the bound of the first pairs, and L2 that of the confirmation at the level c alpha.
-// The violation's bound is min(L1, L2): while the laws allow it both exceed the true epsilon with probability at most c alpha^2, because the
-// second holds whatever the first pairs were. A bound of the confirmation's pairs at the level alpha(1 - c alpha) then exceeds it with the remaining probability,
-// and the greater of both bounds is at the level alpha. Without a confirmation, the bound of all pairs at the level alpha simply goes on.
+// The error rate stays that of the audit, alpha. Let L1 be the bound of the first pairs, and L2 that of the
+// confirmation at the level c alpha. The violation's bound is min(L1, L2): while the laws allow it both exceed the true
+// epsilon with probability at most c alpha^2, because the second holds whatever the first pairs were. A bound of the
+// confirmation's pairs at the level alpha(1 - c alpha) then exceeds it with the remaining probability, and the greater
+// of both bounds is at the level alpha. Without a confirmation, the bound of all pairs at the level alpha simply goes
+// on.
 func (a *Audit) Measure(budget int) error {
 	r := a.Report()
 	switch {
@@ -90,7 +94,8 @@ func (a *Audit) mostPairs() int {
 	return a.opts.MaxTrials
 }
 
-// compare compares the bound with that at half as many pairs, at the end of a block. It ends the measurement of trials that certainly depend on each other.
+// compare compares the bound with that at half as many pairs, at the end of a block. It ends the measurement of trials
+// that certainly depend on each other.
 func (a *Audit) compare() {
 	m := &a.measured
 	switch {
@@ -142,5 +147,6 @@ func (a *Audit) bound() float64 {
 	return lower
 }
 
-// measuredLevel returns the level of the bound during the measurement of a violation that was confirmed at c times alpha.
+// measuredLevel returns the level of the bound during the measurement of a violation that was confirmed at c times
+// alpha.
 func measuredLevel(c, alpha float64) float64 { return alpha * math.Max(0, 1-c*alpha) }

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// measured audits d until its violation is confirmed and measured, and returns the audit and the report of the violation.
+// measured audits d until its violation is confirmed and measured, and returns the audit and the report of the
+// violation.
 func measured(t *testing.T, o analysis.Options, budget int, d func() (d0, d1 analysis.Outcome)) (*analysis.Audit, analysis.Report) {
 	t.Helper()
 	a, err := analysis.New(analysis.Claim{Epsilon: 1}, o)
@@ -31,8 +32,9 @@ func measured(t *testing.T, o analysis.Options, budget int, d func() (d0, d1 ana
 	return a, before
 }
 
-// TestMeasure: a violation of five times the claim is reported just above the claim. Its measurement comes within a third of the truth in 6,000 pairs, and leaves the verdict, the confirmation and
-// the time of detection as they were. Seeds are fixed: the median of 5.
+// TestMeasure: a violation of five times the claim is reported just above the claim. Its measurement comes within a
+// third of the truth in 6,000 pairs, and leaves the verdict, the confirmation and the time of detection as they were.
+// Seeds are fixed: the median of 5.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	var bounds []float64
@@ -55,8 +57,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasurementRate: at a confidence of 0.8, at most 28 of 60 bounds exceed the true epsilon. If each did with probability 0.2, more would with probability below 1e-6 (binomial).
-// Seeds are fixed.
+// TestMeasurementRate: at a confidence of 0.8, at most 28 of 60 bounds exceed the true epsilon. If each did with
+// probability 0.2, more would with probability below 1e-6 (binomial). Seeds are fixed.
 func TestMeasurementRate(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

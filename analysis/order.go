@@ -9,8 +9,8 @@ import (
 )
 
 // Order tests results in the order in which they were recorded: whether the law of a world changes, and whether trials
-// depend on each other. Of each result it uses one outcome: how it failed, else the sum of its numbers, else the texts of its
-// first row. It is not safe for concurrent use. The zero value is ready.
+// depend on each other. Of each result it uses one outcome: how it failed, else the sum of its numbers, else the texts
+// of its first row. It is not safe for concurrent use. The zero value is ready.
 type Order struct {
 	drift  [2]Drift
 	depend dependence.Independence
@@ -72,8 +72,8 @@ func (o *Order) code(r *Outcome) code.Code {
 	return o.words.Code(text)
 }
 
-// Findings returns what the order shows, without values of results; empty for nothing. For independent trials of one law it returns a
-// finding with a probability of at most 2 DriftErrorRate + DependenceErrorRate.
+// Findings returns what the order shows, without values of results; empty for nothing. For independent trials of one
+// law it returns a finding with a probability of at most 2 DriftErrorRate + DependenceErrorRate.
 func (o *Order) Findings() (all []string) {
 	for w, name := range [2]string{"D0", "D1"} {
 		if what, changed := o.drift[w].Changed(); changed {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// TestOrder: sorted results, and answers that follow each other, are seen; independent ones are not (a false alarm of each has
-// a probability of .011 by the bounds of Order; over the 60 of a case more than seven have 1e-6).
+// TestOrder: sorted results, and answers that follow each other, are seen; independent ones are not (a false alarm of
+// each has a probability of .011 by the bounds of Order; over the 60 of a case more than seven have 1e-6).
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	findings := func(d draw, n int, seed uint64, sorted bool) string {

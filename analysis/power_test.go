@@ -26,9 +26,10 @@ func median(t *testing.T, c analysis.Claim, runs, most int, d draw) int {
 	return at[len(at)/2]
 }
 
-// TestPower holds the medians of pairs to detection of Laplace mechanisms. The seeds are fixed: one version always gives
-// one result, and the test fails only when the code changes. With -long the bars of the derivation are asked of 300 runs; else at least three standard errors of a
-// median of so few runs (1.25 x 0.6 x median / sqrt(runs)) are added to what was measured.
+// TestPower holds the medians of pairs to detection of Laplace mechanisms. The seeds are fixed: one version always
+// gives one result, and the test fails only when the code changes. With -long the bars of the derivation are asked of
+// 300 runs; else at least three standard errors of a median of so few runs (1.25 x 0.6 x median / sqrt(runs)) are added
+// to what was measured.
 func TestPower(t *testing.T) {
 	t.Parallel()
 	runs := 40
@@ -69,8 +70,8 @@ func TestPower(t *testing.T) {
 }
 
 // TestLeaks holds, for leaks of every shape, the median of pairs to detection (with the slack of TestPower for so few
-// runs) and what is said about them. Where one world gives one answer only, nothing shows that its trials are independent, and
-// a violation takes 100 pairs.
+// runs) and what is said about them. Where one world gives one answer only, nothing shows that its trials are
+// independent, and a violation takes 100 pairs.
 func TestLeaks(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()

@@ -17,16 +17,17 @@ type ProfilePoint struct {
 // rejected without a gap, which needs no correction for the number tried.
 var profileDeltas = []float64{0, .001, .003, .01, .02, .04, .07, .1, .15, .2, .3, .4, .55, .7, .85}
 
-// profileSteps are the epsilons of a finding's profile, in claims (for a claim of 0 absolute). The coarse ones are for audits with many columns and groups, in which a
-// process takes long.
+// profileSteps are the epsilons of a finding's profile, in claims (for a claim of 0 absolute). The coarse ones are for
+// audits with many columns and groups, in which a process takes long.
 var (
 	profileSteps = []float64{0, .5, 1, 1.5, 2, 3, 5}
 	coarseSteps  = []float64{0, 1, 2}
 	coarseDeltas = []float64{0, .01, .1, .4, .85}
 )
 
-// profilePoint returns the certified lower bound of delta at an epsilon. It takes time: every delta is a process over all trials. A point
-// needs the evidence of the audit's confidence from the trials of the book alone, also where a confirmation needs less.
+// profilePoint returns the certified lower bound of delta at an epsilon. It takes time: every delta is a process over
+// all trials. A point needs the evidence of the audit's confidence from the trials of the book alone, also where a
+// confirmation needs less.
 func (a *Audit) profilePoint(epsilon float64, deltas []float64) ProfilePoint {
 	p := ProfilePoint{Epsilon: epsilon}
 	threshold := max(a.threshold, -math.Log(1-a.opts.Confidence))
@@ -40,8 +41,9 @@ func (a *Audit) profilePoint(epsilon float64, deltas []float64) ProfilePoint {
 	return p
 }
 
-// AddProfile adds the certified privacy profile to the finding of a report of this audit, up to the first epsilon at which no delta is
-// certified. It takes up to seconds, and does nothing without a certified finding, during a measurement, and for a second time.
+// AddProfile adds the certified privacy profile to the finding of a report of this audit, up to the first epsilon at
+// which no delta is certified. It takes up to seconds, and does nothing without a certified finding, during a
+// measurement, and for a second time.
 func (a *Audit) AddProfile(r *Report) {
 	if !a.profiles(r) {
 		return
@@ -64,7 +66,8 @@ func (a *Audit) AddProfile(r *Report) {
 	a.setProfile(r, profile)
 }
 
-// RestoreProfile adds the profile that AddProfile has added to the same report of the audit before it was stored. It does nothing where AddProfile would not.
+// RestoreProfile adds the profile that AddProfile has added to the same report of the audit before it was stored. It
+// does nothing where AddProfile would not.
 func (a *Audit) RestoreProfile(r *Report, profile []ProfilePoint) {
 	if len(profile) > 0 && a.profiles(r) {
 		a.setProfile(r, profile)

@@ -52,8 +52,8 @@ func seldom(p float64, rare, common func(r *rand.Rand) analysis.Outcome) draw {
 	}
 }
 
-// TestRareLeaks holds, for leaks that few results show or that lie in the shape of a law, the median of three audits within
-// about one and a half times what many take.
+// TestRareLeaks holds, for leaks that few results show or that lie in the shape of a law, the median of three audits
+// within about one and a half times what many take.
 func TestRareLeaks(t *testing.T) {
 	t.Parallel()
 	none := func(*rand.Rand) analysis.Outcome { return word("none") }
@@ -86,8 +86,8 @@ func TestRareLeaks(t *testing.T) {
 	}
 }
 
-// TestRareAndRight: the same kinds of answers at their tight claim. Nine or more alarms in 20 audits have a probability of 7e-8
-// at a rate of .05.
+// TestRareAndRight: the same kinds of answers at their tight claim. Nine or more alarms in 20 audits have a probability
+// of 7e-8 at a rate of .05.
 func TestRareAndRight(t *testing.T) {
 	longtest.Skip(t)
 	longtest.SkipFast(t)

@@ -40,8 +40,8 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// Report is the state of an audit. Its JSON is what the command line prints; the SQL texts are added by the caller. What comes
-// from rows (group keys, texts, thresholds) is withheld in every printed form; see [Report.Reveal].
+// Report is the state of an audit. Its JSON is what the command line prints; the SQL texts are added by the caller.
+// What comes from rows (group keys, texts, thresholds) is withheld in every printed form; see [Report.Reveal].
 type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // holds no value of a row
@@ -112,19 +112,20 @@ type Trials struct {
 // Attacker describes what one answer does to an attacker's odds, for the event found.
 type Attacker struct {
 	PriorOdds float64 `json:"prior_odds"`
-	// LikelihoodRatio is how much likelier the event is in one world than in the other, estimated from the trials so far
-	// with half a count added on each side. Like every estimate at the event with the strongest evidence it is biased upwards.
+	// LikelihoodRatio is how much likelier the event is in one world than in the other, estimated from the trials so
+	// far with half a count added on each side. Like every estimate at the event with the strongest evidence it is
+	// biased upwards.
 	LikelihoodRatio Float `json:"likelihood_ratio"`
 	PosteriorOdds   Float `json:"posterior_odds"`
-	// Breached reports whether PosteriorOdds, an estimate, pass the threshold. BreachCertified reports whether the odds at the lower bound
-	// do, which are PosteriorOddsLower.
+	// Breached reports whether PosteriorOdds, an estimate, pass the threshold. BreachCertified reports whether the odds
+	// at the lower bound do, which are PosteriorOddsLower.
 	Breached           bool  `json:"breached"`
 	PosteriorOddsLower Float `json:"posterior_odds_lower"`
 	BreachCertified    bool  `json:"breach_certified"`
 	// ImpliedEpsilon is ln(threshold/prior odds): what a single answer may leak before it can be a breach.
 	ImpliedEpsilon Float `json:"implied_epsilon"`
-	// AnswersToBreach is how many answers of the same query are certain to allow a breach, at the lower bound; null where
-	// no number is.
+	// AnswersToBreach is how many answers of the same query are certain to allow a breach, at the lower bound; null
+	// where no number is.
 	AnswersToBreach *int `json:"answers_to_breach"`
 }
 

@@ -16,7 +16,8 @@ const (
 	latestRetained = 8
 )
 
-// retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are kept in part.
+// retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are
+// kept in part.
 func (a *Audit) retain(d0, d1 *Outcome) {
 	if a.scores.Reader != nil && (results.WidthOf(d0) != a.scores.Reader.Width || results.WidthOf(d1) != a.scores.Reader.Width) {
 		a.unmatched++

@@ -37,8 +37,8 @@ func twoFirst(n int, p, q float64) draw {
 	return func(r *rand.Rand) (d0, d1 analysis.Outcome) { return one(r, p), one(r, q) }
 }
 
-// TestRowOrder: the order of rows convicts where it alone differs, of few groups and of many, and is named without the keys.
-// The seeds are fixed.
+// TestRowOrder: the order of rows convicts where it alone differs, of few groups and of many, and is named without the
+// keys. The seeds are fixed.
 func TestRowOrder(t *testing.T) {
 	t.Parallel()
 	moved := make([]int, 40)
@@ -68,8 +68,8 @@ func TestRowOrder(t *testing.T) {
 	}
 }
 
-// TestHonestRowOrder: an order by noisy values, one that leaks no more than is claimed, and one that is the same in both worlds
-// convict nobody. The seeds are fixed.
+// TestHonestRowOrder: an order by noisy values, one that leaks no more than is claimed, and one that is the same in
+// both worlds convict nobody. The seeds are fixed.
 func TestHonestRowOrder(t *testing.T) {
 	t.Parallel()
 	byValue := func(r *rand.Rand, x float64) analysis.Outcome {

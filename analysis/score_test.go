@@ -2,7 +2,8 @@ package analysis
 
 import "testing"
 
-// TestNoGroupYet: results of which no group is read, because the first is too large to be kept and the others are empty.
+// TestNoGroupYet: results of which no group is read, because the first is too large to be kept and the others are
+// empty.
 func TestNoGroupYet(t *testing.T) {
 	a, err := New(Claim{Epsilon: 1}, Options{})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// TestDependentTrials: noise that outlives a trial is said; fresh noise of every shape is not (each warning has a chance
-// of about e^-15, and the seeds are fixed).
+// TestDependentTrials: noise that outlives a trial is said; fresh noise of every shape is not (each warning has a
+// chance of about e^-15, and the seeds are fixed).
 func TestDependentTrials(t *testing.T) {
 	t.Parallel()
 	round := func(x float64, digits int) float64 {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 )
 
-// Size returns about how many bytes of memory the audit holds: what it keeps of the past and of results, the counts and the
-// bets. It takes time in proportion to the scores and the blocks, not to the trials.
+// Size returns about how many bytes of memory the audit holds: what it keeps of the past and of results, the counts and
+// the bets. It takes time in proportion to the scores and the blocks, not to the trials.
 func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
 	n := fixed + perRepeat*a.scores.Repeats.Len() + perWord*len(a.scores.Errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)

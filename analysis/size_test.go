@@ -26,8 +26,8 @@ func heapAfter(fill func() *analysis.Audit) (uint64, *analysis.Audit) {
 	return after.HeapAlloc - before.HeapAlloc, a
 }
 
-// TestHostileSizes feeds more categories, larger results and longer texts than can be audited one by one: the memory stays
-// within what the package promises and the report says what was left out. Not parallel: it measures the heap.
+// TestHostileSizes feeds more categories, larger results and longer texts than can be audited one by one: the memory
+// stays within what the package promises and the report says what was left out. Not parallel: it measures the heap.
 func TestHostileSizes(t *testing.T) {
 	longtest.Skip(t)
 	longtest.SkipFast(t)

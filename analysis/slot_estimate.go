@@ -7,9 +7,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
-// slotEstimate is BucketEstimate for the kept codes of a slot: equal-width buckets over the pooled range of its numbers,
-// and one bucket per category. An update counts the codes since the last one, and all codes again if the range has
-// grown or the past was thinned; the range of n values grows about ln n times.
+// slotEstimate is BucketEstimate for the kept codes of a slot: equal-width buckets over the pooled range of its
+// numbers, and one bucket per category. An update counts the codes since the last one, and all codes again if the range
+// has grown or the past was thinned; the range of n values grows about ln n times.
 type slotEstimate struct {
 	counted    int // kept pairs that are in the counts
 	stride     int // of the kept pairs

@@ -16,13 +16,14 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can restore it.
+// stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
+// restore it.
 const stateVersion = 11
 
 const stateMagic = "dpwatch audit\x00"
 
-// MarshalBinary returns the whole state of an audit. A restored audit continues bit for bit as if it had not been interrupted.
-// The state holds results (counts, kept values, a few rows) and needs the protection of the raw data.
+// MarshalBinary returns the whole state of an audit. A restored audit continues bit for bit as if it had not been
+// interrupted. The state holds results (counts, kept values, a few rows) and needs the protection of the raw data.
 func (a *Audit) MarshalBinary() ([]byte, error) {
 	c := &state.Codec{Buf: []byte(stateMagic)}
 	c.Buf = append(c.Buf, stateVersion)
@@ -36,8 +37,8 @@ func (a *Audit) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(c.Buf, crc64.Checksum(c.Buf, crc64.MakeTable(crc64.ECMA))), nil
 }
 
-// UnmarshalBinary restores a state that [Audit.MarshalBinary] returned, in place of the audit's own. For anything else it returns an error and
-// leaves the audit unchanged.
+// UnmarshalBinary restores a state that [Audit.MarshalBinary] returned, in place of the audit's own. For anything else
+// it returns an error and leaves the audit unchanged.
 func (a *Audit) UnmarshalBinary(data []byte) error {
 	head := len(stateMagic) + 1
 	if len(data) < head+8 || string(data[:len(stateMagic)]) != stateMagic {
@@ -111,7 +112,8 @@ func (a *Audit) state(c *state.Codec) {
 	a.pointers(c)
 }
 
-// pointers describes the parts that share others: tables belong to scores and to epochs, errors to the audit and its reader.
+// pointers describes the parts that share others: tables belong to scores and to epochs, errors to the audit and its
+// reader.
 func (a *Audit) pointers(c *state.Codec) {
 	if c.Reading {
 		a.scores.Errors = code.NewDictionary(code.FirstError, code.OtherError)

@@ -64,7 +64,8 @@ func TestNumbersAsTexts(t *testing.T) {
 	}
 }
 
-// TestTextsOfNoForm: a text that is not of its column's form is an outcome of its own, and few different texts stay categories.
+// TestTextsOfNoForm: a text that is not of its column's form is an outcome of its own, and few different texts stay
+// categories.
 func TestTextsOfNoForm(t *testing.T) {
 	t.Parallel()
 	refused := func(r *rand.Rand) (d0, d1 analysis.Outcome) {

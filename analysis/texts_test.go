@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// amongTexts answers with one text with the probability p, and else with one of so many others; the first answers of a world are
-// never that text, so that it comes when the dictionary is full.
+// amongTexts answers with one text with the probability p, and else with one of so many others; the first answers of a
+// world are never that text, so that it comes when the dictionary is full.
 func amongTexts(others, first int, p0, p1 float64) draw {
 	n := 0
 	one := func(r *rand.Rand, p float64) analysis.Outcome {
@@ -25,8 +25,8 @@ func amongTexts(others, first int, p0, p1 float64) draw {
 	}
 }
 
-// TestManyTexts: one text among thousands convicts, though it comes when more texts were seen than a column's dictionary holds,
-// and it is named. The seeds are fixed.
+// TestManyTexts: one text among thousands convicts, though it comes when more texts were seen than a column's
+// dictionary holds, and it is named. The seeds are fixed.
 func TestManyTexts(t *testing.T) {
 	t.Parallel()
 	r := run(t, analysis.Claim{Epsilon: 1}, 4000, 7, amongTexts(3000, 200, .05, 0))

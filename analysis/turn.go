@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 )
 
-// This file holds what happens between blocks: the wealth of the finished block is booked, and the bins, events and bets of the next one are
-// learned.
+// This file holds what happens between blocks: the wealth of the finished block is booked, and the bins, events and
+// bets of the next one are learned.
 
 // turn ends the current block and starts the next. discard: the gains so far are discarded.
 func (a *Audit) turn(discard bool) {
@@ -46,15 +46,15 @@ func (a *Audit) turn(discard bool) {
 	a.open(next)
 }
 
-// frozenPairs is the number of pairs from which the gains on answers that never varied are given up once the answers vary: they were no
-// evidence of an epsilon. In fewer pairs the gains are negligible.
+// frozenPairs is the number of pairs from which the gains on answers that never varied are given up once the answers
+// vary: they were no evidence of an epsilon. In fewer pairs the gains are negligible.
 const frozenPairs = 9
 
 // blockDivisor is the number of pairs behind per pair of a block.
 const blockDivisor = 8
 
-// shareAt returns the part of a score's wealth that is spread over its components again after the block from pair m to pair n: much in the
-// first blocks, almost nothing later.
+// shareAt returns the part of a score's wealth that is spread over its components again after the block from pair m to
+// pair n: much in the first blocks, almost nothing later.
 func shareAt(m, n int) float64 {
 	if m <= 2 {
 		return .5
@@ -75,7 +75,8 @@ func (a *Audit) open(e *book.Epoch) {
 	a.nextLook = a.pairs + a.lookEvery()
 }
 
-// lookEvery returns the number of pairs between two looks at the claim: 1 if looks are cheap, else about a hundredth of the pairs so far.
+// lookEvery returns the number of pairs between two looks at the claim: 1 if looks are cheap, else about a hundredth of
+// the pairs so far.
 func (a *Audit) lookEvery() int {
 	if a.book.Places <= fewPlaces || a.pairs < 64 {
 		return 1
@@ -109,8 +110,8 @@ func (a *Audit) mayRelayout() bool {
 	return a.pairs <= score.Settled || a.scores.Reader.Width < 0 || a.scores.Reader.Duplicates || 2*a.unmatched > a.pairs
 }
 
-// learnLayout chooses the layout from the retained results. When it changes, all scores return their wealth, and new scores start from the
-// retained results.
+// learnLayout chooses the layout from the retained results. When it changes, all scores return their wealth, and new
+// scores start from the retained results.
 func (a *Audit) learnLayout(e *book.Epoch) {
 	a.layoutAt, a.misfit = 2*a.pairs, false
 	var seen []*Outcome

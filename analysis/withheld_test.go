@@ -42,8 +42,8 @@ func stores(keys []float64, n func() float64) analysis.Outcome {
 	return o
 }
 
-// TestReportWithholdsValues: no printed form of a report holds a group key, a text or a threshold; the revealed report does.
-// D0 has a group, or a text, or values around 73194628.5, that D1 has not.
+// TestReportWithholdsValues: no printed form of a report holds a group key, a text or a threshold; the revealed report
+// does. D0 has a group, or a text, or values around 73194628.5, that D1 has not.
 func TestReportWithholdsValues(t *testing.T) {
 	t.Parallel()
 	const key, secret = 9182736, "MRN777"
@@ -134,7 +134,8 @@ func TestReportWithholdsValues(t *testing.T) {
 	}
 }
 
-// TestGroupIDs: one key has one id under one salt, in whatever order keys come; under another salt another; and none without.
+// TestGroupIDs: one key has one id under one salt, in whatever order keys come; under another salt another; and none
+// without.
 func TestGroupIDs(t *testing.T) {
 	t.Parallel()
 	names := func(salt string, keys ...float64) map[string]string {

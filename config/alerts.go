@@ -70,7 +70,8 @@ type AlertRoute struct {
 	Receivers []string         `yaml:"receivers"`
 }
 
-// SeverityRow is the severity of violations whose measured epsilon exceeds the claim by Excess or more: see finding.Scale.
+// SeverityRow is the severity of violations whose measured epsilon exceeds the claim by Excess or more: see
+// finding.Scale.
 type SeverityRow struct {
 	Excess   float64          `yaml:"excess"`
 	Severity finding.Severity `yaml:"severity"`

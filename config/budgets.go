@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/odometer"
 )
 
-// PrivacyBudget is what the engine promises about all answers to one analyst together. The answers of each user in each database count
-// together; with Applications, those of each application_name.
+// PrivacyBudget is what the engine promises about all answers to one analyst together. The answers of each user in each
+// database count together; with Applications, those of each application_name.
 type PrivacyBudget struct {
 	Name            string  `yaml:"name"`
 	User            string  `yaml:"user"` // the budget is for analysts that match every field that is set

@@ -57,7 +57,8 @@ type Shadow struct {
 	Engine   Secret  `yaml:"engine"`   // connection string of an engine beside the database; "" = the engine is in the database
 	Worlds   []World `yaml:"worlds"`   // instead of Engine: one instance for D0 and one for each neighbour
 	Protocol string  `yaml:"protocol"` // captured | extended | simple: how trials are sent
-	// EngineVersion is a query that the engine on which trials run answers with its version; "" = it is the definitions of its functions.
+	// EngineVersion is a query that the engine on which trials run answers with its version; "" = it is the definitions
+	// of its functions.
 	EngineVersion    string   `yaml:"engine_version"`
 	D0               string   `yaml:"d0"`
 	D1               []string `yaml:"d1"`
@@ -80,8 +81,8 @@ func (s Shadow) Copies() []string { return append([]string{s.D0}, s.D1...) }
 // Beside reports whether the engine is beside the database.
 func (s Shadow) Beside() bool { return s.Engine != "" || len(s.Worlds) > 0 }
 
-// Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each of the
-// given copies that has one, in their order.
+// Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each
+// of the given copies that has one, in their order.
 func (s Shadow) Engines(copies []string) []string {
 	if s.Engine != "" {
 		return []string{s.Engine.Reveal()}
@@ -103,8 +104,8 @@ type Privacy struct {
 	Protected  []string `yaml:"protected"` // schema.table
 	Public     []string `yaml:"public"`
 	SearchPath []string `yaml:"search_path"`
-	// Catalog is the connection string of the clients' database, whose catalog is read; "" = names are resolved with these
-	// lists only.
+	// Catalog is the connection string of the clients' database, whose catalog is read; "" = names are resolved with
+	// these lists only.
 	Catalog        Secret   `yaml:"catalog"`
 	CatalogRefresh Duration `yaml:"catalog_refresh"` // interval of reading both catalogs again, this one and the shadow database's
 
@@ -114,7 +115,8 @@ type Privacy struct {
 	Paths []Path `yaml:"paths"`
 }
 
-// UnclaimedReads says what happens with queries that read protected tables, call no DP function and have no claim: audit, count, warn or alert.
+// UnclaimedReads says what happens with queries that read protected tables, call no DP function and have no claim:
+// audit, count, warn or alert.
 type UnclaimedReads struct {
 	Policy string          `yaml:"policy"` // of those that no rule matches
 	Rules  []UnclaimedRule `yaml:"rules"`
@@ -143,8 +145,8 @@ type Claims struct {
 	SafeFunctions  []string    `yaml:"safe_functions"`
 }
 
-// Function is a signature rule: the positions of the epsilon and delta arguments of a DP function. Positions count from 1,
-// negative ones from the end; 0 = not an argument.
+// Function is a signature rule: the positions of the epsilon and delta arguments of a DP function. Positions count from
+// 1, negative ones from the end; 0 = not an argument.
 type Function struct {
 	Name    string `yaml:"name"`
 	Epsilon int    `yaml:"epsilon"`
@@ -203,7 +205,8 @@ type Budget struct {
 type Audit struct {
 	Confidence float64 `yaml:"confidence"`
 	ErrorRate  string  `yaml:"error_rate"` // per_audit | family | fdr: what 1 - Confidence bounds
-	// Deterministic is the verdict on answers that never vary and differ between D0 and D1: violation, warning or ignore.
+	// Deterministic is the verdict on answers that never vary and differ between D0 and D1: violation, warning or
+	// ignore.
 	Deterministic string  `yaml:"deterministic"`
 	Confirm       Confirm `yaml:"confirm"`
 
@@ -222,7 +225,8 @@ type Audit struct {
 	RetryAfter   Duration `yaml:"retry_after"`
 	RescueAfter  Duration `yaml:"rescue_after"` // turns of a worker that is silent for so long are taken back
 	Repeat       Duration `yaml:"repeat"`       // 0 = never
-	// WatchShare is the share of the time in turns in which decided audits without a violation are watched; 0 = they are not.
+	// WatchShare is the share of the time in turns in which decided audits without a violation are watched; 0 = they
+	// are not.
 	WatchShare float64 `yaml:"watch_share"`
 	Budget     Budget  `yaml:"budget"`
 	// Sequences turns on the audits of queries that a session runs again and again within SequenceWindow.
@@ -272,7 +276,8 @@ type Ledger struct {
 	Migrate bool   `yaml:"migrate"` // create or upgrade the schema at the start
 	// Retention is the age beyond which records are removed; 0 = they are kept.
 	Retention Duration `yaml:"retention"`
-	// Statements is how captured statements and their parameters are stored: StatementsPlain, StatementsEncrypted or StatementsWithheld.
+	// Statements is how captured statements and their parameters are stored: StatementsPlain, StatementsEncrypted or
+	// StatementsWithheld.
 	Statements string   `yaml:"statements"`
 	Keys       []Secret `yaml:"keys"` // of StatementsEncrypted, in base64: the first one encrypts, all decrypt
 	Spool      Spool    `yaml:"spool"`
@@ -323,7 +328,8 @@ func (c Config) LedgerDSN() string {
 type Log struct {
 	Level string `yaml:"level"` // debug | info | warn | error
 	SQL   bool   `yaml:"sql"`   // include rewritten SQL, with its literals, in alerts
-	// Values includes values from rows in alerts, status and logs: group keys, texts, thresholds, the server's messages.
+	// Values includes values from rows in alerts, status and logs: group keys, texts, thresholds, the server's
+	// messages.
 	Values bool `yaml:"values"`
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
-// decoder decodes a YAML tree into a struct and collects all errors; the library's strict mode stops at the first. lines holds
-// the line where each path is set, for later checks.
+// decoder decodes a YAML tree into a struct and collects all errors; the library's strict mode stops at the first.
+// lines holds the line where each path is set, for later checks.
 type decoder struct {
 	file   string
 	lookUp func(name string) (string, error) // resolves ${name}
@@ -33,9 +33,9 @@ func Parse(file string, data []byte, getenv func(string) string) (Config, error)
 	return newDecoder(file, lookUpIn(getenv)).parse(data)
 }
 
-// ParseAndCheck is Parse with additional checks: the files that the configuration names (certificates, keys, tokens) must
-// exist and match. Resolved carries everything that another process needs to parse the same configuration without the
-// environment and the files.
+// ParseAndCheck is Parse with additional checks: the files that the configuration names (certificates, keys, tokens)
+// must exist and match. Resolved carries everything that another process needs to parse the same configuration without
+// the environment and the files.
 func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config, Resolved, error) {
 	r := Resolved{file: file, text: data, values: map[string]Secret{}, state: stateDirectory(getenv)}
 	d := newDecoder(file, r.record(lookUpIn(getenv)))
@@ -45,7 +45,8 @@ func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config
 	return c, r, err
 }
 
-// ParseAdmin returns the section admin of a configuration. It ignores errors in other sections, such as an unset ${NAME}.
+// ParseAdmin returns the section admin of a configuration. It ignores errors in other sections, such as an unset
+// ${NAME}.
 func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, error) {
 	c, err := Parse(file, data, getenv)
 	var all, own Errors

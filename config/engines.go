@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// EngineSections configures one of several engines. What an item of the list does not set has the value of the top level.
+// EngineSections configures one of several engines. What an item of the list does not set has the value of the top
+// level.
 type EngineSections struct {
 	Name       string          `yaml:"name"`
 	Shadow     Shadow          `yaml:"shadow"`
@@ -40,8 +41,8 @@ func (c *Config) engine(i int) Config {
 	return one
 }
 
-// topLevel returns the configuration of the engine of the top level: all of c if no engines are listed, otherwise what belongs
-// to the routes that name none of them. ok is false if there is no such route.
+// topLevel returns the configuration of the engine of the top level: all of c if no engines are listed, otherwise what
+// belongs to the routes that name none of them. ok is false if there is no such route.
 func (c *Config) topLevel() (one Config, ok bool) {
 	if len(c.Engines) == 0 {
 		return *c, true
@@ -58,8 +59,9 @@ func (c *Config) keepRoutes(engine string) {
 	c.Proxy.Routes = slices.DeleteFunc(slices.Clone(c.Proxy.Routes), func(r Route) bool { return r.Engine != engine })
 }
 
-// AllEngines returns a complete configuration for each engine, with its routes and without Engines: the engine of the top level
-// first, if it has a route, then those of the list in its order. A configuration without the list has one engine.
+// AllEngines returns a complete configuration for each engine, with its routes and without Engines: the engine of the
+// top level first, if it has a route, then those of the list in its order. A configuration without the list has one
+// engine.
 func (c Config) AllEngines() []Config {
 	var all []Config
 	if one, ok := c.topLevel(); ok {
@@ -159,7 +161,8 @@ func (d *decoder) routeEngines(c *Config) {
 	}
 }
 
-// separateCopies checks that no two engines have the same schemas for their copies in one shadow database, or for their records.
+// separateCopies checks that no two engines have the same schemas for their copies in one shadow database, or for their
+// records.
 func (d *decoder) separateCopies(c *Config) {
 	type place struct{ host, database, schema string }
 	copies, records := map[place]string{}, map[place]string{}
@@ -197,8 +200,8 @@ func (d *decoder) separateCopies(c *Config) {
 	}
 }
 
-// located returns the path where an error of a key of the present engine is reported: within its item of the list if the key, or
-// the deepest section around it that the file has, is set there or nowhere; otherwise at the top level.
+// located returns the path where an error of a key of the present engine is reported: within its item of the list if
+// the key, or the deepest section around it that the file has, is set there or nowhere; otherwise at the top level.
 func (d *decoder) located(path string) string {
 	section, _, _ := strings.Cut(path, ".")
 	section, _, _ = strings.Cut(section, "[")
@@ -222,8 +225,8 @@ func (d *decoder) isSet(path string) bool { return d.lines[path] != 0 || d.lines
 // parent returns the path of the section or list around a key; "" for the whole file.
 func parent(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
-// enginesLast returns the pairs of the section path with the engines of the top level at the end: they have the values of the
-// other sections where they set none.
+// enginesLast returns the pairs of the section path with the engines of the top level at the end: they have the values
+// of the other sections where they set none.
 func enginesLast(pairs []*ast.MappingValueNode, path string) []*ast.MappingValueNode {
 	if path != "" {
 		return pairs

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// expand replaces ${NAME} with the environment variable and ${file:/path} with the content of a file without its trailing
-// newline, so that secrets stay out of the configuration. $${ is a literal ${. An unset variable is an error, not an empty
-// string.
+// expand replaces ${NAME} with the environment variable and ${file:/path} with the content of a file without its
+// trailing newline, so that secrets stay out of the configuration. $${ is a literal ${. An unset variable is an error,
+// not an empty string.
 func expand(text string, lookUp func(name string) (string, error)) (string, error) {
 	var b strings.Builder
 	for {

@@ -11,9 +11,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// flowScalar returns the text of a plain scalar with a colon, such as 127.0.0.1:6432, that the YAML library has parsed as a
-// key and a value. The library does so with the items of [127.0.0.1:6432, fd00::/8] within { }. In YAML, a colon ends a key
-// only if a space follows (YAML 1.2.2, section 7.3.3). ok is false for any other node.
+// flowScalar returns the text of a plain scalar with a colon, such as 127.0.0.1:6432, that the YAML library has parsed
+// as a key and a value. The library does so with the items of [127.0.0.1:6432, fd00::/8] within { }. In YAML, a colon
+// ends a key only if a space follows (YAML 1.2.2, section 7.3.3). ok is false for any other node.
 func flowScalar(n ast.Node) (text string, ok bool) {
 	pair := onlyPair(n)
 	if pair == nil {
@@ -59,8 +59,8 @@ func follows(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+len([]rune(a.Value)) == b.Position.Column
 }
 
-// quoteAdvice returns the end of an error message about a mapping where a single value is expected: for [localhost: 6432], it
-// advises to write "localhost:6432". It returns "" for other nodes.
+// quoteAdvice returns the end of an error message about a mapping where a single value is expected: for [localhost:
+// 6432], it advises to write "localhost:6432". It returns "" for other nodes.
 func quoteAdvice(n ast.Node) string {
 	if pair := onlyPair(n); pair != nil && plain(pair.Key.GetToken()) && plain(pair.Value.GetToken()) {
 		return fmt.Sprintf(": write a value with a colon in quotation marks, %q",

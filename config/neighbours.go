@@ -71,8 +71,8 @@ func (n *Neighbours) units() int {
 // maxUnits bounds the neighbours of one set: each is a schema, and an audit replays on all of them.
 const maxUnits = 1000
 
-// neighbours validates the section. If dpwatch makes the copies and the file does not set shadow.d1, it sets it to d1_1,
-// d1_2 and so on.
+// neighbours validates the section. If dpwatch makes the copies and the file does not set shadow.d1, it sets it to
+// d1_1, d1_2 and so on.
 func (d *decoder) neighbours(c *Config) {
 	n := &c.Neighbours
 	for i := range n.Choose {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// reloadable lists the keys, with all keys below them, that take effect when a running dpwatch reads its configuration again: what only the auditor
-// processes use, and the names that the relay looks for. Everything else needs a restart.
+// reloadable lists the keys, with all keys below them, that take effect when a running dpwatch reads its configuration
+// again: what only the auditor processes use, and the names that the relay looks for. Everything else needs a restart.
 var reloadable = []string{
 	"alerts", "audit", "budgets", "claims", "neighbours", "shadow", "ledger.retention", "log.sql", "log.values", "privacy",
 }
@@ -15,7 +15,8 @@ var reloadable = []string{
 // fixed lists exceptions from reloadable: the relay uses them.
 var fixed = []string{"audit.parse_timeout", "privacy.database"}
 
-// Reloadable reports whether a change of a key takes effect without a restart. A key of an engine in engines is as the same key of the top level.
+// Reloadable reports whether a change of a key takes effect without a restart. A key of an engine in engines is as the
+// same key of the top level.
 func Reloadable(key string) bool {
 	if rest, of := strings.CutPrefix(key, "engines."); of {
 		key = rest
@@ -26,7 +27,8 @@ func Reloadable(key string) bool {
 	return under(reloadable) && !under(fixed)
 }
 
-// Changed returns the keys whose values differ, sorted. Lists are compared as a whole, except engines with the same names.
+// Changed returns the keys whose values differ, sorted. Lists are compared as a whole, except engines with the same
+// names.
 func Changed(a, b Config) []string {
 	var keys []string
 	changed(reflect.ValueOf(a), reflect.ValueOf(b), "", &keys)

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReloadable: the table in docs/admin.md names the keys that a reload changes, and their exceptions; both lists have only keys that exist.
+// TestReloadable: the table in docs/admin.md names the keys that a reload changes, and their exceptions; both lists
+// have only keys that exist.
 func TestReloadable(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/admin.md")

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Resolved is the text of a configuration file with the values of its ${...} at the time it was read. It holds secrets in
-// plain text, prints as "***", and is not changed after ParseAndCheck has returned it.
+// Resolved is the text of a configuration file with the values of its ${...} at the time it was read. It holds secrets
+// in plain text, prints as "***", and is not changed after ParseAndCheck has returned it.
 type Resolved struct {
 	file   string
 	text   []byte
@@ -56,8 +56,8 @@ func (r Resolved) Encode() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// DecodeResolved parses the output of Encode. It uses neither the environment nor any ${file:...}. Of several engines, it returns the configuration of the
-// one that ForEngine has chosen.
+// DecodeResolved parses the output of Encode. It uses neither the environment nor any ${file:...}. Of several engines,
+// it returns the configuration of the one that ForEngine has chosen.
 func DecodeResolved(data []byte) (Config, error) {
 	c, engine, err := decodeResolved(data)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write schema.json anew")
 
-// TestSchema: schema.json is generated from the types and the example, accepts the example, and refuses unknown keys and wrong types.
+// TestSchema: schema.json is generated from the types and the example, accepts the example, and refuses unknown keys
+// and wrong types.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile("../examples/dpwatch.yaml")
@@ -96,7 +97,8 @@ func asJSON(t *testing.T, v any) any {
 	return out
 }
 
-// schemaOf returns the schema of a type at a path: as decoder.node accepts it, so that one value stands for a list of one, and ${...} for any value.
+// schemaOf returns the schema of a type at a path: as decoder.node accepts it, so that one value stands for a list of
+// one, and ${...} for any value.
 func schemaOf(t reflect.Type, path string, comments map[string]string) map[string]any {
 	var s map[string]any
 	text := map[string]any{"type": []string{"string", "number"}}

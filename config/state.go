@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// stateDirectory returns where a process with this environment keeps its state: the directory of the unit under systemd, otherwise that of the user, by the XDG Base
-// Directory Specification; "" = there is none.
+// stateDirectory returns where a process with this environment keeps its state: the directory of the unit under
+// systemd, otherwise that of the user, by the XDG Base Directory Specification; "" = there is none.
 func stateDirectory(getenv func(string) string) string {
 	if dir, _, _ := strings.Cut(getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
 		return dir

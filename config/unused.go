@@ -15,8 +15,9 @@ type Unused struct {
 	Text string // why it has none, and what to do
 }
 
-// Unused returns the settings of a valid configuration that have no effect: rules and routes that match nothing, and keys, with values other than their
-// defaults, of what is off. Rules on users and applications that do not exist are not found.
+// Unused returns the settings of a valid configuration that have no effect: rules and routes that match nothing, and
+// keys, with values other than their defaults, of what is off. Rules on users and applications that do not exist are
+// not found.
 func (c Config) Unused() (all []Unused) {
 	u := unused{c, "", &all}
 	u.alerts()

@@ -319,8 +319,8 @@ func (d *decoder) positive(path string, v Duration) {
 	}
 }
 
-// connection validates a connection string; "" is none. pgx also reads the certificate, key and service files that it names.
-// The error contains no part of the string, which may hold a password.
+// connection validates a connection string; "" is none. pgx also reads the certificate, key and service files that it
+// names. The error contains no part of the string, which may hold a password.
 func (d *decoder) connection(path string, dsn Secret) {
 	if _, err := pgx.ParseConfig(dsn.Reveal()); err != nil {
 		d.add(path, "not a PostgreSQL connection string (postgres://user@host:port/database or key=value pairs), or it has an invalid sslmode, an unknown service, or a certificate or key file that cannot be read")

@@ -8,8 +8,8 @@ import (
 	_ "time/tzdata" // time zone names, if the machine has none
 )
 
-// Window is a time of the day in a time zone, written 22:00-06:00 Europe/Berlin; the default zone is UTC. A window that ends
-// before it begins continues past midnight.
+// Window is a time of the day in a time zone, written 22:00-06:00 Europe/Berlin; the default zone is UTC. A window that
+// ends before it begins continues past midnight.
 type Window struct {
 	From, To int // minutes since midnight; To is excluded
 	Zone     *time.Location

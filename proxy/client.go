@@ -60,8 +60,8 @@ func (s *Server) rejectStartup(start *startup.Client, err error) {
 	s.log.Info("connection closed: invalid startup packet", zap.Stringer("client", start.Peer), zap.Error(err))
 }
 
-// cancel forwards a CancelRequest. Its key needs no translation, because there is only one engine. As without a proxy, the
-// client gets no answer: its connection is closed when the engine has closed the other one.
+// cancel forwards a CancelRequest. Its key needs no translation, because there is only one engine. As without a proxy,
+// the client gets no answer: its connection is closed when the engine has closed the other one.
 func (s *Server) cancel(client net.Conn, packet []byte) {
 	s.counters.CancelRequests.Add(1)
 	if err := s.legs.Cancel(s.hard, packet); err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// client is a real client program: run uses it at addr and returns its output, which is the same every time. It skips the test if
-// the client is missing on this machine.
+// client is a real client program: run uses it at addr and returns its output, which is the same every time. It skips
+// the test if the client is missing on this machine.
 type client struct {
 	name string
 	run  func(t *testing.T, addr, database string) string
@@ -117,7 +117,8 @@ func conform(t *testing.T, c *cluster, upstream proxy.Address, client client, ch
 	}
 }
 
-// runTool runs a client program that reads libpq's environment variables. It skips the test if the program is not installed.
+// runTool runs a client program that reads libpq's environment variables. It skips the test if the program is not
+// installed.
 func runTool(t *testing.T, addr, database, stdin, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -194,7 +195,8 @@ SELECT count(*), sum(length(x)) FROM big;
 SELECT lo_create(4711); SELECT lo_put(4711, 0, 'large'); SELECT lo_get(4711); SELECT lo_unlink(4711);
 `
 
-// failedCopyScript has an error between two COPYs of one batch, after which psql 15.20 exits with status 0 and no message.
+// failedCopyScript has an error between two COPYs of one batch, after which psql 15.20 exits with status 0 and no
+// message.
 const failedCopyScript = `COPY c FROM STDIN \; SELECT 1/0 \; COPY c FROM STDIN;
 14	undone
 \.

@@ -68,7 +68,8 @@ func (c *conns) bytes(totals *counters) (fromClients, fromServer uint64) {
 	return fromClients, fromServer
 }
 
-// interruptStartups ends the reads on connections that have no session yet, after a time in which what they have sent arrives.
+// interruptStartups ends the reads on connections that have no session yet, after a time in which what they have sent
+// arrives.
 func (c *conns) interruptStartups(after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,8 +48,8 @@ func (r *recorder) all() []capture.Query {
 	return append([]capture.Query{}, r.queries...)
 }
 
-// find waits for the query with this text, and until the server has counted it and all earlier ones: a server first offers
-// queries and then publishes its counters.
+// find waits for the query with this text, and until the server has counted it and all earlier ones: a server first
+// offers queries and then publishes its counters.
 func (r *recorder) find(t testing.TB, sql string) capture.Query {
 	t.Helper()
 	var found capture.Query

@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// libpq18 is the installed psql, of any version, with the client library of PostgreSQL 18: it uses protocol 3.2 and supports
-// direct TLS.
+// libpq18 is the installed psql, of any version, with the client library of PostgreSQL 18: it uses protocol 3.2 and
+// supports direct TLS.
 const libpq18 = "psql with libpq 18"
 
 func libpq18Env() string {

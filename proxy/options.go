@@ -56,39 +56,40 @@ type Options struct {
 	Capture bool
 	// Sink receives the captured queries. Required with Capture.
 	Sink Sink
-	// MaybeProtected reports whether a statement with this text may read protected data. Statements for which it returns
-	// false are counted (Stats.SkippedUnprotected) and not offered to the Sink; their effect on the session's state is still
-	// tracked. It is called once for a Parse message and about once for each statement of a simple query, from one goroutine
-	// at a time. It must be fast and must not retain the text. Nil means that every statement is captured.
+	// MaybeProtected reports whether a statement with this text may read protected data. Statements for which it
+	// returns false are counted (Stats.SkippedUnprotected) and not offered to the Sink; their effect on the session's
+	// state is still tracked. It is called once for a Parse message and about once for each statement of a simple
+	// query, from one goroutine at a time. It must be fast and must not retain the text. Nil means that every statement
+	// is captured.
 	MaybeProtected func(sql string) bool
-	// Samples receives a few of the statements and sessions that are not captured, except for those that MaybeProtected rejects. Nil
-	// means none.
+	// Samples receives a few of the statements and sessions that are not captured, except for those that MaybeProtected
+	// rejects. Nil means none.
 	Samples *Samples
 	// MaxSessions limits the open sessions; more are refused with SQLSTATE 53300. Default 1000.
 	MaxSessions int
 	// StartupTimeout limits how long a client takes to send its StartupMessage, TLS included. Default 10 s.
 	StartupTimeout time.Duration
-	// DrainTimeout limits how long open sessions can continue after Serve's context ends. Default 30 s; negative ends them at once.
-	// Until they have ended, cancel requests are forwarded and new sessions refused with 57P03.
+	// DrainTimeout limits how long open sessions can continue after Serve's context ends. Default 30 s; negative ends
+	// them at once. Until they have ended, cancel requests are forwarded and new sessions refused with 57P03.
 	DrainTimeout time.Duration
 	// DialTimeout limits how long connecting to the engine takes. Default 10 s.
 	DialTimeout time.Duration
 	// KeepAlive is the interval of TCP keep-alive probes, on both sides. Default 30 s; negative disables them.
 	KeepAlive time.Duration
-	// IdleTimeout ends a session that was idle outside a transaction for that long, with SQLSTATE 57P05. Default 0: sessions
-	// are not ended, as connection pools expect. Passed-through sessions are never ended.
+	// IdleTimeout ends a session that was idle outside a transaction for that long, with SQLSTATE 57P05. Default 0:
+	// sessions are not ended, as connection pools expect. Passed-through sessions are never ended.
 	IdleTimeout time.Duration
-	// CaptureBudgetBytes bounds, for each session, the copied messages that wait for the tracker and, separately, the state
-	// kept of its prepared statements and portals. If a client sends more at once than fits, capture of its session pauses
-	// until the server has answered everything. Default 256 KiB.
+	// CaptureBudgetBytes bounds, for each session, the copied messages that wait for the tracker and, separately, the
+	// state kept of its prepared statements and portals. If a client sends more at once than fits, capture of its
+	// session pauses until the server has answered everything. Default 256 KiB.
 	CaptureBudgetBytes int
 	// MaxStatementBytes is the length of the longest statement that is captured. Default 16 KiB.
 	MaxStatementBytes int
 	// DrainInterval is how often the copied messages are processed while there are some. Default 50 ms.
 	DrainInterval time.Duration
-	// Loops is the number of event loops, on Linux, that relay the sessions with plain sockets on both sides (TCP or Unix,
-	// without TLS). Default: a quarter of the processors, at least 1 and at most 4. Negative: none; goroutines relay every
-	// session, as on other systems.
+	// Loops is the number of event loops, on Linux, that relay the sessions with plain sockets on both sides (TCP or
+	// Unix, without TLS). Default: a quarter of the processors, at least 1 and at most 4. Negative: none; goroutines
+	// relay every session, as on other systems.
 	Loops int
 	// Logger logs session events, never SQL, parameters or rows. Default: none.
 	Logger *zap.Logger
@@ -141,8 +142,8 @@ func (o Options) tap() tap.Options {
 	}
 }
 
-// DefaultLoops returns the default number of event loops: a quarter of the processors, at least 1 and at most 4. One loop
-// can relay as much traffic as an engine on the other processors produces.
+// DefaultLoops returns the default number of event loops: a quarter of the processors, at least 1 and at most 4. One
+// loop can relay as much traffic as an engine on the other processors produces.
 func DefaultLoops() int { return max(1, min(4, runtime.NumCPU()/4)) }
 
 // validate returns all errors of o, in which the defaults are filled in.

@@ -100,8 +100,8 @@ func (l *line) copy(dst, src net.Conn, r *recording, record *bytes.Buffer) {
 	}
 }
 
-// streams returns the recordings as text, one for each connection, sorted. With answered, encryption requests and the bytes
-// with which the proxy answered them are removed.
+// streams returns the recordings as text, one for each connection, sorted. With answered, encryption requests and the
+// bytes with which the proxy answered them are removed.
 func (l *line) streams(t testing.TB, answered bool) []string {
 	t.Helper()
 	l.mu.Lock()
@@ -136,7 +136,8 @@ type observed struct {
 	outer, inner *line
 }
 
-// observe starts client -> outer recorder -> proxy -> inner recorder -> engine. Chunk is the longest write of the recorders.
+// observe starts client -> outer recorder -> proxy -> inner recorder -> engine. Chunk is the longest write of the
+// recorders.
 func observe(t testing.TB, upstream proxy.Address, chunk int, change func(*proxy.Options)) *observed {
 	t.Helper()
 	inner := newLine(t, upstream, chunk)

@@ -12,9 +12,10 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/startup"
 )
 
-// pass relays a client's TLS session to the engine without decrypting it. first holds the client's bytes: an SSLRequest, or,
-// with direct, the beginning of a TLS handshake. It returns true when the client's connection has ended. It returns false if
-// the engine rejects the SSLRequest: then the client has received the answer N and continues without TLS.
+// pass relays a client's TLS session to the engine without decrypting it. first holds the client's bytes: an
+// SSLRequest, or, with direct, the beginning of a TLS handshake. It returns true when the client's connection has
+// ended. It returns false if the engine rejects the SSLRequest: then the client has received the answer N and continues
+// without TLS.
 func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	refuse := func(r startup.Refusal) bool {
 		if !direct { // the client understands an error instead of the answer, but not inside direct TLS
@@ -56,8 +57,8 @@ func (s *Server) pass(client net.Conn, first []byte, direct bool) (over bool) {
 	return true
 }
 
-// dialPassthrough connects to the engine. Unless the client began with a TLS handshake, it sends an SSLRequest; the connection
-// is nil if the engine rejects that.
+// dialPassthrough connects to the engine. Unless the client began with a TLS handshake, it sends an SSLRequest; the
+// connection is nil if the engine rejects that.
 func (s *Server) dialPassthrough(direct bool) (net.Conn, error) {
 	if direct {
 		return s.legs.DialPlain(s.hard)
@@ -70,6 +71,6 @@ func (s *Server) dialPassthrough(direct bool) (net.Conn, error) {
 	return server, err
 }
 
-// gone reports whether an error is that of a write to a connection that the other side has closed. Most TLS sessions end with
-// it: the engine sends close_notify to a client that has already closed.
+// gone reports whether an error is that of a write to a connection that the other side has closed. Most TLS sessions
+// end with it: the engine sends close_notify to a client that has already closed.
 func gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) }

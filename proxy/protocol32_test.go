@@ -40,7 +40,8 @@ func TestProtocol32(t *testing.T) {
 	o.same(t)
 }
 
-// TestProtocolIsNegotiated: a server that does not support a version or an option answers so, and the session continues.
+// TestProtocolIsNegotiated: a server that does not support a version or an option answers so, and the session
+// continues.
 func TestProtocolIsNegotiated(t *testing.T) {
 	t.Parallel()
 	for _, server := range []struct {
@@ -70,8 +71,8 @@ func TestProtocolIsNegotiated(t *testing.T) {
 	}
 }
 
-// TestDuplicateNegotiation: a second NegotiateProtocolVersion during authentication goes through unchanged; handling it is
-// left to the client.
+// TestDuplicateNegotiation: a second NegotiateProtocolVersion during authentication goes through unchanged; handling it
+// is left to the client.
 func TestDuplicateNegotiation(t *testing.T) {
 	t.Parallel()
 	v := message('v', "\x00\x00\x00\x00\x00\x00\x00\x00")

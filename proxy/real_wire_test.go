@@ -173,7 +173,8 @@ func TestFunctionCall(t *testing.T) {
 	}
 }
 
-// TestFailedStatements: a statement whose error is an answer is captured with its SQLSTATE, one that the server rejected is not.
+// TestFailedStatements: a statement whose error is an answer is captured with its SQLSTATE, one that the server
+// rejected is not.
 func TestFailedStatements(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
@@ -247,8 +248,8 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// TestLongPipelines: clients at a time send pipelines of thousands of small statements, more than the capture budget holds. The
-// statement behind each is captured, and its settings are certain.
+// TestLongPipelines: clients at a time send pipelines of thousands of small statements, more than the capture budget
+// holds. The statement behind each is captured, and its settings are certain.
 func TestLongPipelines(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), func(o *proxy.Options) {

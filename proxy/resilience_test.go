@@ -23,8 +23,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// TestHugeValues streams 100 MB to the engine and 100 MB back, and measures the process's allocations meanwhile. It is not
-// parallel, because nothing else may allocate.
+// TestHugeValues streams 100 MB to the engine and 100 MB back, and measures the process's allocations meanwhile. It is
+// not parallel, because nothing else may allocate.
 func TestHugeValues(t *testing.T) {
 	longtest.Skip(t)
 	p := start(t, postgres.upstream(t), nil)

@@ -209,7 +209,8 @@ func runPsqlCommands(t *testing.T, addr, database string) string {
 	return runTool(t, addr, database, psqlCommands, postgres.tool("psql"), "-X", "-A")
 }
 
-// runPgRestore dumps and restores a database over several concurrent connections, and compares the result with the original.
+// runPgRestore dumps and restores a database over several concurrent connections, and compares the result with the
+// original.
 func runPgRestore(t *testing.T, addr, database string) string {
 	runTool(t, addr, database, `
 		SET client_min_messages = warning; DROP SCHEMA IF EXISTS moved CASCADE; CREATE SCHEMA moved;

@@ -56,20 +56,21 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// CheckUpstream returns an error if clients could not authenticate with channel binding. Call it before Serve. With TLS on
-// both legs it fetches the engine's certificate and compares it with the proxy's. It returns a *CertificateError if they
-// differ, and an *UpstreamError if the engine is unreachable or its TLS is not as configured; the certificates are then
-// compared for each session. Other combinations need no check and return nil.
+// CheckUpstream returns an error if clients could not authenticate with channel binding. Call it before Serve. With TLS
+// on both legs it fetches the engine's certificate and compares it with the proxy's. It returns a *CertificateError if
+// they differ, and an *UpstreamError if the engine is unreachable or its TLS is not as configured; the certificates are
+// then compared for each session. Other combinations need no check and return nil.
 func (s *Server) CheckUpstream(ctx context.Context) error { return s.legs.Check(ctx) }
 
-// Probe connects to the engine like a session, with TLS if it is configured, and returns an error unless the engine answers
-// like a PostgreSQL server. It does not authenticate; the engine logs at most a connection.
+// Probe connects to the engine like a session, with TLS if it is configured, and returns an error unless the engine
+// answers like a PostgreSQL server. It does not authenticate; the engine logs at most a connection.
 func (s *Server) Probe(ctx context.Context) error { return s.legs.Probe(ctx) }
 
-// Serve accepts connections from the listeners until ctx ends or a listener fails. Then it waits at most DrainTimeout for the
-// open sessions to end, closes the remaining ones and the listeners, and returns when all its goroutines have ended and all
-// captured queries have been offered. It returns nil after ctx ended, otherwise the listener's error. While sessions drain,
-// the listeners remain open: cancel requests are forwarded, and new sessions are refused with SQLSTATE 57P03.
+// Serve accepts connections from the listeners until ctx ends or a listener fails. Then it waits at most DrainTimeout
+// for the open sessions to end, closes the remaining ones and the listeners, and returns when all its goroutines have
+// ended and all captured queries have been offered. It returns nil after ctx ended, otherwise the listener's error.
+// While sessions drain, the listeners remain open: cancel requests are forwarded, and new sessions are refused with
+// SQLSTATE 57P03.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if s.served.Swap(true) {
 		return errors.New("proxy: Serve was called twice")
@@ -125,8 +126,8 @@ func (s *Server) accept(ctx context.Context, listeners []net.Listener) error {
 	return err
 }
 
-// acceptFrom accepts until ctx ends. It returns an error if the listener was closed elsewhere; after any other error (no
-// file descriptors left, say) it retries.
+// acceptFrom accepts until ctx ends. It returns an error if the listener was closed elsewhere; after any other error
+// (no file descriptors left, say) it retries.
 func (s *Server) acceptFrom(ctx context.Context, l net.Listener) error {
 	delay := 5 * time.Millisecond
 	for {
@@ -176,7 +177,8 @@ func (s *Server) start(client net.Conn) {
 	})
 }
 
-// startupGrace is how long connections that have no session yet when a drain begins may go on to send their first packet, while sessions are open.
+// startupGrace is how long connections that have no session yet when a drain begins may go on to send their first
+// packet, while sessions are open.
 const startupGrace = time.Second
 
 // drain waits for the open sessions until the deadline, stops accepting, and closes the remaining ones.

@@ -47,7 +47,8 @@ func (s *Server) serve(client net.Conn, start *startup.Client) {
 	s.relay(client, session, start.Rest)
 }
 
-// relay runs a session to its end. client is the accepted connection; that of the session may be a TLS connection over it.
+// relay runs a session to its end. client is the accepted connection; that of the session may be a TLS connection over
+// it.
 func (s *Server) relay(client net.Conn, session *relay.Session, first []byte) {
 	if !s.conns.attach(client, session) { // the server is closing
 		session.Close()

@@ -122,8 +122,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestCaptureComesBack: a client that sends more at once than the budget loses the capture of these messages, not of later
-// ones. The settings are uncertain afterwards if the lost messages may have changed them.
+// TestCaptureComesBack: a client that sends more at once than the budget loses the capture of these messages, not of
+// later ones. The settings are uncertain afterwards if the lost messages may have changed them.
 func TestCaptureComesBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -243,8 +243,8 @@ func TestServerResets(t *testing.T) {
 	})
 }
 
-// TestLastWords: a server that closes while its client still sends resets the connection, but has sent the reason before.
-// The client reads it, as without a proxy.
+// TestLastWords: a server that closes while its client still sends resets the connection, but has sent the reason
+// before. The client reads it, as without a proxy.
 func TestLastWords(t *testing.T) {
 	t.Parallel()
 	for name, loops := range map[string]int{"loop": 1, "goroutines": -1} {
@@ -357,7 +357,8 @@ func TestSinkFaults(t *testing.T) {
 	}
 }
 
-// TestLargeMessages: bodies far over the budget go through, are not copied, and are counted; later statements are captured.
+// TestLargeMessages: bodies far over the budget go through, are not copied, and are counted; later statements are
+// captured.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	p := start(t, ready(t, obliging), func(o *proxy.Options) { o.CaptureBudgetBytes = 16 << 10 })

@@ -14,7 +14,8 @@ import (
 // oracleSettings are the settings that TestSettingsOracle compares with the server's.
 var oracleSettings = []string{"o.a", "o.b", "search_path", "role", "timezone"}
 
-// oracleSetup creates what the statements of TestSettingsOracle call. The functions without "quiet" in their names change settings.
+// oracleSetup creates what the statements of TestSettingsOracle call. The functions without "quiet" in their names
+// change settings.
 const oracleSetup = `
 CREATE SCHEMA IF NOT EXISTS oracle;
 CREATE OR REPLACE FUNCTION oracle.set_a(v text) RETURNS text LANGUAGE sql AS $$ SELECT set_config('o.a', v, false) $$;
@@ -43,8 +44,8 @@ var oracleStatements = []string{
 	"DECLARE c CURSOR WITH HOLD FOR SELECT oracle.set_a('k%')", "FETCH 1 FROM c", "CLOSE ALL",
 }
 
-// TestSettingsOracle runs random sequences of statements, as single queries, as several in one query and in pipelines, and then
-// compares each setting that is certain with the server's.
+// TestSettingsOracle runs random sequences of statements, as single queries, as several in one query and in pipelines,
+// and then compares each setting that is certain with the server's.
 func TestSettingsOracle(t *testing.T) {
 	t.Parallel()
 	upstream := postgres.upstream(t)

@@ -107,8 +107,8 @@ var (
 	latestMinor = regexp.MustCompile(`server supports 3\.0 to 3\.\d`)
 )
 
-// comparable removes the differences between two connections to one server and, from an error that the proxy writes itself,
-// the position in the server's source, the server's latest minor version, and the message's length.
+// comparable removes the differences between two connections to one server and, from an error that the proxy writes
+// itself, the position in the server's source, the server's latest minor version, and the message's length.
 func (c startupCase) comparable(answer string) string {
 	if before, key, found := strings.Cut(answer, "K\x00\x00\x00"); found { // BackendKeyData
 		answer = before + "K" + key[int(key[0])-3:]
@@ -122,8 +122,8 @@ func (c startupCase) comparable(answer string) string {
 	return before[:max(0, len(before)-4)] + "SFATAL" + fields
 }
 
-// TestStartupIsAnsweredLikePostgres: the answer to an invalid or unusual startup is the engine's, byte for byte, with event
-// loops and with goroutines. The comparison uses the engine's Unix socket, which has neither TLS nor GSSAPI.
+// TestStartupIsAnsweredLikePostgres: the answer to an invalid or unusual startup is the engine's, byte for byte, with
+// event loops and with goroutines. The comparison uses the engine's Unix socket, which has neither TLS nor GSSAPI.
 func TestStartupIsAnsweredLikePostgres(t *testing.T) {
 	t.Parallel()
 	for _, server := range []struct {
@@ -157,8 +157,8 @@ func TestStartupIsAnsweredLikePostgres(t *testing.T) {
 	}
 }
 
-// TestDisconnectBeforeStartup: node-postgres sends Terminate if its user disconnects before the startup. If an ErrorResponse
-// comes then, it emits an error, which ends the program.
+// TestDisconnectBeforeStartup: node-postgres sends Terminate if its user disconnects before the startup. If an
+// ErrorResponse comes then, it emits an error, which ends the program.
 func TestDisconnectBeforeStartup(t *testing.T) {
 	t.Parallel()
 	p := start(t, echo(t), nil)

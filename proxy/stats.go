@@ -54,9 +54,9 @@ type Stats struct {
 	SkippedArguments        uint64 `json:"skipped_arguments"`         // EXECUTE not with plain literals; unsupported parameter type
 	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // Options.MaybeProtected returned false
 
-	// Sessions whose capture stopped, by reason; their traffic continued. UncapturedPairing and UncapturedOverflow count gaps:
-	// capture resumes when the session is idle, and one session can have several. The statements in a gap count as
-	// SkippedNotCopied.
+	// Sessions whose capture stopped, by reason; their traffic continued. UncapturedPairing and UncapturedOverflow
+	// count gaps: capture resumes when the session is idle, and one session can have several. The statements in a gap
+	// count as SkippedNotCopied.
 	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // an answer of the engine did not match the client's message
 	UncapturedReplication uint64 `json:"uncaptured_replication"` // the replication protocol
 	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible type or length of a message; unknown protocol version
@@ -107,8 +107,8 @@ func (stats *Stats) Add(other Stats) {
 	}
 }
 
-// counters holds the counters that sessions update. The fields of Stats have the same names; the bytes are those of sessions
-// that have ended.
+// counters holds the counters that sessions update. The fields of Stats have the same names; the bytes are those of
+// sessions that have ended.
 type counters struct {
 	Connections, Sessions, OpenSessions, FailedSessions, IdleEnded                             atomic.Uint64
 	RefusedLimit, RefusedUpstream, RefusedProtocol, RefusedDraining, RefusedTLS, RefusedDirect atomic.Uint64

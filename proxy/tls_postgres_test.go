@@ -42,7 +42,8 @@ host all md5er 127.0.0.1/32 md5
 host all all 127.0.0.1/32 scram-sha-256
 `
 
-// startSecure starts the cluster, of the programs in binDir ("" = the default), and enables TLS. The cluster stops with the test.
+// startSecure starts the cluster, of the programs in binDir ("" = the default), and enables TLS. The cluster stops with
+// the test.
 func startSecure(t *testing.T, binDir string) *secureCluster {
 	t.Helper()
 	pgtest.NeedsServer(t)
@@ -168,8 +169,8 @@ func TestTLSWithPostgres(t *testing.T) {
 	t.Run("bulk and capture", func(t *testing.T) { testBulkTLS(t, c) })
 }
 
-// testChannelBinding tests the table of docs/tls.md: every supported combination, with clients that must get through and
-// clients that must not.
+// testChannelBinding tests the table of docs/tls.md: every supported combination, with clients that must get through
+// and clients that must not.
 func testChannelBinding(t *testing.T, c *secureCluster) {
 	const fails = "fails"
 	combinations := []struct {
@@ -236,8 +237,8 @@ func testChannelBinding(t *testing.T, c *secureCluster) {
 	}
 }
 
-// testCertificateRequest: the proxy requests a client certificate if the engine does, as libpq 16 with sslcertmode=require needs. The
-// certificate is not verified: the engine cannot see it.
+// testCertificateRequest: the proxy requests a client certificate if the engine does, as libpq 16 with
+// sslcertmode=require needs. The certificate is not verified: the engine cannot see it.
 func testCertificateRequest(t *testing.T, c *secureCluster) {
 	for name, test := range map[string]struct {
 		change func(*proxy.Options)
@@ -276,7 +277,8 @@ func testCertificateRequest(t *testing.T, c *secureCluster) {
 	}
 }
 
-// testOtherCertificate: TLS on both legs with two certificates is reported by CheckUpstream, and refused for each session.
+// testOtherCertificate: TLS on both legs with two certificates is reported by CheckUpstream, and refused for each
+// session.
 func testOtherCertificate(t *testing.T, c *secureCluster) {
 	p := start(t, c.upstream(), legs(proxy.TLSRequire, c.other, proxy.UpstreamRequire))
 	var certificate *proxy.CertificateError
@@ -339,8 +341,8 @@ func testUpstreamModes(t *testing.T, c *secureCluster) {
 	}
 }
 
-// testRotation: the proxy's files are replaced before the engine has reloaded its own. Clients get the certificate that the
-// engine still shows.
+// testRotation: the proxy's files are replaced before the engine has reloaded its own. Clients get the certificate that
+// the engine still shows.
 func testRotation(t *testing.T, c *secureCluster) {
 	dir := t.TempDir()
 	mounted := &identity{certFile: filepath.Join(dir, "tls.crt"), keyFile: filepath.Join(dir, "tls.key")}

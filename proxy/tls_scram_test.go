@@ -16,9 +16,9 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// TestBindingFlag: a client without TLS that announces channel binding (SCRAM flag y) cannot authenticate if the engine leg uses TLS:
-// the engine refuses the flag, and the client's proof covers it. The client gets an error that says what to do. In all other
-// combinations of TLS such clients connect.
+// TestBindingFlag: a client without TLS that announces channel binding (SCRAM flag y) cannot authenticate if the engine
+// leg uses TLS: the engine refuses the flag, and the client's proof covers it. The client gets an error that says what
+// to do. In all other combinations of TLS such clients connect.
 func TestBindingFlag(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -86,7 +86,8 @@ func testRawFlag(t *testing.T, c *secureCluster) {
 	}
 }
 
-// bindingScript connects with each setting of channel binding and TLS and prints whether the server sees TLS, or the error.
+// bindingScript connects with each setting of channel binding and TLS and prints whether the server sees TLS, or the
+// error.
 const bindingScript = `
 const { Client } = require('pg');
 (async () => {

@@ -11,10 +11,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Check returns an error if the engines, if any, or the shadow database cannot be reached, or if a schema does not contain
-// every table (names without schema), readable for the role, with the columns of the table in d0 in the same physical order.
-// It returns the first error, a SetupError or Transient error. The warnings name what works but should be corrected, such as
-// privileges of the role beyond reading the copies.
+// Check returns an error if the engines, if any, or the shadow database cannot be reached, or if a schema does not
+// contain every table (names without schema), readable for the role, with the columns of the table in d0 in the same
+// physical order. It returns the first error, a SetupError or Transient error. The warnings name what works but should
+// be corrected, such as privileges of the role beyond reading the copies.
 func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
@@ -49,9 +49,9 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 	return warnings, p.checkEngines(ctx)
 }
 
-// ask returns the rows of one of dpwatch's own queries, with arguments and values in text format. Every row has the given
-// number of columns, none of them NULL: the server may be another than expected, such as a pooler, a proxy or an engine.
-// op names the query in errors, which are SetupErrors or Transient errors.
+// ask returns the rows of one of dpwatch's own queries, with arguments and values in text format. Every row has the
+// given number of columns, none of them NULL: the server may be another than expected, such as a pooler, a proxy or an
+// engine. op names the query in errors, which are SetupErrors or Transient errors.
 func ask(ctx context.Context, conn *pgconn.PgConn, op string, columns int, sql string, args ...string) (rows [][][]byte, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -109,8 +109,8 @@ func (p *Player) askOnce(ctx context.Context, op string, columns int, sql string
 // isTrue reports whether a boolean value from ask is true.
 func isTrue(v []byte) bool { return string(v) == "t" }
 
-// columnsOf returns the names and types of a table's columns in physical order, and an error if the role may not read them.
-// schemas are all schemas that the role must read, for the GRANT statements in the error.
+// columnsOf returns the names and types of a table's columns in physical order, and an error if the role may not read
+// them. schemas are all schemas that the role must read, for the GRANT statements in the error.
 func (p *Player) columnsOf(query func(int, string, ...string) ([][][]byte, error), schemas []string, schema, table string) (string, error) {
 	rows, err := query(2, `SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
 		FROM pg_catalog.pg_attribute a
@@ -162,8 +162,8 @@ func (p *Player) Tables(ctx context.Context, schema string) ([]string, error) {
 	return names, nil
 }
 
-// NoTables returns an error that says why Tables returned none for a schema: the schema does not exist, is empty, or the role
-// may not use it or read its tables.
+// NoTables returns an error that says why Tables returned none for a schema: the schema does not exist, is empty, or
+// the role may not use it or read its tables.
 func (p *Player) NoTables(ctx context.Context, schema string) error {
 	rows, err := p.askOnce(ctx, "check schema "+schema, 2, `SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
 			(SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
@@ -187,9 +187,9 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 }
 
 // Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when
-// copies are created again (by dpwatch neighbours create --replace, or manually with DROP, RENAME or TRUNCATE). Outcomes from before
-// and after a change must not be mixed. Rows changed in place do not change it. Errors are as for Check; it is one if a schema has no relation, because copies that are
-// missing are no other copies.
+// copies are created again (by dpwatch neighbours create --replace, or manually with DROP, RENAME or TRUNCATE).
+// Outcomes from before and after a change must not be mixed. Rows changed in place do not change it. Errors are as for
+// Check; it is one if a schema has no relation, because copies that are missing are no other copies.
 func (p *Player) Epoch(ctx context.Context, schemas []string) (string, error) {
 	rows, err := p.askOnce(ctx, "read the epoch of the copies", 2, `
 		SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(pg_catalog.concat_ws(' ', n.nspname, c.relname, c.oid, c.relfilenode), ',' ORDER BY c.oid), '')),

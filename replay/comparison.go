@@ -12,22 +12,22 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// falseAlarm bounds the probability, over a whole audit, that a difference is reported although hoisted and unmodified trials
-// have the same distribution.
+// falseAlarm bounds the probability, over a whole audit, that a difference is reported although hoisted and unmodified
+// trials have the same distribution.
 const falseAlarm = 1e-6
 
 // comparison compares hoisted and unmodified trials, world by world.
 //
-// Each trial gives one number per feature: the number of rows or the error, and for every column the sum of its values and
-// a sum weighted by the rows' keys, so that a shift between groups shows. Every feature is a function of one trial. Two
-// samples of n independent trials of one distribution have a Kolmogorov-Smirnov distance above t with probability of at
-// most e exp(-n t²), for every n and every distribution, discrete ones too (Wei and Dudley 2012, Two-sample
-// Dvoretzky-Kiefer-Wolfowitz inequalities, theorem 1, equal sizes). The samples are compared when they have 100, 200, 400,
-// ... trials. Look k gets 1/(k (k+1)) of half of falseAlarm, shared among worlds and features. The other half is for
-// verifications, which happen when the evidence suggests a violation: a quarter for fresh samples of both kinds, as if
-// verifications were looks; a quarter for a fresh unmodified sample against hoisted trials that are evidence. The latter
-// were selected by their values, because the audit stopped there: the bound holds at once for every number h of hoisted
-// rounds, which gets 1/(h (h+1)), and for each of the verifySizes sizes of the samples.
+// Each trial gives one number per feature: the number of rows or the error, and for every column the sum of its values
+// and a sum weighted by the rows' keys, so that a shift between groups shows. Every feature is a function of one trial.
+// Two samples of n independent trials of one distribution have a Kolmogorov-Smirnov distance above t with probability
+// of at most e exp(-n t²), for every n and every distribution, discrete ones too (Wei and Dudley 2012, Two-sample
+// Dvoretzky-Kiefer-Wolfowitz inequalities, theorem 1, equal sizes). The samples are compared when they have 100, 200,
+// 400, ... trials. Look k gets 1/(k (k+1)) of half of falseAlarm, shared among worlds and features. The other half is
+// for verifications, which happen when the evidence suggests a violation: a quarter for fresh samples of both kinds, as
+// if verifications were looks; a quarter for a fresh unmodified sample against hoisted trials that are evidence. The
+// latter were selected by their values, because the audit stopped there: the bound holds at once for every number h of
+// hoisted rounds, which gets 1/(h (h+1)), and for each of the verifySizes sizes of the samples.
 type comparison struct {
 	samples  [][2]sample // by world, then unmodified or hoisted
 	spread   []sample    // of hoisted trials that are evidence, by world: every stride-th
@@ -50,7 +50,8 @@ type sample struct {
 // absent is the value of a feature that a trial does not have: an error has no columns.
 const absent = -math.MaxFloat64
 
-// add records the outcomes of rounds that left out the spared worlds. Hoisted rounds that no comparison needs are skipped.
+// add records the outcomes of rounds that left out the spared worlds. Hoisted rounds that no comparison needs are
+// skipped.
 func (p *comparison) add(rounds []Round, hoisted bool, spared []bool) {
 	side := 0
 	if hoisted {
@@ -120,9 +121,9 @@ func (p *comparison) addEvidence(rounds []Round, spared []bool) {
 	}
 }
 
-// verify compares fresh unmodified rounds, 100 times a power of two, with as many fresh hoisted ones, if there are any, and
-// with as many of the hoisted rounds that are evidence, or with the next smaller size if fewer were kept. evidence is the
-// number of hoisted rounds that are evidence.
+// verify compares fresh unmodified rounds, 100 times a power of two, with as many fresh hoisted ones, if there are any,
+// and with as many of the hoisted rounds that are evidence, or with the next smaller size if fewer were kept. evidence
+// is the number of hoisted rounds that are evidence.
 func (p *comparison) verify(plain, hoisted []Round, evidence int) (what string, differ bool) {
 	p.verifies++
 	worlds := len(plain[0])

@@ -16,12 +16,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// engineGrace is added to Options.StatementTimeout to bound a trial through an engine. When it passes, the Player closes
-// the session. An engine that supports statement_timeout cancels the statement earlier and keeps the session.
+// engineGrace is added to Options.StatementTimeout to bound a trial through an engine. When it passes, the Player
+// closes the session. An engine that supports statement_timeout cancels the statement earlier and keeps the session.
 const engineGrace = time.Second
 
-// parseEngines parses Options.Engines. The only startup parameters that an engine gets are application_name and those of
-// its own connection string: an engine refuses the session if it does not support a parameter.
+// parseEngines parses Options.Engines. The only startup parameters that an engine gets are application_name and those
+// of its own connection string: an engine refuses the session if it does not support a parameter.
 func (p *Player) parseEngines() error {
 	for i, dsn := range p.opt.Engines {
 		cfg, err := pgconn.ParseConfig(dsn)
@@ -50,8 +50,8 @@ func (p *Player) checkStatement(s Statement) error {
 	return nil
 }
 
-// connectEngine opens a session of one engine. It returns the names, sorted, of the settings that the engine rejects; an
-// engine need not support PostgreSQL's settings.
+// connectEngine opens a session of one engine. It returns the names, sorted, of the settings that the engine rejects;
+// an engine need not support PostgreSQL's settings.
 func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *pgconn.PgConn, refused []string, err error) {
 	cfg := p.engines[i]
 	if conn, err = pgconn.ConnectConfig(ctx, cfg); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// oddEngine is an engine with a PostgreSQL port that rejects settings and misbehaves as a query's text demands. It returns
-// its connection string and a function for the messages that it received.
+// oddEngine is an engine with a PostgreSQL port that rejects settings and misbehaves as a query's text demands. It
+// returns its connection string and a function for the messages that it received.
 func oddEngine(t *testing.T) (dsn string, heard func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -114,8 +114,8 @@ func oddAnswer(b *pgproto3.Backend, sql string) bool {
 	return true
 }
 
-// A failure of an engine in one world is an outcome there or an error, in both protocols; the replay never hangs, and the other
-// world's trials are unaffected.
+// A failure of an engine in one world is an outcome there or an error, in both protocols; the replay never hangs, and
+// the other world's trials are unaffected.
 func TestOddEngine(t *testing.T) {
 	t.Parallel()
 	for _, simple := range []bool{false, true} {

@@ -20,9 +20,10 @@ const (
 	TooLarge = "too_large" // more rows or bytes than Options allow
 )
 
-// SetupError reports that a query cannot be replayed on the shadow database as it is: a privilege, schema, table or function
-// is missing, the server rejects a setting of the session, or the query writes. A retry gives the same error until an
-// operator changes the set-up. The server's message may quote rows, so only Reveal (see withheld.Reveal) includes it.
+// SetupError reports that a query cannot be replayed on the shadow database as it is: a privilege, schema, table or
+// function is missing, the server rejects a setting of the session, or the query writes. A retry gives the same error
+// until an operator changes the set-up. The server's message may quote rows, so only Reveal (see withheld.Reveal)
+// includes it.
 type SetupError struct {
 	Op   string
 	Hint string // the cause and what to do
@@ -58,16 +59,17 @@ func (e *transientError) Error() string  { return e.op + ": " + sqlstate.Withhol
 func (e *transientError) Reveal() string { return e.op + ": " + withheld.Reveal(e.err) }
 func (e *transientError) Unwrap() error  { return e.err }
 
-// Transient reports whether the same replay may succeed later without a change to the query or to the configuration. That is
-// so if the server reported an error of class 08, 53, 57P or 58 (connection, resources, shutdown, system), or if the error did
-// not come from the server, like a lost connection. Some of them need an operator nevertheless: a full disk, for example.
+// Transient reports whether the same replay may succeed later without a change to the query or to the configuration.
+// That is so if the server reported an error of class 08, 53, 57P or 58 (connection, resources, shutdown, system), or
+// if the error did not come from the server, like a lost connection. Some of them need an operator nevertheless: a full
+// disk, for example.
 func Transient(err error) bool {
 	var t *transientError
 	return errors.As(err, &t)
 }
 
-// classify maps the error of a trial to Outcome.SQLState (an SQLSTATE, Timeout or TooLarge), or to a SetupError or a transient
-// error.
+// classify maps the error of a trial to Outcome.SQLState (an SQLSTATE, Timeout or TooLarge), or to a SetupError or a
+// transient error.
 func classify(err error) (state string, _ error) {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
@@ -101,7 +103,8 @@ func classify(err error) (state string, _ error) {
 	return sqlstate.Code(pg.Code), nil
 }
 
-// classify is the function of that name; of a missing privilege the hint names the role, the database, and what to grant.
+// classify is the function of that name; of a missing privilege the hint names the role, the database, and what to
+// grant.
 func (p *Player) classify(err error) (state string, _ error) {
 	state, err = classify(err)
 	var setup *SetupError
@@ -118,9 +121,9 @@ func temporary(code string) bool {
 	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "58")
 }
 
-// checkTableDefinitions returns a SetupError if every trial in every world failed with the same error of class 42, such as a
-// missing column or a changed type. Production answered the statement, so the copies were probably made from tables with
-// other definitions. An error in only some worlds is an outcome.
+// checkTableDefinitions returns a SetupError if every trial in every world failed with the same error of class 42, such
+// as a missing column or a changed type. Production answered the statement, so the copies were probably made from
+// tables with other definitions. An error in only some worlds is an outcome.
 func (r *Run) checkTableDefinitions(rounds []Round) error {
 	if len(rounds) == 0 {
 		return nil
@@ -155,8 +158,8 @@ func (p *Player) settingError(name string, err error) error {
 	return &SetupError{Op: "set " + name, Hint: hint, err: err}
 }
 
-// guarded calls f and turns a panic into an error: unexpected data from a server can make the decoding code panic, which
-// would print the value and end the process.
+// guarded calls f and turns a panic into an error: unexpected data from a server can make the decoding code panic,
+// which would print the value and end the process.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -14,8 +14,9 @@ import (
 // evaluateTimeout bounds an evaluation: the expressions are short, but powers of numeric may take long.
 const evaluateTimeout = 5 * time.Second
 
-// Evaluate returns the number to which the shadow database evaluates an expression that reads nothing, or, as fault, why it has none. The transaction is
-// read-only, with a statement timeout. An error is one of the connection: the same expression may have a value later.
+// Evaluate returns the number to which the shadow database evaluates an expression that reads nothing, or, as fault,
+// why it has none. The transaction is read-only, with a statement timeout. An error is one of the connection: the same
+// expression may have a value later.
 func (p *Player) Evaluate(ctx context.Context, expression string) (number float64, fault string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, evaluateTimeout+p.cfg.ConnectTimeout)
 	defer cancel()

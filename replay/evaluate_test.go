@@ -7,7 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestEvaluate: an expression has the value that PostgreSQL gives it, or a reason without one; one that writes is refused.
+// TestEvaluate: an expression has the value that PostgreSQL gives it, or a reason without one; one that writes is
+// refused.
 func TestEvaluate(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

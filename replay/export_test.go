@@ -71,8 +71,8 @@ func (h *hoisted) statements() []string {
 	return tables
 }
 
-// MakeTwice creates the tables of a query in two sessions, and returns the reason why they are not deterministic or cannot
-// be created, or "". If between is not nil it is called before the second session, with the results of Parts.
+// MakeTwice creates the tables of a query in two sessions, and returns the reason why they are not deterministic or
+// cannot be created, or "". If between is not nil it is called before the second session, with the results of Parts.
 func MakeTwice(ctx context.Context, p *Player, worlds []string, between func(tables, rests []string)) string {
 	run, err := p.Start(Statement{Worlds: worlds, Hoist: ForceHoisting()}, 1)
 	if err != nil {

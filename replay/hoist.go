@@ -7,14 +7,15 @@ import (
 
 // Parameters of the decision to hoist.
 const (
-	// hoistSample is the number of unmodified rounds that come first, and the number of hoisted rounds that are compared
-	// with them before a hoisted round counts.
+	// hoistSample is the number of unmodified rounds that come first, and the number of hoisted rounds that are
+	// compared with them before a hoisted round counts.
 	hoistSample = 100
 	// Afterwards plainShare of the rounds are unmodified, as long as they take at most plainTime of the time.
 	plainShare = 0.05
 	plainTime  = 0.2
-	// A hoisted round must be hoistGain times as fast as an unmodified one. If it is not, a load spike may be the reason,
-	// so the decision is repeated up to hoistAsks times altogether, each after hoistAgain times as many unmodified rounds.
+	// A hoisted round must be hoistGain times as fast as an unmodified one. If it is not, a load spike may be the
+	// reason, so the decision is repeated up to hoistAsks times altogether, each after hoistAgain times as many
+	// unmodified rounds.
 	hoistGain  = 1.1
 	hoistAsks  = 3
 	hoistAgain = 5
@@ -22,11 +23,11 @@ const (
 	hoistChunk = 20
 )
 
-// Hoisting is the state of hoisting for one query over all Runs of its audit. NewHoisting creates it; two Runs must not use
-// it at once. Report and Disagreed may be called at any time.
+// Hoisting is the state of hoisting for one query over all Runs of its audit. NewHoisting creates it; two Runs must not
+// use it at once. Report and Disagreed may be called at any time.
 type Hoisting struct {
-	// Announce is called before a statement is split, and the function that it returns is called afterwards. The parser is a C
-	// library: if it crashes the process, a supervisor can find the statement that was being parsed.
+	// Announce is called before a statement is split, and the function that it returns is called afterwards. The parser
+	// is a C library: if it crashes the process, a supervisor can find the statement that was being parsed.
 	Announce func() (done func())
 
 	noise      []string
@@ -63,8 +64,8 @@ const (
 type HoistReport struct {
 	// Hoisted reports whether trials read the tables of deterministic parts.
 	Hoisted bool `json:"hoisted"`
-	// Reason says why trials are not hoisted; "" before the first decision and while hoisting is on. If the reason is that
-	// hoisted trials are not faster, the decision may be repeated.
+	// Reason says why trials are not hoisted; "" before the first decision and while hoisting is on. If the reason is
+	// that hoisted trials are not faster, the decision may be repeated.
 	Reason string `json:"reason,omitempty"`
 	// Pieces is the number of tables that a session creates for all worlds together.
 	Pieces int `json:"pieces,omitempty"`
@@ -92,8 +93,9 @@ func (h *Hoisting) Report() HoistReport {
 	return h.reported
 }
 
-// Disagreed returns the difference found since the last call, or nil. A reader of Stream must call it after the loop: the
-// batch that was read ahead may have shown a difference, and then the evidence is invalid. A nil Hoisting never disagrees.
+// Disagreed returns the difference found since the last call, or nil. A reader of Stream must call it after the loop:
+// the batch that was read ahead may have shown a difference, and then the evidence is invalid. A nil Hoisting never
+// disagrees.
 func (h *Hoisting) Disagreed() *DisagreementError {
 	if h == nil {
 		return nil
@@ -105,8 +107,8 @@ func (h *Hoisting) Disagreed() *DisagreementError {
 	return differ
 }
 
-// Stop ends hoisting for the rest of the audit; Report returns the reason. No Run of the audit may be active. Stop of a nil
-// Hoisting does nothing.
+// Stop ends hoisting for the rest of the audit; Report returns the reason. No Run of the audit may be active. Stop of a
+// nil Hoisting does nothing.
 func (h *Hoisting) Stop(reason string) {
 	if h == nil {
 		return
@@ -131,8 +133,8 @@ func (h *Hoisting) note() {
 	h.reported = r
 }
 
-// DisagreementError reports that hoisted and unmodified trials differ more than chance explains: outcomes of the hoisted
-// trials are no evidence. The audit must start again, with unmodified trials.
+// DisagreementError reports that hoisted and unmodified trials differ more than chance explains: outcomes of the
+// hoisted trials are no evidence. The audit must start again, with unmodified trials.
 type DisagreementError struct{ What string }
 
 // Error names the place of the difference.

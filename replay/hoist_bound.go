@@ -10,22 +10,23 @@ import (
 	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
-// harmlessFunctions lists functions of pg_catalog that are not declared IMMUTABLE but neither read nor change the state of a
-// transaction: random functions, the clock, and functions that depend only on the session's settings. Names whose overloads
-// are all IMMUTABLE need not be listed.
+// harmlessFunctions lists functions of pg_catalog that are not declared IMMUTABLE but neither read nor change the state
+// of a transaction: random functions, the clock, and functions that depend only on the session's settings. Names whose
+// overloads are all IMMUTABLE need not be listed.
 const harmlessFunctions = `random random_normal setseed gen_random_uuid uuidv4 clock_timestamp timeofday pg_sleep concat concat_ws format to_char
 	to_timestamp to_date date_trunc date_part extract timezone generate_series array_to_string string_to_array json_agg jsonb_agg
 	json_object_agg jsonb_object_agg to_json to_jsonb row_to_json json_build_object json_build_array date timestamp timestamptz
 	quote_literal quote_nullable numeric money text time timetz interval name`
 
-// transactionWords lists words in the body of a function that make its result depend on the transaction, or that may call
-// functions whose names the body does not contain.
+// transactionWords lists words in the body of a function that make its result depend on the transaction, or that may
+// call functions whose names the body does not contain.
 const transactionWords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
 
 // word is an identifier in a function's text.
 var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
 
-// readTransactionTraits sets Traits.Transaction in k for the functions whose result may depend on the calling transaction:
+// readTransactionTraits sets Traits.Transaction in k for the functions whose result may depend on the calling
+// transaction:
 //
 //   - functions of pg_catalog that are not IMMUTABLE, except harmlessFunctions;
 //   - functions in SQL and PL/pgSQL whose text contains the name of such a function or one of transactionWords;

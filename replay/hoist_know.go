@@ -13,8 +13,8 @@ import (
 const maxViewDepth = 32
 
 // knowledge reads the catalog facts that hoisting needs from the shadow database: the properties of all functions and
-// operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever their
-// declaration, as do functions of pg_catalog that package builtin does not list: they may depend on anything.
+// operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever
+// their declaration, as do functions of pg_catalog that package builtin does not list: they may depend on anything.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
 	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
 	const op = "read the volatility of functions"
@@ -93,8 +93,8 @@ func (r *relationReader) all(ctx context.Context, sql string, depth int) error {
 	return nil
 }
 
-// varies reports whether one relation may give different rows in two trials. Tables without row security and materialized
-// views do not; a view does if its query does.
+// varies reports whether one relation may give different rows in two trials. Tables without row security and
+// materialized views do not; a view does if its query does.
 func (r *relationReader) varies(ctx context.Context, relation hoist.Relation, depth int) (bool, error) {
 	rows, err := ask(ctx, r.conn, "read the kind of a relation", 3, `SELECT c.relkind, c.relrowsecurity,
 		coalesce(CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END, '')

@@ -39,8 +39,8 @@ type hoisted struct {
 	together bool
 }
 
-// splitQuery returns the split that hoists most of those that work on the shadow database, for all worlds. If none works, the
-// error is an *unhoistable.
+// splitQuery returns the split that hoists most of those that work on the shadow database, for all worlds. If none
+// works, the error is an *unhoistable.
 func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoisted, error) {
 	worlds := r.stmt.Worlds
 	conn, err := p.connect(ctx, r.stmt)
@@ -92,7 +92,8 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 	return nil, reason
 }
 
-// split splits the text of every world. It calls announce before each split and the function that announce returned after it.
+// split splits the text of every world. It calls announce before each split and the function that announce returned
+// after it.
 func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted, error) {
 	h := &hoisted{together: true}
 	for i, sql := range worlds {
@@ -153,8 +154,8 @@ func sameColumn(a, b pgconn.FieldDescription) bool {
 	return a.Name == b.Name && a.DataTypeOID == b.DataTypeOID && a.TypeModifier == b.TypeModifier
 }
 
-// affordable asks the planner for the size of the tables and rejects estimates above the limit. A piece that reads another
-// one cannot be estimated.
+// affordable asks the planner for the size of the tables and rejects estimates above the limit. A piece that reads
+// another one cannot be estimated.
 func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 	var total float64
 	for _, piece := range h.pieces {
@@ -178,7 +179,8 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// serverReason turns a server error into an unhoistable, and any other error into a transient one. what names the operation.
+// serverReason turns a server error into an unhoistable, and any other error into a transient one. what names the
+// operation.
 func serverReason(what string, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

@@ -16,10 +16,10 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// The oracle for draws: draw(x) is volatile, as noise is, but its result is a function of x, and it counts its calls and
-// adds up their arguments. A query must give the same rows, with as many draws for the same values, whole and split: a draw
-// for each row of a join instead of one for each person is another number of calls. Everything in it is deterministic: all
-// numbers are multiples of 1/1024, so that sums do not depend on the order of rows.
+// The oracle for draws: draw(x) is volatile, as noise is, but its result is a function of x, and it counts its calls
+// and adds up their arguments. A query must give the same rows, with as many draws for the same values, whole and
+// split: a draw for each row of a join instead of one for each person is another number of calls. Everything in it is
+// deterministic: all numbers are multiples of 1/1024, so that sums do not depend on the order of rows.
 const oracleSchema = `
 	CREATE FUNCTION draw(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
 		BEGIN
@@ -234,7 +234,8 @@ func observe(t *testing.T, conn *pgx.Conn, sql string) observed {
 	return o
 }
 
-// oracleSize returns the number of queries that the environment asks for, or otherwise, and the seed to generate them with.
+// oracleSize returns the number of queries that the environment asks for, or otherwise, and the seed to generate them
+// with.
 func oracleSize(t *testing.T, otherwise uint64) (count int, seed uint64) {
 	t.Helper()
 	return int(longtest.Number(t, "DPWATCH_ORACLE_QUERIES", otherwise)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20261122)

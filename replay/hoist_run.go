@@ -140,8 +140,8 @@ func (h *hoistRun) start() {
 	}
 }
 
-// decide splits the query, runs hoisted rounds that do not count as evidence, and turns hoisting on if they agree with the
-// unmodified ones and are faster. If they are not faster the decision is repeated later.
+// decide splits the query, runs hoisted rounds that do not count as evidence, and turns hoisting on if they agree with
+// the unmodified ones and are faster. If they are not faster the decision is repeated later.
 func (h *hoistRun) decide(ctx context.Context) error {
 	h.quick = meter{}
 	err := h.try(ctx)
@@ -233,8 +233,8 @@ func (h *hoistRun) disagree(what string) error {
 	return h.differ
 }
 
-// stop ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still be
-// verified.
+// stop ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still
+// be verified.
 func (h *hoistRun) stop(reason string) {
 	h.phase, h.reason = hoistOff, reason
 	h.comparison.samples = nil

@@ -32,9 +32,9 @@ type space struct {
 	limit int64
 }
 
-// reserve reserves up to want bytes, but at most half of the free space, so that several sessions can create their tables at
-// the same time. It returns the number of bytes: 0 if that would be less than both want and 1/256 of the limit. The caller
-// releases the bytes that it does not use.
+// reserve reserves up to want bytes, but at most half of the free space, so that several sessions can create their
+// tables at the same time. It returns the number of bytes: 0 if that would be less than both want and 1/256 of the
+// limit. The caller releases the bytes that it does not use.
 func (s *space) reserve(want int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +53,8 @@ func (s *space) release(n int64) {
 	s.used -= n
 }
 
-// make creates the tables on a session. The caller calls release, which returns their space, when the session has ended.
-// make writes no more than the reserved space. On an error the tables are gone when the session is closed.
+// make creates the tables on a session. The caller calls release, which returns their space, when the session has
+// ended. make writes no more than the reserved space. On an error the tables are gone when the session is closed.
 func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func(), err error) {
 	want := h.space.limit / sessionShare
 	if size := h.size.Load(); size > 0 { // with room to grow
@@ -81,8 +81,8 @@ func (h *hoisted) make(ctx context.Context, conn *pgconn.PgConn) (release func()
 
 // fill creates the tables in one transaction and returns their size.
 func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (size int64, err error) {
-	// Every scan must start at the first block, whatever other sessions scan: the order of the rows is the order in which
-	// floating-point numbers are added.
+	// Every scan must start at the first block, whatever other sessions scan: the order of the rows is the order in
+	// which floating-point numbers are added.
 	if _, err := conn.Exec(ctx, "BEGIN READ WRITE; SET LOCAL synchronize_seqscans = off").ReadAll(); err != nil {
 		return 0, serverReason("beginning a transaction for temporary tables", err)
 	}
@@ -129,8 +129,8 @@ func (h *hoisted) fill(ctx context.Context, conn *pgconn.PgConn, quota int64) (s
 // smallTable is the size up to which a table is allowed even if a limit is lower: a table takes at least a few pages.
 const smallTable = 64 << 10
 
-// tooMuch returns the reason that the tables would exceed a quota. If the quota is below a session's share, the decision is
-// repeated later.
+// tooMuch returns the reason that the tables would exceed a quota. If the quota is below a session's share, the
+// decision is repeated later.
 func (h *hoisted) tooMuch(quota int64) error {
 	return &unhoistable{
 		reason: fmt.Sprintf("the tables would take more than the %.4g MB that a session may use (audit.hoist_space)", float64(quota)/(1<<20)),
@@ -138,11 +138,11 @@ func (h *hoisted) tooMuch(quota int64) error {
 	}
 }
 
-// boundedTable returns the statement that creates the table of a piece and fails as soon as the rows hold more than limit
-// bytes. The planner's estimate of a row's width may be wrong by any factor, so the server adds up the sizes of the rows as
-// it writes them, in a setting of the transaction, and chr(0) ends the statement with SQLSTATE 54000. (A window function
-// could add up as well and would allow parallel plans, but it reads all rows ahead when some are larger than work_mem.)
-// OFFSET 0 keeps the piece a subquery that is planned as it is, and keeps the condition out of it.
+// boundedTable returns the statement that creates the table of a piece and fails as soon as the rows hold more than
+// limit bytes. The planner's estimate of a row's width may be wrong by any factor, so the server adds up the sizes of
+// the rows as it writes them, in a setting of the transaction, and chr(0) ends the statement with SQLSTATE 54000. (A
+// window function could add up as well and would allow parallel plans, but it reads all rows ahead when some are larger
+// than work_mem.) OFFSET 0 keeps the piece a subquery that is planned as it is, and keeps the condition out of it.
 func boundedTable(piece hoist.Piece, columns []pgconn.FieldDescription, limit int64) string {
 	inner, outer := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestHoistedBytes: the disk space of tables is bounded while they are written, whatever the planner estimates; no table is
-// left, and the trials continue unhoisted. Each of the larger tables would fill the disk.
+// TestHoistedBytes: the disk space of tables is bounded while they are written, whatever the planner estimates; no
+// table is left, and the trials continue unhoisted. Each of the larger tables would fill the disk.
 func TestHoistedBytes(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -57,8 +57,8 @@ func worldsOf(sql string) []string {
 	return []string{strings.ReplaceAll(sql, "%s", "d0"), strings.ReplaceAll(sql, "%s", "d1")}
 }
 
-// TestHoistedBytesTogether: the space of all sessions together is bounded; a later audit gets the reason, and is hoisted
-// when space is free again.
+// TestHoistedBytesTogether: the space of all sessions together is bounded; a later audit gets the reason, and is
+// hoisted when space is free again.
 func TestHoistedBytesTogether(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

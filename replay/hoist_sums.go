@@ -11,16 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sums holds a checksum of the rows of each table of the first session. Every session creates its tables itself, so if a part
-// is not deterministic, because a function in it is wrongly declared IMMUTABLE or STABLE, the next session finds other rows.
-// Rows are compared as a multiset: by their number and the sum of 64-bit hashes of their text.
+// sums holds a checksum of the rows of each table of the first session. Every session creates its tables itself, so if
+// a part is not deterministic, because a function in it is wrongly declared IMMUTABLE or STABLE, the next session finds
+// other rows. Rows are compared as a multiset: by their number and the sum of 64-bit hashes of their text.
 type sums struct {
 	mu    sync.Mutex // guards first
 	first []string   // by piece; nil before the first session
 }
 
-// compare computes the checksums of a session's tables, in the transaction that created them, and compares them with those
-// of the first session. For a difference the error is an *unhoistable with rows set.
+// compare computes the checksums of a session's tables, in the transaction that created them, and compares them with
+// those of the first session. For a difference the error is an *unhoistable with rows set.
 func (h *hoisted) compare(ctx context.Context, conn *pgconn.PgConn) error {
 	// Without this, the client's setting decides how many digits of a number are compared.
 	if _, err := conn.Exec(ctx, "SET LOCAL extra_float_digits = 3").ReadAll(); err != nil {

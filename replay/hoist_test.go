@@ -25,8 +25,8 @@ func hoistShadow(t *testing.T, more ...string) string {
 	dsn := pgtest.Database(t)
 	script := []string{
 		`CREATE FUNCTION endless() RETURNS SETOF text LANGUAGE sql IMMUTABLE AS 'SELECT md5(g::text) FROM generate_series(1, 100000000) g'`,
-		// The catalog declares constant() as volatile as noise(), and it always returns 0: results with it can be compared
-		// exactly.
+		// The catalog declares constant() as volatile as noise(), and it always returns 0: results with it can be
+		// compared exactly.
 		`CREATE FUNCTION constant() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT 0::float8'`,
 		`CREATE FUNCTION noise() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random())'`,
 		// A function that is wrongly declared immutable and that the planner does not evaluate in advance.
@@ -61,8 +61,8 @@ func hoistRun(t *testing.T, dsn string, s replay.Statement, sql string, n int) (
 	return got, s.Hoist.Report()
 }
 
-// chain is a query in the style of a rewriter: positional CTE columns, clipping per person, a clamp, and noise in the last
-// step.
+// chain is a query in the style of a rewriter: positional CTE columns, clipping per person, a clamp, and noise in the
+// last step.
 const chain = `WITH j (id, grp, cap, tid, uid, x, at, note) AS (SELECT * FROM %s.u AS l JOIN %s.t AS r ON r.uid = l.id),
 	m (unit, grp, x) AS (SELECT md5(id::text), grp, x FROM j),
 	n (unit, s) AS (SELECT unit, sqrt(sum(x * x)) FROM m GROUP BY unit),
@@ -136,9 +136,9 @@ func TestHoistedGivesTheSame(t *testing.T) {
 	}
 }
 
-// TestHoistedKeepsTheLaw runs 2,000 trials each, hoisted and not, of the chain, a thresholded count, and randomly chosen
-// rows. The hoisted runs are compared with unmodified ones independently of the comparison in package replay; the test's
-// own false-alarm rate is below 1e-6.
+// TestHoistedKeepsTheLaw runs 2,000 trials each, hoisted and not, of the chain, a thresholded count, and randomly
+// chosen rows. The hoisted runs are compared with unmodified ones independently of the comparison in package replay;
+// the test's own false-alarm rate is below 1e-6.
 func TestHoistedKeepsTheLaw(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -279,8 +279,8 @@ func TestWithoutTheRight(t *testing.T) {
 	}
 }
 
-// TestDisagreement: a random function that is declared immutable makes hoisted trials all alike; the tables of two sessions
-// differ before a hoisted trial counts.
+// TestDisagreement: a random function that is declared immutable makes hoisted trials all alike; the tables of two
+// sessions differ before a hoisted trial counts.
 func TestDisagreement(t *testing.T) {
 	t.Parallel()
 	got, r := hoistRun(t, hoistShadow(t), replay.Statement{}, `WITH a AS (SELECT sum(false_immutable(x)) AS s FROM %s.t) SELECT s + noise() FROM a`, 200)
@@ -296,8 +296,8 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// TestCountsAsVolatile: a function configured as a DP function, and one of a later version of the server, of which nothing is
-// known, are volatile, whatever the catalog declares.
+// TestCountsAsVolatile: a function configured as a DP function, and one of a later version of the server, of which
+// nothing is known, are volatile, whatever the catalog declares.
 func TestCountsAsVolatile(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t, `CREATE FUNCTION pg_catalog.later(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() * 1000; END'`)
@@ -339,8 +339,8 @@ func TestHoistingLasts(t *testing.T) {
 	}
 }
 
-// TestLateDisagreement: if data change while an audit is hoisted, unmodified trials differ; the audit has to start again,
-// and continues unmodified.
+// TestLateDisagreement: if data change while an audit is hoisted, unmodified trials differ; the audit has to start
+// again, and continues unmodified.
 func TestLateDisagreement(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)

@@ -58,8 +58,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestErrorsTogether: an error ends the transaction that trials share; the trials after it are sent again, and each has the
-// same distribution as in a transaction of its own.
+// TestErrorsTogether: an error ends the transaction that trials share; the trials after it are sent again, and each has
+// the same distribution as in a transaction of its own.
 func TestErrorsTogether(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -94,7 +94,8 @@ func TestErrorsTogether(t *testing.T) {
 	}
 }
 
-// TestTooLargeTogether: a result beyond the limits is the outcome of its own trial only, and no trial is repeated for it.
+// TestTooLargeTogether: a result beyond the limits is the outcome of its own trial only, and no trial is repeated for
+// it.
 func TestTooLargeTogether(t *testing.T) {
 	t.Parallel()
 	s := replay.Statement{Hoist: replay.ForceHoisting()}
@@ -125,9 +126,9 @@ func TestTooLargeTogether(t *testing.T) {
 	}
 }
 
-// TestTimeoutTogether: the statement timeout applies to one trial, not to a transaction. Trials that share a transaction
-// take longer together than the timeout, and one takes a fifteenth of it at most. A machine that stalls for the timeout can
-// fail a trial; so the times of a further attempt are four times as long.
+// TestTimeoutTogether: the statement timeout applies to one trial, not to a transaction. Trials that share a
+// transaction take longer together than the timeout, and one takes a fifteenth of it at most. A machine that stalls for
+// the timeout can fail a trial; so the times of a further attempt are four times as long.
 func TestTimeoutTogether(t *testing.T) {
 	t.Parallel()
 	dsn := hoistShadow(t)
@@ -143,8 +144,8 @@ func TestTimeoutTogether(t *testing.T) {
 	}
 }
 
-// timeoutTogether runs trials half of which take a unit of time, and returns what is wrong with them, or "". 64 trials are
-// sent at once and take 32 units on average. They take less than 15, the timeout, with probability below 10^-4.
+// timeoutTogether runs trials half of which take a unit of time, and returns what is wrong with them, or "". 64 trials
+// are sent at once and take 32 units on average. They take less than 15, the timeout, with probability below 10^-4.
 func timeoutTogether(t *testing.T, dsn string, unit time.Duration) (problem string) {
 	t.Helper()
 	opt := options(dsn)

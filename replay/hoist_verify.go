@@ -13,12 +13,12 @@ const (
 	verifyTime  = 2 * time.Second
 )
 
-// Verify compares hoisted and unmodified trials before an audit reports what hoisting may have caused. It creates the tables
-// once more and compares their rows with those of all earlier sessions. Then it runs unmodified rounds, which are no
-// evidence, and compares them with as many new hoisted rounds and with as many (or fewer) of the hoisted rounds that are
-// evidence. The samples have 400, 800, ... up to 6400 rounds: as many as are likely to take no longer than the audit's
-// trials took, or 2 s if that is longer, but at least 400. Without hoisted rounds since the last call it does nothing. A
-// difference is a *DisagreementError; other errors are as for Rounds. No loop over Stream may be active.
+// Verify compares hoisted and unmodified trials before an audit reports what hoisting may have caused. It creates the
+// tables once more and compares their rows with those of all earlier sessions. Then it runs unmodified rounds, which
+// are no evidence, and compares them with as many new hoisted rounds and with as many (or fewer) of the hoisted rounds
+// that are evidence. The samples have 400, 800, ... up to 6400 rounds: as many as are likely to take no longer than the
+// audit's trials took, or 2 s if that is longer, but at least 400. Without hoisted rounds since the last call it does
+// nothing. A difference is a *DisagreementError; other errors are as for Rounds. No loop over Stream may be active.
 func (r *Run) Verify(ctx context.Context) error {
 	if r.hoist == nil {
 		return nil

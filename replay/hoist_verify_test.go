@@ -10,9 +10,9 @@ import (
 )
 
 // TestVerify: a change under hoisted trials is found before a violation is reported: changed source rows of the tables
-// exactly, in a session of its own; and a change that affects trials but not tables by comparison with unmodified trials.
-// The view d1.t has other values for trials, which are read-only, than for the transactions that create tables, after
-// moved(shift) changes. The probability that a comparison finds a difference where there is none is below 1e-6.
+// exactly, in a session of its own; and a change that affects trials but not tables by comparison with unmodified
+// trials. The view d1.t has other values for trials, which are read-only, than for the transactions that create tables,
+// after moved(shift) changes. The probability that a comparison finds a difference where there is none is below 1e-6.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ change, what string }{

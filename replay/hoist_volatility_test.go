@@ -20,13 +20,13 @@ import (
 
 // falseSchema has functions that are wrongly declared IMMUTABLE or STABLE.
 //
-// ti, ts and tw add a random number in [0, 2^-20): too little to change the result of a comparison with a number. Tables
-// that hold such a value certainly differ between sessions, and tables that do not are certainly the same.
+// ti, ts and tw add a random number in [0, 2^-20): too little to change the result of a comparison with a number.
+// Tables that hold such a value certainly differ between sessions, and tables that do not are certainly the same.
 //
-// The others depend only on the moment, which the test changes between sessions: they add -1, 0, 1, 2 or 3 in the second
-// moment, depending on their argument, so that a query's tables may differ or not, and do the same each time. Sums are
-// exact. Their cost is lower than that of draw(), so that among the conditions of one query theirs are evaluated first: otherwise
-// draws for rows that another condition drops anyway would count.
+// The others depend only on the moment, which the test changes between sessions: they add -1, 0, 1, 2 or 3 in the
+// second moment, depending on their argument, so that a query's tables may differ or not, and do the same each time.
+// Sums are exact. Their cost is lower than that of draw(), so that among the conditions of one query theirs are
+// evaluated first: otherwise draws for rows that another condition drops anyway would count.
 const falseSchema = `
 	CREATE FUNCTION ti(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() / 1048576; END';
 	CREATE FUNCTION ts(x float8) RETURNS float8 LANGUAGE plpgsql STABLE AS 'BEGIN RETURN x + random() / 1048576; END';
@@ -256,9 +256,10 @@ func (o *falseOracle) judge(t *testing.T, sql string) (what, problem string) {
 	return "same", ""
 }
 
-// TestOracleOfVolatility: of generated queries that call wrongly declared functions, the tables are used if they are the
-// same in two sessions, and only then. DPWATCH_ORACLE_QUERIES is the number of queries, DPWATCH_ORACLE_SEED the seed.
-// Random numbers of at least 22 bits in the tables of both worlds agree by chance in fewer than 1 of 10^13 queries.
+// TestOracleOfVolatility: of generated queries that call wrongly declared functions, the tables are used if they are
+// the same in two sessions, and only then. DPWATCH_ORACLE_QUERIES is the number of queries, DPWATCH_ORACLE_SEED the
+// seed. Random numbers of at least 22 bits in the tables of both worlds agree by chance in fewer than 1 of 10^13
+// queries.
 func TestOracleOfVolatility(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestLargeRows: a row beyond the limit is not read. Its session ends; the other trials, of any world, are still executed
-// once each.
+// TestLargeRows: a row beyond the limit is not read. Its session ends; the other trials, of any world, are still
+// executed once each.
 func TestLargeRows(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestOddAnswers: whatever a server answers to dpwatch's own queries and to trials, the result is an error or an outcome. A panic would
-// end the auditor, again and again.
+// TestOddAnswers: whatever a server answers to dpwatch's own queries and to trials, the result is an error or an
+// outcome. A panic would end the auditor, again and again.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
 	worlds := []string{"SELECT count(*) + random() FROM d0.people", "SELECT count(*) + random() FROM d1.people"}

@@ -8,12 +8,12 @@ import (
 
 // Pace decides when trials may run; package replay/throttle implements it. It must be safe for concurrent use.
 type Pace interface {
-	// Enter waits until a session may run trials, and returns how many of the requested n it may run. each is the approximate
-	// time of a trial, 0 if unknown. The error is that of ctx.
+	// Enter waits until a session may run trials, and returns how many of the requested n it may run. each is the
+	// approximate time of a trial, 0 if unknown. The error is that of ctx.
 	Enter(ctx context.Context, n int, each time.Duration) (int, error)
-	// Leave must be called exactly once after each successful Enter, even if no trial has run. slowdown is the mean time of
-	// the trials divided by the shortest mean time so far for the same query. It is at least 1, and 1 if no trial has run or
-	// this mean is the shortest.
+	// Leave must be called exactly once after each successful Enter, even if no trial has run. slowdown is the mean
+	// time of the trials divided by the shortest mean time so far for the same query. It is at least 1, and 1 if no
+	// trial has run or this mean is the shortest.
 	Leave(slowdown float64)
 }
 

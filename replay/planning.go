@@ -13,8 +13,8 @@ type planning uint32
 
 const (
 	unknownPlanning planning = iota
-	// steadyPlanning: planning the statement again gives the same plan, so reusing one does not change the distribution of
-	// a trial.
+	// steadyPlanning: planning the statement again gives the same plan, so reusing one does not change the distribution
+	// of a trial.
 	steadyPlanning
 	// freshPlanning: every trial is parsed and planned again.
 	freshPlanning
@@ -32,9 +32,10 @@ func newPlanning(p planning) *sharedPlanning {
 func (s *sharedPlanning) get() planning  { return planning(s.value.Load()) }
 func (s *sharedPlanning) set(p planning) { s.value.Store(uint32(p)) }
 
-// planChecks is how often a statement is planned to check whether its plan may be reused. The planner evaluates a function that
-// is declared IMMUTABLE even if it draws noise, and its result becomes a constant of the plan: a reused plan would repeat
-// one random value. A random choice between two equally likely values is the same in all 8 plans with probability 1/128.
+// planChecks is how often a statement is planned to check whether its plan may be reused. The planner evaluates a
+// function that is declared IMMUTABLE even if it draws noise, and its result becomes a constant of the plan: a reused
+// plan would repeat one random value. A random choice between two equally likely values is the same in all 8 plans with
+// probability 1/128.
 const planChecks = 8
 
 // checkPlanning plans the statement on D0 several times and returns steadyPlanning if all plans are equal. It returns

@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestPlansOfNamedStatements: a statement that the client named gets plans as the server chooses them: custom plans five
-// times, then possibly a generic one. An unnamed statement gets a plan for its parameters in every trial.
+// TestPlansOfNamedStatements: a statement that the client named gets plans as the server chooses them: custom plans
+// five times, then possibly a generic one. An unnamed statement gets a plan for its parameters in every trial.
 func TestPlansOfNamedStatements(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)
@@ -61,8 +61,8 @@ func TestPlansOfNamedStatements(t *testing.T) {
 	}
 }
 
-// TestPlansOfConcurrentSessions: sessions that are opened at the same time may all find that the statement cannot be prepared any more.
-// The race detector checks what they share.
+// TestPlansOfConcurrentSessions: sessions that are opened at the same time may all find that the statement cannot be
+// prepared any more. The race detector checks what they share.
 func TestPlansOfConcurrentSessions(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

@@ -32,17 +32,17 @@ type Options struct {
 	MaxRows          int   // a larger result is the outcome TooLarge
 	MaxBytes         int64 // the same, in bytes of values
 	// SessionTrials is the number of trials after which a session is replaced by a new one, so that state that a query
-	// leaves in its session (setseed, for example) does not affect all later trials. A session is kept longer if replacing
-	// it would take more than 2 % of the time. 0 means 200.
+	// leaves in its session (setseed, for example) does not affect all later trials. A session is kept longer if
+	// replacing it would take more than 2 % of the time. 0 means 200.
 	SessionTrials int
 	Connections   int  // sessions of a Run; 0 means 2
 	Pace          Pace // nil = no limit
-	// Engines holds connection strings of an engine beside the database; trials go through the engine, and the copies are
-	// still checked through DSN. None = trials go to DSN. One = it runs the trials of all worlds. Otherwise one for each
-	// world, in the order of Statement.Worlds.
+	// Engines holds connection strings of an engine beside the database; trials go through the engine, and the copies
+	// are still checked through DSN. None = trials go to DSN. One = it runs the trials of all worlds. Otherwise one for
+	// each world, in the order of Statement.Worlds.
 	Engines []string
-	// HoistBytes bounds the disk space on the server of the hoisted tables of all sessions together; one session may use a
-	// quarter of it. 0 means DefaultHoistBytes.
+	// HoistBytes bounds the disk space on the server of the hoisted tables of all sessions together; one session may
+	// use a quarter of it. 0 means DefaultHoistBytes.
 	HoistBytes int64
 	// Copies are the schemas of the worlds, D0 first. If each world has an engine, the Player verifies before the first
 	// trial that each engine reads its own copy; nil = not verified.
@@ -106,8 +106,8 @@ func New(opt Options) (*Player, error) {
 	return p, p.parseEngines()
 }
 
-// ownQueryTime is the shortest statement_timeout of dpwatch's own queries. Options.StatementTimeout is for trials, and may be
-// much shorter than a catalog query takes on a busy server.
+// ownQueryTime is the shortest statement_timeout of dpwatch's own queries. Options.StatementTimeout is for trials, and
+// may be much shorter than a catalog query takes on a busy server.
 const ownQueryTime = time.Minute
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -129,8 +129,8 @@ func (p *Player) connectLimited(ctx context.Context, s Statement) (*pgconn.PgCon
 // messageSlack is added to MaxBytes to bound one backend message. A longer message ends the session.
 const messageSlack = 1 << 20
 
-// frontend returns a reader of backend messages that limits their length: pgproto3 allocates the length in a message's header,
-// up to a gigabyte, before it reads the message.
+// frontend returns a reader of backend messages that limits their length: pgproto3 allocates the length in a message's
+// header, up to a gigabyte, before it reads the message.
 func (o Options) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
 	f.SetMaxBodyLen(int(min(max(o.MaxBytes, 0), 1<<29)) + messageSlack)
@@ -166,8 +166,8 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 	return conn, nil
 }
 
-// fixed reports whether a setting of the client's session is not applied to a replay, because the sandbox sets it or it does
-// not affect results.
+// fixed reports whether a setting of the client's session is not applied to a replay, because the sandbox sets it or it
+// does not affect results.
 func fixed(name string) bool {
 	switch name {
 	case "search_path", "role", "session_authorization", "application_name", "client_encoding",

@@ -14,8 +14,8 @@ import (
 
 const closeTimeout = 2 * time.Second
 
-// reader turns the results of one session into outcomes. Outcomes share the description of their columns, which is never
-// modified.
+// reader turns the results of one session into outcomes. Outcomes share the description of their columns, which is
+// never modified.
 type reader struct {
 	columns []outcome.Column
 	oids    []uint32
@@ -27,8 +27,8 @@ type reader struct {
 	tooLarge bool
 }
 
-// read returns the outcome of one result, in text format. After a limit is exceeded it reads the remaining rows without keeping
-// them, and the outcome is TooLarge.
+// read returns the outcome of one result, in text format. After a limit is exceeded it reads the remaining rows without
+// keeping them, and the outcome is TooLarge.
 func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) (outcome.Outcome, error) {
 	r.begin()
 	fields := result.FieldDescriptions()

@@ -11,9 +11,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Grants returns the statements that give the replay role exactly what it needs. An administrator runs them in the shadow
-// database. The last two are the privilege that only hoisting needs, and a limit for temporary files. schemas are those of D0
-// and of every neighbour.
+// Grants returns the statements that give the replay role exactly what it needs. An administrator runs them in the
+// shadow database. The last two are the privilege that only hoisting needs, and a limit for temporary files. schemas
+// are those of D0 and of every neighbour.
 func (p *Player) Grants(schemas []string) []string {
 	role := ident.Quote(p.cfg.User)
 	copies := ident.List(schemas)
@@ -32,17 +32,17 @@ func (p *Player) Grants(schemas []string) []string {
 		ident.Quote(p.cfg.Database), role), p.spillLimit(role))
 }
 
-// spillLimit returns the statement that bounds the temporary files of sorts and hashes of one session. Only a superuser can
-// set it. Hoisted tables do not count there; they have a limit of their own.
+// spillLimit returns the statement that bounds the temporary files of sorts and hashes of one session. Only a superuser
+// can set it. Hoisted tables do not count there; they have a limit of their own.
 func (p *Player) spillLimit(role string) string {
 	return fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET temp_file_limit = '%dMB' /* as a superuser; bounds what sorts and hashes of a replay write to disk, per session */",
 		role, ident.Quote(p.cfg.Database), max(p.opt.HoistBytes/sessionShare>>20, 1))
 }
 
-// rightsQuery returns one row for each privilege that a replay role should not have: a description, and the statement that
-// revokes it. $1 is an array of the schemas of the copies, that of D0 first, $2 those and the engine's, $3 the public
-// tables as schema.table. A schema with the same relations as D0 is assumed to be the copy of another neighbour, which this
-// role may read. For a superuser, there is only the row that says so.
+// rightsQuery returns one row for each privilege that a replay role should not have: a description, and the statement
+// that revokes it. $1 is an array of the schemas of the copies, that of D0 first, $2 those and the engine's, $3 the
+// public tables as schema.table. A schema with the same relations as D0 is assumed to be the copy of another neighbour,
+// which this role may read. For a superuser, there is only the row that says so.
 const rightsQuery = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
 	copies AS (SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

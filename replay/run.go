@@ -25,7 +25,8 @@ type Statement struct {
 	Worlds   []string
 	Params   []capture.Param
 	Settings map[string]string // the client's session settings, by lower-case name
-	// SearchPath is the complete path with which types, operators and functions were resolved; nil means Options.SearchPath.
+	// SearchPath is the complete path with which types, operators and functions were resolved; nil means
+	// Options.SearchPath.
 	SearchPath []string
 	Simple     bool // the client sent a simple query; see Options.Protocol
 	// Named reports that the client's statement had a name, so that the server may have used one generic plan for all
@@ -36,8 +37,9 @@ type Statement struct {
 	// Separate runs every trial in a session of its own, whole; nil = sessions run many trials. With Separate, Hoist is
 	// ignored.
 	Separate *Separation
-	// Then holds further statements, in their order: a trial runs all of them in its session, with Settings and SearchPath, and its
-	// outcome is outcome.Join of theirs. It needs Separate, since what one trial leaves in its session must not affect the next.
+	// Then holds further statements, in their order: a trial runs all of them in its session, with Settings and
+	// SearchPath, and its outcome is outcome.Join of theirs. It needs Separate, since what one trial leaves in its
+	// session must not affect the next.
 	Then []Step
 
 	// setup prepares every session and returns a function to be called when the session has ended; nil = none.
@@ -45,12 +47,12 @@ type Statement struct {
 	together bool // trials may share an implicit transaction
 }
 
-// Round holds the outcomes of one trial on each world, in the order of Statement.Worlds. All neighbours are compared with the
-// same trial on D0.
+// Round holds the outcomes of one trial on each world, in the order of Statement.Worlds. All neighbours are compared
+// with the same trial on D0.
 type Round []outcome.Outcome
 
-// Run is a replay in progress. Each of its sessions runs trials of every world in random order, so that neither the session
-// nor the time distinguishes the worlds. Not safe for concurrent use.
+// Run is a replay in progress. Each of its sessions runs trials of every world in random order, so that neither the
+// session nor the time distinguishes the worlds. Not safe for concurrent use.
 type Run struct {
 	player   *Player
 	stmt     Statement
@@ -155,8 +157,8 @@ func (r *Run) finish(ctx context.Context, sessions *errgroup.Group, rounds []Rou
 	return rounds, r.checkTableDefinitions(rounds)
 }
 
-// The time that a batch of Stream should take, and its maximal number of rounds: between two batches the sessions wait for
-// each other.
+// The time that a batch of Stream should take, and its maximal number of rounds: between two batches the sessions wait
+// for each other.
 const (
 	batchTime = 50 * time.Millisecond
 	maxBatch  = 1000
@@ -190,8 +192,8 @@ func sizeOf(rounds []Round) int {
 	return n
 }
 
-// Stream yields batches of n rounds, more for a quick query and fewer for large results, until the loop ends, ctx is done,
-// or an error was yielded. The next batch runs while one is processed, so that the server does not wait.
+// Stream yields batches of n rounds, more for a quick query and fewer for large results, until the loop ends, ctx is
+// done, or an error was yielded. The next batch runs while one is processed, so that the server does not wait.
 func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
@@ -267,8 +269,8 @@ func (r *Run) Close() {
 	}
 }
 
-// Rest closes the sessions that are cheap to open again, and reports whether others are left: those with the tables of a
-// hoisted query. The Run may be used again.
+// Rest closes the sessions that are cheap to open again, and reports whether others are left: those with the tables of
+// a hoisted query. The Run may be used again.
 func (r *Run) Rest() bool {
 	if r.hoist == nil || !r.hoist.rest.alive() {
 		r.Close()
@@ -300,8 +302,8 @@ type queue struct {
 // pipelineTime is the approximate time of the trials that are sent at once.
 const pipelineTime = 10 * time.Millisecond
 
-// share returns how many trials a session should take next if one takes about each (0 = unknown): fewer towards the end, so
-// that all sessions end together.
+// share returns how many trials a session should take next if one takes about each (0 = unknown): fewer towards the
+// end, so that all sessions end together.
 func (q *queue) share(each time.Duration) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

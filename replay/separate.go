@@ -16,8 +16,8 @@ type Separation struct {
 	Skip     []bool // worlds that are skipped, by index: their outcomes are zero; nil = none
 }
 
-// The mean gap between separate trials is 1/gapPart of the time that the previous trial took with its session, at most of
-// longestGap.
+// The mean gap between separate trials is 1/gapPart of the time that the previous trial took with its session, at most
+// of longestGap.
 const (
 	gapPart    = 4
 	longestGap = 20 * time.Millisecond
@@ -30,8 +30,8 @@ type separate struct {
 	comment uint64
 }
 
-// runSeparate runs n trials on each world, each in a session of its own that is closed afterwards. All trials of the call
-// run in random order, with random gaps.
+// runSeparate runs n trials on each world, each in a session of its own that is closed afterwards. All trials of the
+// call run in random order, with random gaps.
 func (r *Run) runSeparate(ctx context.Context, n int) ([]Round, error) {
 	if err := r.verifyCopies(ctx); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (r *Run) runSeparate(ctx context.Context, n int) ([]Round, error) {
 	return r.finish(ctx, group, rounds)
 }
 
-// separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which they
-// run, so that a statistic can find a dependence on the previous trial.
+// separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which
+// they run, so that a statistic can find a dependence on the previous trial.
 func (r *Run) separated(rounds []Round) []separate {
 	worlds := len(r.stmt.Worlds)
 	order := make([]int, 0, len(rounds)*worlds)
@@ -82,8 +82,8 @@ func (r *Run) separated(rounds []Round) []separate {
 	return trials
 }
 
-// playSeparate waits for a gap and runs one trial. before is the time that the previous trial took in the same goroutine,
-// including the time to open its session.
+// playSeparate waits for a gap and runs one trial. before is the time that the previous trial took in the same
+// goroutine, including the time to open its session.
 func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duration) (took time.Duration, err error) {
 	gap := time.NewTimer(time.Duration(t.gap * float64(min(before/gapPart, longestGap))))
 	defer gap.Stop()

@@ -61,8 +61,8 @@ func (r *Run) bind(s Statement) {
 	}
 }
 
-// sequence runs the statements of a trial in a session that has run nothing else, and joins their outcomes. A failure ends the
-// trial and is its outcome. r belongs to the caller.
+// sequence runs the statements of a trial in a session that has run nothing else, and joins their outcomes. A failure
+// ends the trial and is its outcome. r belongs to the caller.
 func (r *Run) sequence(ctx context.Context, s *session, t *separate) error {
 	all := r.stmt
 	outcomes := make([]outcome.Outcome, 1+len(all.Then))

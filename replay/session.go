@@ -12,7 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// session is one connection with the client's settings and, if plans may be reused, the prepared statement of every world.
+// session is one connection with the client's settings and, if plans may be reused, the prepared statement of every
+// world.
 type session struct {
 	conn     *pgconn.PgConn
 	engines  []*pgconn.PgConn               // of the engines beside the database, conn among them; none = trials go to the database
@@ -25,11 +26,12 @@ type session struct {
 	release  func()        // called by close; nil = nothing
 }
 
-// renewShare bounds the cost of new sessions: a session runs trials for at least renewShare times as long as opening it took.
+// renewShare bounds the cost of new sessions: a session runs trials for at least renewShare times as long as opening it
+// took.
 const renewShare = 50
 
-// worn reports whether a session must be replaced: it has run Options.SessionTrials trials, and they have taken renewShare
-// times as long as opening the session.
+// worn reports whether a session must be replaced: it has run Options.SessionTrials trials, and they have taken
+// renewShare times as long as opening the session.
 func (s *session) worn(trials int) bool {
 	return s.used >= trials && s.busy >= renewShare*s.cost
 }
@@ -133,9 +135,9 @@ func (r *Run) session(ctx context.Context) (*session, error) {
 // distribution.
 const syncTrials = 64
 
-// pipeline sends trials on one session. A Sync follows each: one implicit transaction per trial, and an error ends only its
-// own. If Statement.together is set, several trials share a Sync. After an error the server skips everything up to the
-// Sync; skipped trials are sent again, so that every trial is executed once, whatever the outcome of the others.
+// pipeline sends trials on one session. A Sync follows each: one implicit transaction per trial, and an error ends only
+// its own. If Statement.together is set, several trials share a Sync. After an error the server skips everything up to
+// the Sync; skipped trials are sent again, so that every trial is executed once, whatever the outcome of the others.
 func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 	if len(s.engines) > 0 {
 		return r.runThroughEngines(ctx, s, trials)

@@ -31,12 +31,12 @@ func (p *Player) simple(s Statement) bool {
 	return s.Simple
 }
 
-// simpleWindow bounds the bytes of queries in flight, if there are several. Socket buffers are never smaller, so server and
-// client cannot both block on a write.
+// simpleWindow bounds the bytes of queries in flight, if there are several. Socket buffers are never smaller, so server
+// and client cannot both block on a write.
 const simpleWindow = 16 << 10
 
-// runSimple runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are sent
-// before the server has answered the previous ones.
+// runSimple runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are
+// sent before the server has answered the previous ones.
 func (r *Run) runSimple(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for {

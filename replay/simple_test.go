@@ -50,7 +50,8 @@ func TestSimpleLikeExtended(t *testing.T) {
 	}
 }
 
-// Trials use the protocol of the client unless the options select one: the server's log shows simple queries as statements.
+// Trials use the protocol of the client unless the options select one: the server's log shows simple queries as
+// statements.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	dsn := shadow(t)

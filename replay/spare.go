@@ -8,9 +8,9 @@ type sparing struct {
 	now  []bool                 // of the batch that runs; belongs to the goroutine that runs it
 }
 
-// Spare sets the worlds that the rounds of the present Stream leave out, from the batch after the next on at the latest: their outcomes are zero. The
-// slice must not be changed any more; nil = none. The first world, D0, is never left out. It may be called in a
-// loop over Stream.
+// Spare sets the worlds that the rounds of the present Stream leave out, from the batch after the next on at the
+// latest: their outcomes are zero. The slice must not be changed any more; nil = none. The first world, D0, is never
+// left out. It may be called in a loop over Stream.
 func (r *Run) Spare(worlds []bool) { r.sparing.next.Store(&worlds) }
 
 // begin begins a batch with the present choice.

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// warmUpTrials is the number of trials of each world before those that Time measures: a session's first ones read its catalog.
+// warmUpTrials is the number of trials of each world before those that Time measures: a session's first ones read its
+// catalog.
 const warmUpTrials = 3
 
-// Time runs pairs of trials of D0 and another world, one after the other in one session, and gives the time of each to add, until add
-// returns false. The order of a pair is random. Trials run the whole query, whatever Statement.Hoist says; an error or a time limit is an
-// outcome that takes time, too. A sequence cannot be timed: see Statement.Then.
+// Time runs pairs of trials of D0 and another world, one after the other in one session, and gives the time of each to
+// add, until add returns false. The order of a pair is random. Trials run the whole query, whatever Statement.Hoist
+// says; an error or a time limit is an outcome that takes time, too. A sequence cannot be timed: see Statement.Then.
 func (r *Run) Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error {
 	if err := r.verifyCopies(ctx); err != nil {
 		return err

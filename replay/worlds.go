@@ -13,9 +13,9 @@ import (
 )
 
 // A server session reports its scan counts when it becomes idle and its last report is at least a second old (pgstat.c,
-// PGSTAT_MIN_INTERVAL), when it ends, or after it was idle for ten seconds. If an engine keeps its sessions to the source
-// open, a further trial a second later makes them report. If furtherTrials such trials show no scans, none are expected: the
-// limit is a number of trials and not a time, because everything takes longer on a busy machine.
+// PGSTAT_MIN_INTERVAL), when it ends, or after it was idle for ten seconds. If an engine keeps its sessions to the
+// source open, a further trial a second later makes them report. If furtherTrials such trials show no scans, none are
+// expected: the limit is a number of trials and not a time, because everything takes longer on a busy machine.
 const (
 	scanInterval  = 1100 * time.Millisecond
 	furtherTrials = 4
@@ -25,10 +25,10 @@ const (
 const scanQuery = `SELECT schemaname, pg_catalog.sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int8
 	FROM pg_catalog.pg_stat_all_tables WHERE schemaname = ANY ($1::text[]) GROUP BY 1`
 
-// verifyCopies verifies once, before the first trial that counts, that each engine reads the copy of its own world, if each
-// world has an engine. A few trials run through one engine alone, and the server's counters show which schema's tables were
-// read. If an engine reads another copy, the error is a SetupError. If the counters show no reads (an engine that caches its
-// data, a copy made of views, a source elsewhere), there is a warning.
+// verifyCopies verifies once, before the first trial that counts, that each engine reads the copy of its own world, if
+// each world has an engine. A few trials run through one engine alone, and the server's counters show which schema's
+// tables were read. If an engine reads another copy, the error is a SetupError. If the counters show no reads (an
+// engine that caches its data, a copy made of views, a source elsewhere), there is a warning.
 func (r *Run) verifyCopies(ctx context.Context) error {
 	p := r.player
 	if p.verified.Load() || len(p.engines) < 2 || len(p.opt.Copies) != len(p.engines) {
@@ -70,13 +70,14 @@ func (r *Run) verifyCopies(ctx context.Context) error {
 	return nil
 }
 
-// verifyTrials is the number of trials that run through an engine to find what it reads: every table that they read is scanned
-// at least as often. A smaller number of scans may come from other sessions, or from a delayed report, and is ignored.
+// verifyTrials is the number of trials that run through an engine to find what it reads: every table that they read is
+// scanned at least as often. A smaller number of scans may come from other sessions, or from a delayed report, and is
+// ignored.
 const verifyTrials = 8
 
-// readSchemas runs trials through the engine of a world and returns the schemas whose tables were read verifyTrials times
-// meanwhile. It returns as soon as the world's own schema is one of them. known reports whether the server counts the scans of
-// that schema.
+// readSchemas runs trials through the engine of a world and returns the schemas whose tables were read verifyTrials
+// times meanwhile. It returns as soon as the world's own schema is one of them. known reports whether the server counts
+// the scans of that schema.
 func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
 	own := r.player.opt.Copies[world]
 	before, err := r.scans(ctx, conn)

@@ -17,6 +17,6 @@ const (
 )
 
 // AssumedFunction returns the entry of Plan.Assumed for a function that is declared safe, or immutable, and whose reads
-// cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a statement
-// at run time.
+// cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a
+// statement at run time.
 func AssumedFunction(name string) string { return judge.AssumedFunction(name) }

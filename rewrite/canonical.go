@@ -11,9 +11,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// wireSchema describes the wire format of pg_query's tree: the meaning of each field number per message. It is built from
-// the library's own descriptors. Reading the wire format takes a fifth of the time of decoding it into Go structs, and a
-// rewritten text is read only for comparison.
+// wireSchema describes the wire format of pg_query's tree: the meaning of each field number per message. It is built
+// from the library's own descriptors. Reading the wire format takes a fifth of the time of decoding it into Go structs,
+// and a rewritten text is read only for comparison.
 type wireSchema struct {
 	root, rangeVar, columnRef, funcCall *wireMessage
 	stringNode                          protowire.Number // Node.string
@@ -60,8 +60,8 @@ func wireMessageOf(d protoreflect.MessageDescriptor, made map[protoreflect.FullN
 	return m
 }
 
-// canonical is a tree as bytes, without locations, equal for two statements exactly when their trees are. The schemas of
-// protected tables are holes in it: the bytes are the segments with a schema between each two.
+// canonical is a tree as bytes, without locations, equal for two statements exactly when their trees are. The schemas
+// of protected tables are holes in it: the bytes are the segments with a schema between each two.
 type canonical struct {
 	segments [][]byte
 	tables   []Table // of the holes

@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// ofServer returns a database with the table public.people, its catalog, and options in which the table is protected and every
-// function that is not built in is declared safe.
+// ofServer returns a database with the table public.people, its catalog, and options in which the table is protected
+// and every function that is not built in is declared safe.
 func ofServer(t *testing.T, script string) (*pgconn.PgConn, rewrite.Options) {
 	t.Helper()
 	dsn := pgtest.Database(t)
@@ -50,8 +50,8 @@ func refusal(r *rewrite.Rewriter, sql string) error {
 	return err
 }
 
-// TestBuiltinFunctions: whatever its version, a server has no function that is listed as safe and is none, and no other one
-// comes into a replay, whether it is listed or not.
+// TestBuiltinFunctions: whatever its version, a server has no function that is listed as safe and is none, and no other
+// one comes into a replay, whether it is listed or not.
 func TestBuiltinFunctions(t *testing.T) {
 	t.Parallel()
 	conn, o := ofServer(t, "")
@@ -104,8 +104,8 @@ func TestSystemCatalogs(t *testing.T) {
 	}
 }
 
-// TestLaterBuiltins: what a later version of the server has beyond the lists is refused, in every notation, unless the configuration
-// names it.
+// TestLaterBuiltins: what a later version of the server has beyond the lists is refused, in every notation, unless the
+// configuration names it.
 func TestLaterBuiltins(t *testing.T) {
 	t.Parallel()
 	_, o := ofServer(t, `

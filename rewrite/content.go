@@ -22,7 +22,8 @@ const (
 	asRowCounts   = "as row counts (EXPLAIN ANALYZE)"
 )
 
-// content is the statement that another one runs: the query of CREATE TABLE AS, of INSERT, of EXPLAIN ANALYZE and so on.
+// content is the statement that another one runs: the query of CREATE TABLE AS, of INSERT, of EXPLAIN ANALYZE and so
+// on.
 type content struct {
 	node  *pg_query.Node // with its offsets in the whole text
 	spans []span         // its parts of the text, in order
@@ -122,8 +123,8 @@ func isAnalyze(n *pg_query.ExplainStmt) bool {
 	return on
 }
 
-// createTableAs handles CREATE TABLE AS and CREATE MATERIALIZED VIEW, which run nothing with NO DATA, or, with IF NOT EXISTS, if
-// the relation exists: then the command tag is not that of a SELECT.
+// createTableAs handles CREATE TABLE AS and CREATE MATERIALIZED VIEW, which run nothing with NO DATA, or, with IF NOT
+// EXISTS, if the relation exists: then the command tag is not that of a SELECT.
 func (x *contentReader) createTableAs(n *pg_query.CreateTableAsStmt, tag string) (*content, error) {
 	into := n.GetInto()
 	if into.GetSkipData() || RanNothing(tag) {
@@ -277,8 +278,8 @@ func sharesName(a, b *pg_query.WithClause) bool {
 	return false
 }
 
-// text returns the text of a statement in which everything but its content and comments is blank, so that offsets stay and
-// comments can still claim, and the remaining tokens.
+// text returns the text of a statement in which everything but its content and comments is blank, so that offsets stay
+// and comments can still claim, and the remaining tokens.
 func (c *content) text(sql string, tokens []*pg_query.ScanToken) (string, []*pg_query.ScanToken) {
 	text := []byte(strings.Repeat(" ", len(sql)))
 	for i := range len(sql) {

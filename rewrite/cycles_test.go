@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// references is a random graph of functions (even) and views (odd) that call and read each other, often in cycles. Those of
-// faulty are no correct copies by themselves.
+// references is a random graph of functions (even) and views (odd) that call and read each other, often in cycles.
+// Those of faulty are no correct copies by themselves.
 type references struct {
 	edges  [8][8]bool
 	faulty [8]bool
@@ -48,8 +48,8 @@ func (g references) reachFaults() (out [8]bool) {
 	return out
 }
 
-// objects adds the objects of the graph to a schema. Every second function calls in its body, the others, and views, according to the
-// catalog. A faulty one reads the table elsewhere.
+// objects adds the objects of the graph to a schema. Every second function calls in its body, the others, and views,
+// according to the catalog. A faulty one reads the table elsewhere.
 func (g references) objects(c *catalog.Catalog, schema string, elsewhere *rewrite.Table) {
 	name := func(i int) rewrite.Table { return table(schema, fmt.Sprintf("o%d", i)) }
 	for i, edges := range g.edges {
@@ -90,8 +90,8 @@ func (references) query(i int) string {
 	return fmt.Sprintf("SELECT count(o%d(id)) FROM users", i)
 }
 
-// TestCyclesOfCopies: a copy is accepted if and only if no path of references leads from it to a fault, whatever the order in which
-// copies are checked; the reason for a refusal does not depend on the order either.
+// TestCyclesOfCopies: a copy is accepted if and only if no path of references leads from it to a fault, whatever the
+// order in which copies are checked; the reason for a refusal does not depend on the order either.
 func TestCyclesOfCopies(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -130,8 +130,8 @@ func TestCyclesOfCopies(t *testing.T) {
 	}
 }
 
-// TestCyclesOfOpaqueFunctions: a plan names the assumption about a function if and only if a path of calls leads from it to one whose
-// reads cannot be derived.
+// TestCyclesOfOpaqueFunctions: a plan names the assumption about a function if and only if a path of calls leads from
+// it to one whose reads cannot be derived.
 func TestCyclesOfOpaqueFunctions(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))

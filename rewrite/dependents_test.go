@@ -170,7 +170,8 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestPathOfTheServer: a replay must not find, in the shadow database, schemas that the engine's server skips in a path.
+// TestPathOfTheServer: a replay must not find, in the shadow database, schemas that the engine's server skips in a
+// path.
 func TestPathOfTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRewriter(t, catalogOptions())

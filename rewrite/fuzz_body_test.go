@@ -29,8 +29,8 @@ func bodyRewriter(tb testing.TB, language, body, path string) *rewrite.Rewriter 
 	return newRewriter(tb, o)
 }
 
-// FuzzFunctionBody: any body of a copy is judged without a panic; if calls are redirected to it, every relation of a parsed
-// body is the neighbour's own, public, or a CTE.
+// FuzzFunctionBody: any body of a copy is judged without a panic; if calls are redirected to it, every relation of a
+// parsed body is the neighbour's own, public, or a CTE.
 func FuzzFunctionBody(f *testing.F) {
 	for _, body := range []string{
 		"SELECT count(*) FROM d0.users", "SELECT 1 FROM d1.users", "SELECT $1 FROM users; TABLE d0.transactions", "BEGIN ATOMIC\n SELECT 1 FROM d0.users;\nEND",

@@ -20,8 +20,8 @@ func fuzzOptions(schema string) rewrite.Options {
 	return o
 }
 
-// FuzzRewrite: every analysed query can be rewritten; the result parses; each of its relations is a copy, a public table, a
-// system catalog or a CTE; and mapping the result back gives the original with its names qualified.
+// FuzzRewrite: every analysed query can be rewritten; the result parses; each of its relations is a copy, a public
+// table, a system catalog or a CTE; and mapping the result back gives the original with its names qualified.
 func FuzzRewrite(f *testing.F) {
 	for _, file := range goldenFiles(f) {
 		f.Add(goldenQuery(f, file).SQL)

@@ -25,8 +25,8 @@ type parsed struct {
 // maxContents bounds the statements within each other: EXPLAIN ANALYZE CREATE TABLE t AS SELECT has two.
 const maxContents = 4
 
-// parse checks text and settings, then scans and parses. The only statement must be a SELECT, or one that runs a SELECT; then
-// q.SQL becomes that SELECT, at the same offset.
+// parse checks text and settings, then scans and parses. The only statement must be a SELECT, or one that runs a
+// SELECT; then q.SQL becomes that SELECT, at the same offset.
 func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err := r.guard(*q); err != nil {
 		return nil, err

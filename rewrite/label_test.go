@@ -12,7 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// The claims of SECURITY LABELs: masking rules with a declared DP function, on the columns of the tables that a query reads.
+// The claims of SECURITY LABELs: masking rules with a declared DP function, on the columns of the tables that a query
+// reads.
 func TestClaimLabels(t *testing.T) {
 	t.Parallel()
 	table := func(name string) rewrite.Table { return rewrite.Table{Schema: "public", Name: name} }
@@ -142,7 +143,8 @@ func TestClaimLabels(t *testing.T) {
 	}
 }
 
-// labelled returns a catalog with the tables of o, a view seen over users, a child of users, the DP functions, and labels.
+// labelled returns a catalog with the tables of o, a view seen over users, a child of users, the DP functions, and
+// labels.
 func labelled(labels []catalog.Label, o rewrite.Options) *catalog.Catalog {
 	c := &catalog.Catalog{Database: "shop", Schemas: []string{"public", "app", "ref", "dp"}, Labels: labels}
 	users, staff := rewrite.Table{Schema: "public", Name: "users"}, rewrite.Table{Schema: "public", Name: "staff"}

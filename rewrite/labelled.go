@@ -8,8 +8,8 @@ import (
 // maskCopies is what may be done if copies are not masked.
 const maskCopies = "put the security labels of the engine on the copies in shadow.d0 and shadow.d1, and on the role of shadow.dsn"
 
-// labelled returns tables, and what the views among them read, as far as SECURITY LABELs on their columns can have claims. A label on a
-// partition or child does not apply to queries on its parent.
+// labelled returns tables, and what the views among them read, as far as SECURITY LABELs on their columns can have
+// claims. A label on a partition or child does not apply to queries on its parent.
 func (r *Rewriter) labelled(tables []Table) []Table {
 	if r.source == nil || len(r.options.Claims.LabelProviders) == 0 {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestNames: what the auditor reports to the relay are the listed tables, all that reads them, and the declared functions.
+// TestNames: what the auditor reports to the relay are the listed tables, all that reads them, and the declared
+// functions.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	base := func() rewrite.Options {

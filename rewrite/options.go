@@ -38,15 +38,15 @@ type Options struct {
 	Public    []Table // tables without personal data, which replays read in place
 	Others    []Table // further existing relations: they shadow names; a query on one is refused
 
-	// Source is the catalog of the client's database, in which names are resolved; nil = not known: then Protected, Public
-	// and Others are assumed to be all relations of their schemas (see Plan.Assumed).
+	// Source is the catalog of the client's database, in which names are resolved; nil = not known: then Protected,
+	// Public and Others are assumed to be all relations of their schemas (see Plan.Assumed).
 	Source *catalog.Catalog
-	// Shadow is the catalog of the shadow database, and Neighbours the schemas of the copies in it, which are checked to
-	// read only themselves and Public; nil = not known.
+	// Shadow is the catalog of the shadow database, and Neighbours the schemas of the copies in it, which are checked
+	// to read only themselves and Public; nil = not known.
 	Shadow     *catalog.Catalog
 	Neighbours []string
-	// ShadowPath lists further schemas of the shadow database, for functions, operators and types that the client's path
-	// does not find there. It is added to a plan's path only if it is needed.
+	// ShadowPath lists further schemas of the shadow database, for functions, operators and types that the client's
+	// path does not find there. It is added to a plan's path only if it is needed.
 	ShadowPath []string
 
 	SearchPath []string // path if neither the session's settings nor Source give one; nil = {"public"}
@@ -55,8 +55,8 @@ type Options struct {
 	Claims         ClaimRules
 	AllowFunctions []string // further functions declared safe, folded as by PostgreSQL, optionally schema-qualified
 
-	// MaxOfSequence declares that each privacy unit has rows in only one statement of a sequence: the claim of a sequence is the largest of
-	// its statements' claims instead of their sum.
+	// MaxOfSequence declares that each privacy unit has rows in only one statement of a sequence: the claim of a
+	// sequence is the largest of its statements' claims instead of their sum.
 	MaxOfSequence bool
 
 	MaxBytes  int // 0 = DefaultMaxBytes

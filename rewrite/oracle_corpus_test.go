@@ -57,8 +57,8 @@ func corpus(t *testing.T, database string) map[string][]capture.Query {
 	return all
 }
 
-// TestOracleCorpus: of the statements of dashboards, at least 98 % are rewritten; each of these gives the same answer on
-// every neighbour as on the original schema with that neighbour's rows; and the hint of a refusal helps.
+// TestOracleCorpus: of the statements of dashboards, at least 98 % are rewritten; each of these gives the same answer
+// on every neighbour as on the original schema with that neighbour's rows; and the hint of a refusal helps.
 func TestOracleCorpus(t *testing.T) {
 	t.Parallel()
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)

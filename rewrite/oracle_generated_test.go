@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// dependents creates objects over protected tables in schema {p} that only a catalog shows: a view, a partitioned table,
-// functions.
+// dependents creates objects over protected tables in schema {p} that only a catalog shows: a view, a partitioned
+// table, functions.
 const dependents = `
 CREATE VIEW {p}.user_list AS SELECT id, income FROM {p}.users WHERE id > 1;
 CREATE TABLE {p}.events (id int, d date) PARTITION BY RANGE (id);
@@ -37,8 +37,8 @@ CREATE AGGREGATE {p}.tallied(int) (SFUNC = {p}.tally, STYPE = int, INITCOND = '0
 
 const biggest = "CREATE FUNCTION public.biggest(VARIADIC int[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT max(v) FROM unnest($1) v';"
 
-// TestOracleGenerated runs generated queries in both worlds, with both catalogs, and compares. DPWATCH_ORACLE_QUERIES is
-// the number of queries, DPWATCH_ORACLE_SEED the seed.
+// TestOracleGenerated runs generated queries in both worlds, with both catalogs, and compares. DPWATCH_ORACLE_QUERIES
+// is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleGenerated(t *testing.T) {
 	t.Parallel()
 	count, seed := longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(500, 6000)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260401)
@@ -62,7 +62,8 @@ func TestOracleGenerated(t *testing.T) {
 // counts are the results of a comparison. answered is counted on two neighbours.
 type counts struct{ queries, rewritten, answered, apart int }
 
-// compare rewrites queries and runs them in both worlds, on two neighbours; refill loads the rows of one into the engine.
+// compare rewrites queries and runs them in both worlds, on two neighbours; refill loads the rows of one into the
+// engine.
 func (w *worlds) compare(t *testing.T, r *rewrite.Rewriter, queries []capture.Query, refill func(schema string)) counts {
 	t.Helper()
 	first := make([]string, len(queries))

@@ -27,8 +27,8 @@ func generated(n int, seed uint64, database string) []capture.Query {
 	return queries
 }
 
-// generator writes queries with one int column, id, so that any query fits into any place of another. None depends on the
-// order of rows, and none is random.
+// generator writes queries with one int column, id, so that any query fits into any place of another. None depends on
+// the order of rows, and none is random.
 type generator struct {
 	rng      *rand.Rand
 	database string
@@ -37,8 +37,8 @@ type generator struct {
 
 func (g *generator) pick(options ...string) string { return options[g.rng.IntN(len(options))] }
 
-// fill replaces, in a template, Q by queries and S by scalars one level deeper, R by a relation that may be a CTE, T by a stored
-// table, N by a small number and D by the database; each is a word of its own between braces.
+// fill replaces, in a template, Q by queries and S by scalars one level deeper, R by a relation that may be a CTE, T by
+// a stored table, N by a small number and D by the database; each is a word of its own between braces.
 func (g *generator) fill(depth int, template string) string {
 	var b strings.Builder
 	for {

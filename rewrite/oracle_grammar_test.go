@@ -9,9 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// grammar generates queries top-down from the grammar, with types and names in scope, while generator fills templates of
-// one column: joins and their aliases, functions in FROM, whole rows, aggregates and windows, SQL/XML and JSON, strings in
-// every spelling. A query depends on no order and is not random, unless it is refused.
+// grammar generates queries top-down from the grammar, with types and names in scope, while generator fills templates
+// of one column: joins and their aliases, functions in FROM, whole rows, aggregates and windows, SQL/XML and JSON,
+// strings in every spelling. A query depends on no order and is not random, unless it is refused.
 type grammar struct {
 	rng      *rand.Rand
 	database string

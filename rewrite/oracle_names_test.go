@@ -43,8 +43,8 @@ CREATE FUNCTION a2.joined(text, text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SE
 CREATE OPERATOR a2.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = a2.joined);
 `
 
-// Objects that only one of the databases has: the engine's noise in a1, the shadow database's in dp, and there also further
-// objects that the engine does not have.
+// Objects that only one of the databases has: the engine's noise in a1, the shadow database's in dp, and there also
+// further objects that the engine does not have.
 const (
 	namesOfEngine = `CREATE FUNCTION a1.noise(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';`
 	namesOfShadow = `CREATE FUNCTION dp.noise(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
@@ -93,8 +93,8 @@ func (g *namesGenerator) condition(depth int) string {
 	return g.pick("true", g.text(depth)+" = "+g.text(0), g.number(depth)+" > "+g.number(0), g.text(depth)+" IN ('a', 'user1')", "u.kind = 'low'", g.number(depth)+" BETWEEN 1 AND 9000", "EXISTS (SELECT FROM {u} x WHERE x.id = u.id)")
 }
 
-// queries returns n distinct ones; temp says that the session has temporary tables that are called users and scratch. One in four is the
-// query of a cursor.
+// queries returns n distinct ones; temp says that the session has temporary tables that are called users and scratch.
+// One in four is the query of a cursor.
 func (g *namesGenerator) queries(n int, database string, temp bool) []capture.Query {
 	seen := map[string]bool{}
 	var all []capture.Query
@@ -122,8 +122,8 @@ func (g *namesGenerator) queries(n int, database string, temp bool) []capture.Qu
 }
 
 // TestOracleNames runs queries whose names depend on the path and on types in both worlds, in sessions with and without
-// temporary tables with a protected table's name; the shadow database has further overloads. A rewritten query must give
-// the same answer. DPWATCH_ORACLE_NAMES is the number of queries, DPWATCH_ORACLE_SEED the seed.
+// temporary tables with a protected table's name; the shadow database has further overloads. A rewritten query must
+// give the same answer. DPWATCH_ORACLE_NAMES is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleNames(t *testing.T) {
 	t.Parallel()
 	count, seed := int(longtest.Number(t, "DPWATCH_ORACLE_NAMES", longtest.Count(200, 2000))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260403)

@@ -18,9 +18,9 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// worlds holds two databases on one server: "shop", the engine's own, with the protected tables in their own schemas, and
-// "shadow", which has only the neighbours d0 and d1. A rewrite on d0 must give in shadow, where nothing protected is in the
-// original place, the answer of the client's text in shop while that holds the rows of d0.
+// worlds holds two databases on one server: "shop", the engine's own, with the protected tables in their own schemas,
+// and "shadow", which has only the neighbours d0 and d1. A rewrite on d0 must give in shadow, where nothing protected
+// is in the original place, the answer of the client's text in shop while that holds the rows of d0.
 type worlds struct {
 	shop, shadow     *pgconn.PgConn
 	inShopNow, inNow string // the scripts of the sessions' settings, as last run

@@ -23,8 +23,8 @@ CREATE TABLE {k}."Minor Users" () INHERITS ({p}.users);
 INSERT INTO {k}."Minor Users" (id, name, user_id) VALUES (100, 'minor', 1);
 `
 
-// TestOracleWritten is TestOracleGenerated with another generator, in which one expression in about 200 must be refused.
-// DPWATCH_ORACLE_WRITTEN is the number of queries, DPWATCH_ORACLE_SEED the seed.
+// TestOracleWritten is TestOracleGenerated with another generator, in which one expression in about 200 must be
+// refused. DPWATCH_ORACLE_WRITTEN is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleWritten(t *testing.T) {
 	t.Parallel()
 	count, seed := longtest.Number(t, "DPWATCH_ORACLE_WRITTEN", longtest.Count(50, 400)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260402)

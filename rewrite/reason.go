@@ -68,8 +68,9 @@ type UnsupportedError struct {
 	expression string
 }
 
-// Expression returns the SQL text of a claim that is an expression of constants and parameters, if the query was refused because its value is not known;
-// otherwise "". It reads nothing and calls immutable built-in functions. AnalyzeWith takes its value.
+// Expression returns the SQL text of a claim that is an expression of constants and parameters, if the query was
+// refused because its value is not known; otherwise "". It reads nothing and calls immutable built-in functions.
+// AnalyzeWith takes its value.
 func (e *UnsupportedError) Expression() string { return e.expression }
 
 // Error returns all fields in one line.

@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// refreshed changes q, which is a REFRESH MATERIALIZED VIEW, to the query of the view with the comments of q, which can claim. It
-// reports whether that query is known. Every name in it has its schema.
+// refreshed changes q, which is a REFRESH MATERIALIZED VIEW, to the query of the view with the comments of q, which can
+// claim. It reports whether that query is known. Every name in it has its schema.
 func (r *Rewriter) refreshed(n *pg_query.RefreshMatViewStmt, q *capture.Query, tokens []*pg_query.ScanToken) bool {
 	if n.GetSkipData() {
 		return false

@@ -11,8 +11,8 @@ import (
 // maxRenamedBytes is the longest body that RenameBody changes.
 const maxRenamedBytes = 1 << 20
 
-// RenameBody is a body.Renamer. Names are resolved as in queries, and an *UnsupportedError rejects a body like a query. User
-// functions may be called.
+// RenameBody is a body.Renamer. Names are resolved as in queries, and an *UnsupportedError rejects a body like a query.
+// User functions may be called.
 func RenameBody(text, schema string, scope body.Scope) (renamed string, reads bool, err error) {
 	r, err := New(Options{
 		Protected: scope.Moved, Public: scope.Public, Others: scope.Others, SearchPath: scope.SearchPath,

@@ -126,8 +126,8 @@ var awkwardSchemas = []string{
 	" ", "\n", "\t-- x\n", "\u00a0", "\u202e", "日本語", strings.Repeat("d", 63), strings.Repeat("日", 21), strings.Repeat(`"`, 63), "0", "UESCAPE",
 }
 
-// TestEverySchemaIsParsed: on every schema, however awkward its name, the text of every golden case parses, contains only
-// the original's words and that name, and names the schema as often as on d0.
+// TestEverySchemaIsParsed: on every schema, however awkward its name, the text of every golden case parses, contains
+// only the original's words and that name, and names the schema as often as on d0.
 func TestEverySchemaIsParsed(t *testing.T) {
 	t.Parallel()
 	r := newRewriter(t, options())

@@ -27,16 +27,16 @@ type Rewriter struct {
 	schema  *wireSchema
 }
 
-// Names returns the names, without schemas, of the relations and functions through which a statement may read a protected table,
-// and of the declared functions, in order: a statement without any of them cannot be one to audit. nil = every statement may.
-// ok is false if Options.Source is not known.
+// Names returns the names, without schemas, of the relations and functions through which a statement may read a
+// protected table, and of the declared functions, in order: a statement without any of them cannot be one to audit. nil
+// = every statement may. ok is false if Options.Source is not known.
 func (r *Rewriter) Names() (names []string, ok bool) { return r.rules.Names() }
 
 // NoisyView is a view that calls a DP function and is not listed in the configuration.
 type NoisyView = judge.NoisyView
 
-// NoisyViews returns the views of Options.Source that call DP functions and read protected data, but are not listed, in order:
-// each query on one draws fresh noise. Materialized views are not among them.
+// NoisyViews returns the views of Options.Source that call DP functions and read protected data, but are not listed, in
+// order: each query on one draws fresh noise. Materialized views are not among them.
 func (r *Rewriter) NoisyViews() []NoisyView {
 	if r.source == nil {
 		return nil
@@ -47,20 +47,20 @@ func (r *Rewriter) NoisyViews() []NoisyView {
 // Plan is the analysis of a query for an audit. It is immutable and safe for concurrent use.
 type Plan struct {
 	// Key identifies the mechanism: a hex SHA-256 over the statement as a tree (with constants; without comments, white
-	// space and the spelling of names), the bound parameters with their types, Settings, SearchPath, the database, and the
-	// claim's epsilon and delta. The caller adds the neighbour set and the engine's epoch.
+	// space and the spelling of names), the bound parameters with their types, Settings, SearchPath, the database, and
+	// the claim's epsilon and delta. The caller adds the neighbour set and the engine's epoch.
 	Key string
 	// Group is pg_query's fingerprint, which drops every constant: a label for people, not an identity.
 	Group string
 	// Shape is a hash that is equal for queries that differ only in parts that a client can vary at will: constants and
-	// parameters, how many of them are in a row, comments, spelling, settings, claims, and the names that the query gives
-	// to columns, tables and subqueries. It groups queries that compete for places among the audits; it is not an identity
-	// either.
+	// parameters, how many of them are in a row, comments, spelling, settings, claims, and the names that the query
+	// gives to columns, tables and subqueries. It groups queries that compete for places among the audits; it is not an
+	// identity either.
 	Shape string
 	// Summary is the statement in one line without literals and comments, cut at 240 bytes.
 	Summary string
-	// Destination is where the rows of the query go, as text without values: "into table marts.daily"; "" = to the client. It is
-	// no part of the identity.
+	// Destination is where the rows of the query go, as text without values: "into table marts.daily"; "" = to the
+	// client. It is no part of the identity.
 	Destination string
 	// Claim is the query's claim; nil = none.
 	Claim *Claim
@@ -76,21 +76,22 @@ type Plan struct {
 	Functions []string
 	// Implied are the functions outside pg_catalog of its operators and types, as far as a catalog shows them, sorted.
 	Implied []Table
-	// SearchPath is the path of a replay, for types, operators and functions; For qualifies every table. It is the path of
-	// the client's query, with "$user" replaced, without schemas that according to Options.Source do not exist or may not
-	// be used by the role, and with Options.ShadowPath if a name is found nowhere else. Every name of the query was looked
-	// up under it in Options.Shadow. It is not nil.
+	// SearchPath is the path of a replay, for types, operators and functions; For qualifies every table. It is the path
+	// of the client's query, with "$user" replaced, without schemas that according to Options.Source do not exist or
+	// may not be used by the role, and with Options.ShadowPath if a name is found nowhere else. Every name of the query
+	// was looked up under it in Options.Shadow. It is not nil.
 	SearchPath []string
-	// Settings are the session's settings that affect the result (time zone, formats, custom settings such as dp.epsilon),
-	// by lower-case name. A replay must set them.
+	// Settings are the session's settings that affect the result (time zone, formats, custom settings such as
+	// dp.epsilon), by lower-case name. A replay must set them.
 	Settings map[string]string
-	// Sorted reports that the query fixes the order of its rows, by more than its group keys. Otherwise the server chooses
-	// the order.
+	// Sorted reports that the query fixes the order of its rows, by more than its group keys. Otherwise the server
+	// chooses the order.
 	Sorted bool
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
-	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the column t.f, or
-	// a type. It may be newer than they are: before a replay, the query must be analysed with catalogs that were read after it ran.
+	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the
+	// column t.f, or a type. It may be newer than they are: before a replay, the query must be analysed with catalogs
+	// that were read after it ran.
 	UnknownNames bool
 
 	steps    []*Plan // of a sequence, whose plan this is; nil = a single statement
@@ -100,8 +101,8 @@ type Plan struct {
 	rewriter *Rewriter
 }
 
-// Analyze parses q and returns its Plan, or an *UnsupportedError that says why it cannot be audited. It returns no other
-// error type and does not panic. It keeps no reference to q's slices or maps.
+// Analyze parses q and returns its Plan, or an *UnsupportedError that says why it cannot be audited. It returns no
+// other error type and does not panic. It keeps no reference to q's slices or maps.
 func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) { return r.AnalyzeWith(q, nil) }
 
 // AnalyzeWith is Analyze with the values of expressions in claims; see UnsupportedError.Expression.
@@ -133,8 +134,8 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	return r.plan(q, parsed, s, edits, values)
 }
 
-// Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the settings that
-// they change. assumed is true if a plan lists AssumedSetters for it.
+// Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the
+// settings that they change. assumed is true if a plan lists AssumedSetters for it.
 func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
 	return r.rules.Settle(d)
 }
@@ -208,8 +209,8 @@ func refusedClaim(err error) error {
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that
-// reads one, is in schema and every public table is qualified. Each result is parsed and compared with the original. The
-// error is an *UnsupportedError with ReasonVerifyFailed, or reports an invalid schema.
+// reads one, is in schema and every public table is qualified. Each result is parsed and compared with the original.
+// The error is an *UnsupportedError with ReasonVerifyFailed, or reports an invalid schema.
 func (p *Plan) For(schema string) (string, error) {
 	if len(p.steps) > 0 {
 		return p.forSteps(schema)
@@ -233,8 +234,8 @@ func (p *Plan) For(schema string) (string, error) {
 	return sql, nil
 }
 
-// Text returns the text of the query itself, without the statement that runs it: replaying it writes nothing. It is empty for a
-// sequence.
+// Text returns the text of the query itself, without the statement that runs it: replaying it writes nothing. It is
+// empty for a sequence.
 func (p *Plan) Text() string { return strings.TrimSpace(p.sql) }
 
 // checkSchema rejects schemas that cannot hold a neighbour.

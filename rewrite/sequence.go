@@ -14,14 +14,15 @@ import (
 // sequenceVersion changes whenever the key of some sequence changes.
 const sequenceVersion = "dpwatch rewrite sequence 1"
 
-// The sources of the claim of a sequence: the sum of the claims of its statements, or the largest of them (Options.MaxOfSequence).
+// The sources of the claim of a sequence: the sum of the claims of its statements, or the largest of them
+// (Options.MaxOfSequence).
 const (
 	SourceSum = "sum"
 	SourceMax = "max"
 )
 
-// sequence returns the plan of a sequence: the union of what its statements read and call, their identities and claims together. A
-// statement without a claim leaves the sequence without one.
+// sequence returns the plan of a sequence: the union of what its statements read and call, their identities and claims
+// together. A statement without a claim leaves the sequence without one.
 func (r *Rewriter) sequence(q capture.Query, values map[string]Value) (*Plan, error) {
 	p := &Plan{Claim: &Claim{Source: SourceSum}, Sorted: true, rewriter: r}
 	if r.options.MaxOfSequence {

@@ -11,7 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// The plan of a sequence has the tables, the claims and the texts of its statements together, and an identity that depends on their order.
+// The plan of a sequence has the tables, the claims and the texts of its statements together, and an identity that
+// depends on their order.
 func TestAnalyzeSequence(t *testing.T) {
 	t.Parallel()
 	r, err := rewrite.New(rewrite.Options{

@@ -47,8 +47,8 @@ func newShapeSchema(root *wireMessage, made map[protoreflect.FullName]*wireMessa
 }
 
 // shape returns a hash of a parse result that is the same for statements that differ only in constants and parameters
-// (their values, their types, and how many stand in a row), in comments and spelling, and in the names that they give to
-// columns, tables, subqueries and windows.
+// (their values, their types, and how many stand in a row), in comments and spelling, and in the names that they give
+// to columns, tables, subqueries and windows.
 func (s *shapeSchema) shape(wire []byte) ([sha256.Size]byte, error) {
 	w := &shapeWriter{schema: s, defined: map[string]bool{}}
 	if err := w.collect(s.root, wire, 0, false); err != nil {

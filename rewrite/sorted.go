@@ -30,8 +30,8 @@ func isGroupKey(s *pg_query.SelectStmt, by *pg_query.Node) bool {
 	return false
 }
 
-// selected returns the expression that GROUP BY or ORDER BY refers to, without locations and without the table of a column:
-// a number or a column's name may refer to a target.
+// selected returns the expression that GROUP BY or ORDER BY refers to, without locations and without the table of a
+// column: a number or a column's name may refer to a target.
 func selected(s *pg_query.SelectStmt, n *pg_query.Node) *pg_query.Node {
 	targets := s.GetTargetList()
 	if i := n.GetAConst().GetIval().GetIval(); n.GetAConst().GetIval() != nil && i >= 1 && int(i) <= len(targets) {

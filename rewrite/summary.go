@@ -13,8 +13,8 @@ import (
 // maxSummaryBytes is the length of Plan.Summary. Rules match the whole summary.
 const maxSummaryBytes = 240
 
-// summarize formats the tokens in one line: without comments, literals as ?, lists of them as one "?, ...". It copies only
-// tokens that cannot hold a literal.
+// summarize formats the tokens in one line: without comments, literals as ?, lists of them as one "?, ...". It copies
+// only tokens that cannot hold a literal.
 func summarize(sql string, tokens []*pg_query.ScanToken) string {
 	var out []byte
 	end := int32(-1)                         // of the previous token

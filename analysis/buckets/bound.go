@@ -16,7 +16,8 @@ type Bucket struct {
 	InEvent bool          `json:"in_event"`
 }
 
-// Error is a point of the curve of the error rates of the test "the result is from D0 if it is in one of the first buckets".
+// Error is a point of the curve of the error rates of the test "the result is from D0 if it is in one of the first
+// buckets".
 type Error struct {
 	FalsePositive float64 `json:"false_positive"` // a result on D1 is in these buckets
 	FalseNegative float64 `json:"false_negative"` // a result on D0 is not
@@ -41,12 +42,12 @@ type Report struct {
 	Errors    []Error  `json:"error_rates"`  // after each bucket, from (0, 1) to (1, 0)
 }
 
-// Analyze returns the report. The pairs must be in random order, or in the order of execution if trials are independent. minCount is
-// the smallest count that the point estimate uses.
+// Analyze returns the report. The pairs must be in random order, or in the order of execution if trials are
+// independent. minCount is the smallest count that the point estimate uses.
 //
 // The first half of the pairs chooses the event, a set of buckets, and its direction. The second half has two
-// Clopper-Pearson bounds for it, each with the error rate (1-confidence)/2. So the bound exceeds the true epsilon with a probability of at most
-// 1-confidence, whichever rules were written before the results were seen.
+// Clopper-Pearson bounds for it, each with the error rate (1-confidence)/2. So the bound exceeds the true epsilon with
+// a probability of at most 1-confidence, whichever rules were written before the results were seen.
 func (c *Collector) Analyze(claim analysis.Claim, confidence float64, minCount int) (Report, error) {
 	if !(claim.Epsilon >= 0) || math.IsInf(claim.Epsilon, 0) || !(claim.Delta >= 0 && claim.Delta < 1) {
 		return Report{}, fmt.Errorf("--epsilon %v, --delta %v: epsilon must not be negative, delta at least 0 and less than 1", claim.Epsilon, claim.Delta)
@@ -82,7 +83,8 @@ func (c *Collector) Analyze(claim analysis.Claim, confidence float64, minCount i
 	return r, nil
 }
 
-// lower is the bound of epsilon from the counts of an event in n trials of the world where it is more likely and n of the other.
+// lower is the bound of epsilon from the counts of an event in n trials of the world where it is more likely and n of
+// the other.
 func lower(more, less, n int, delta, alpha float64) float64 {
 	p, _ := analysis.ClopperPearson(more, n, alpha)
 	_, q := analysis.ClopperPearson(less, n, alpha)
@@ -92,8 +94,8 @@ func lower(more, less, n int, delta, alpha float64) float64 {
 	return math.Log(p-delta) - math.Log(q)
 }
 
-// chosen returns the event with the largest bound in the first half: the first buckets in the order of their ratio, or the remaining ones. toward is the
-// world on which it is more likely, -1 if no event has a bound above 0.
+// chosen returns the event with the largest bound in the first half: the first buckets in the order of their ratio, or
+// the remaining ones. toward is the world on which it is more likely, -1 if no event has a bound above 0.
 func chosen(all []counted, first int, delta, alpha float64) (event []bool, toward int) {
 	order := ratioOrder(all, func(b counted) [2]int { return b.counts[0] })
 	best, cut, toward := 0.0, 0, -1

@@ -118,8 +118,9 @@ func TestParseRefuses(t *testing.T) {
 
 func laplace(rng *rand.Rand) float64 { return rng.ExpFloat64() - rng.ExpFloat64() }
 
-// TestErrorRate: of mechanisms whose loss is exactly the claim, at most one in 20 has a bound above it. The limit is 6 standard deviations above that (false alarm
-// 1e-8 for each rule); the bucket method's point estimate is above the claim nearly always.
+// TestErrorRate: of mechanisms whose loss is exactly the claim, at most one in 20 has a bound above it. The limit is 6
+// standard deviations above that (false alarm 1e-8 for each rule); the bucket method's point estimate is above the
+// claim nearly always.
 func TestErrorRate(t *testing.T) {
 	t.Parallel()
 	const runs, pairs = 400, 600

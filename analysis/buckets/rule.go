@@ -1,7 +1,8 @@
-// Package buckets assigns results to buckets by rules that the user writes, and gives a lower bound of epsilon from their counts.
+// Package buckets assigns results to buckets by rules that the user writes, and gives a lower bound of epsilon from
+// their counts.
 //
-// In: rules and pairs of outcomes. Out: the counts of the buckets in the order of their likelihood ratio, the point estimate of the seeds'
-// bucket method, and a bound that holds at a confidence. It draws nothing.
+// In: rules and pairs of outcomes. Out: the counts of the buckets in the order of their likelihood ratio, the point
+// estimate of the seeds' bucket method, and a bound that holds at a confidence. It draws nothing.
 package buckets
 
 import (
@@ -27,8 +28,8 @@ type Rule struct {
 	quantiles int // above 0: the edges are quantiles
 }
 
-// Parse reads a rule: 0,10,20 for intervals, {a,b} for values, or quantile:10, each with COLUMN= before it if the results have several
-// columns. The column rows is the number of rows of a result, unless a column has that name.
+// Parse reads a rule: 0,10,20 for intervals, {a,b} for values, or quantile:10, each with COLUMN= before it if the
+// results have several columns. The column rows is the number of rows of a result, unless a column has that name.
 func Parse(text string) (r Rule, err error) {
 	fault := func(format string, args ...any) (Rule, error) {
 		return Rule{}, fmt.Errorf("--partition %s: %s", text, fmt.Sprintf(format, args...))

@@ -19,7 +19,8 @@ func repeated(n int, xs ...float64) []float64 {
 	return out
 }
 
-// Whatever numbers a query returns, there are at most three causes, each with a section of the page, and JSON can hold them.
+// Whatever numbers a query returns, there are at most three causes, each with a section of the page, and JSON can hold
+// them.
 func TestAnyNumbers(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
@@ -84,8 +85,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Rounded Laplace noise, geometric noise and rounded Gaussian noise are told apart, and half the noise is found to be half. The answers are at the
-// quantiles of each law: nothing is drawn.
+// Rounded Laplace noise, geometric noise and rounded Gaussian noise are told apart, and half the noise is found to be
+// half. The answers are at the quantiles of each law: nothing is drawn.
 func TestFamiliesOfWholeNumbers(t *testing.T) {
 	t.Parallel()
 	const n = 4000

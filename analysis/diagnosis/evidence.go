@@ -30,7 +30,8 @@ type Slot struct {
 	Shared        bool // both worlds have the same noise
 	// Numbers has one number per kept trial, NaN for another outcome. Trials of different slots are aligned.
 	Numbers [2][]float64
-	// Absent, Null and Errors count other outcomes of the kept trials; Texts counts texts and booleans, aligned between the worlds.
+	// Absent, Null and Errors count other outcomes of the kept trials; Texts counts texts and booleans, aligned between
+	// the worlds.
 	Absent, Null, Errors [2]int
 	Texts                [2][]int
 }
@@ -49,8 +50,9 @@ func (s *Slot) finite(world int) []float64 {
 	return xs
 }
 
-// leaks reports whether an outcome, or its absence, with the given counts in n trials per world is more likely in one world than the claim
-// allows, beyond chance: half a count is added to each, and the logarithm of the ratio must exceed epsilon by 1.5 standard errors.
+// leaks reports whether an outcome, or its absence, with the given counts in n trials per world is more likely in one
+// world than the claim allows, beyond chance: half a count is added to each, and the logarithm of the ratio must exceed
+// epsilon by 1.5 standard errors.
 func (e *Evidence) leaks(k [2]int, n int) bool {
 	return e.above(k, n) || e.above([2]int{n - k[0], n - k[1]}, n)
 }

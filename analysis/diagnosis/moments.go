@@ -20,7 +20,8 @@ type moments struct {
 	residuals []float64 // of both worlds
 }
 
-// fitsBadly is the p-value below which noise is not that of a family. The scale was fitted, which makes p-values larger.
+// fitsBadly is the p-value below which noise is not that of a family. The scale was fitted, which makes p-values
+// larger.
 const fitsBadly = .1
 
 // coarseScale is the spread from which noise on whole numbers is described as that on all numbers.
@@ -70,8 +71,8 @@ func momentsOf(s *Slot) (m moments, ok bool) {
 	return m, m.fit()
 }
 
-// fit estimates the scale in each family. Noise counts as Gaussian only where Laplace, or geometric, noise does not fit. Whole numbers of small
-// spread are on a grid, which the test against a continuous law would refute.
+// fit estimates the scale in each family. Noise counts as Gaussian only where Laplace, or geometric, noise does not
+// fit. Whole numbers of small spread are on a grid, which the test against a continuous law would refute.
 func (m *moments) fit() bool {
 	families := []noise.Family{noise.Laplace, noise.Gaussian}
 	fine := m.slot.Discrete && max(m.spread[0], m.spread[1]) < coarseScale
@@ -102,8 +103,8 @@ func (m *moments) fit() bool {
 	return best >= 0
 }
 
-// bellShaped reports whether residuals that are whole numbers look like Gaussian noise: their mean square is pi/2 squared mean distances, and not 2.
-// Where they are nearly all 0 or 1 apart, this does not distinguish the families.
+// bellShaped reports whether residuals that are whole numbers look like Gaussian noise: their mean square is pi/2
+// squared mean distances, and not 2. Where they are nearly all 0 or 1 apart, this does not distinguish the families.
 func (m *moments) bellShaped() bool {
 	absolute, square := 0.0, 0.0
 	for _, x := range m.residuals {
@@ -113,8 +114,8 @@ func (m *moments) bellShaped() bool {
 	return n >= 100 && absolute > 3*n && square*n < 1.75*absolute*absolute
 }
 
-// round describes the noise as rounded Laplace noise, if the share of residuals that are 0 is nearer to that of this noise than to that of geometric
-// noise. Rounded Laplace noise of scale b has the mean distance 1/(2 sinh(1/2b)).
+// round describes the noise as rounded Laplace noise, if the share of residuals that are 0 is nearer to that of this
+// noise than to that of geometric noise. Rounded Laplace noise of scale b has the mean distance 1/(2 sinh(1/2b)).
 func (m *moments) round() {
 	absolute, zeros := 0.0, 0.0
 	for _, x := range m.residuals {
@@ -145,8 +146,8 @@ func (m *moments) ratio() float64 { return min(math.Abs(m.shift)/m.scale, greate
 
 const greatestRatio = 1e100
 
-// gaussianScale returns the standard deviation of Gaussian noise that keeps (epsilon, delta) for a shift of 1 (Balle and Wang 2018,
-// theorem 8), +Inf for delta 0.
+// gaussianScale returns the standard deviation of Gaussian noise that keeps (epsilon, delta) for a shift of 1 (Balle
+// and Wang 2018, theorem 8), +Inf for delta 0.
 func gaussianScale(epsilon, delta float64) float64 {
 	if !(delta > 0) {
 		return math.Inf(1)
@@ -168,7 +169,8 @@ func gaussianScale(epsilon, delta float64) float64 {
 
 func normal(x float64) float64 { return .5 * math.Erfc(-x/math.Sqrt2) }
 
-// near returns the part of sorted numbers within 12 Laplace scales of their median: a few numbers far out do not describe the noise.
+// near returns the part of sorted numbers within 12 Laplace scales of their median: a few numbers far out do not
+// describe the noise.
 func near(xs []float64) []float64 {
 	n := len(xs)
 	reach := (xs[n-1-n/4] - xs[n/4]) / 2 * 12 / math.Ln2

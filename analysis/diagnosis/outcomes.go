@@ -69,7 +69,8 @@ func (e *Evidence) errorOnData() (c Cause, ok bool) {
 		map[string]float64{"failures_d0": float64(e.Failures[0]), "failures_d1": float64(e.Failures[1]), "trials": float64(e.Trials)}), true
 }
 
-// coarse reports whether the numbers of a slot have the same remainder over 1 in each world, and another one in the other world.
+// coarse reports whether the numbers of a slot have the same remainder over 1 in each world, and another one in the
+// other world.
 func (e *Evidence) coarse() bool {
 	for i := range e.Slots {
 		var remainder [2]float64
@@ -178,7 +179,8 @@ func (e *Evidence) response() (c Cause, ok bool) {
 // maxAnswers is the greatest number of answers of randomised response.
 const maxAnswers = 16
 
-// categories returns the counts of the few answers of a slot, aligned between the worlds: texts, or two different whole numbers.
+// categories returns the counts of the few answers of a slot, aligned between the worlds: texts, or two different whole
+// numbers.
 func (s *Slot) categories() (counts [2][]int, ok bool) {
 	numbers := [2][]float64{s.finite(0), s.finite(1)}
 	switch {

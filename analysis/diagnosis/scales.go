@@ -163,9 +163,10 @@ func (m *moments) units(need float64) withheld.Text {
 	return withheld.New(" (a shift of "+number(math.Abs(m.shift))+", noise of scale "+number(m.scale)+", needed "+number(need)+")", "")
 }
 
-// sizes weighs the causes of one large shift. A count of persons moves by 1, so that noise for less is too little noise, and a greater
-// move is more rows than the noise is made for. A sum moves by a person's value: clipped values end at a bound, which is mostly a round
-// number; a shift far above the sensitivity that the noise is made for, or one that is not round where that sensitivity is, was not clipped.
+// sizes weighs the causes of one large shift. A count of persons moves by 1, so that noise for less is too little
+// noise, and a greater move is more rows than the noise is made for. A sum moves by a person's value: clipped values
+// end at a bound, which is mostly a round number; a shift far above the sensitivity that the noise is made for, or one
+// that is not round where that sensitivity is, was not clipped.
 func (e *Evidence) sizes(m *moments, implied float64) map[Code]float64 {
 	shift := math.Abs(m.shift)
 	errorOfShift := max(3*m.deviation, 1e-9*shift)

@@ -38,7 +38,8 @@ func (e *Evidence) sharedNoise() (c Cause, ok bool) {
 		slots[pair[0]].Where, slots[pair[1]].Where, top), map[string]float64{"correlation": top}), true
 }
 
-// correlation returns the correlation of two series over the trials that have both numbers. It is 0 for fewer than 10 such trials where one does not vary, and below four standard errors.
+// correlation returns the correlation of two series over the trials that have both numbers. It is 0 for fewer than 10
+// such trials where one does not vary, and below four standard errors.
 func correlation(x, y []float64) float64 {
 	var mx, my, n float64
 	for i := range x {

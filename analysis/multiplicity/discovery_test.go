@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 )
 
-// TestDiscoveryRate: audits that overlap, of which honest ones are reported exactly as often as they may be. The mean share of false reports is at most
-// alpha. Without dividing the error rate it is far larger. The seed is fixed.
+// TestDiscoveryRate: audits that overlap, of which honest ones are reported exactly as often as they may be. The mean
+// share of false reports is at most alpha. Without dividing the error rate it is far larger. The seed is fixed.
 func TestDiscoveryRate(t *testing.T) {
 	t.Parallel()
 	const alpha, fleets, audits, overlap = .2, 4000, 200, 5

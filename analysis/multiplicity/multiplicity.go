@@ -1,8 +1,9 @@
-// Package multiplicity joins the evidence of many audits: paging at a family-wise rate, a watch list at a false discovery
-// rate, one verdict about an engine, and an alarm at a change. Log-wealths of e-processes go in ([analysis.Audit] reports
-// them as wealth_log); decisions come out. It keeps no audits and no queries.
+// Package multiplicity joins the evidence of many audits: paging at a family-wise rate, a watch list at a false
+// discovery rate, one verdict about an engine, and an alarm at a change. Log-wealths of e-processes go in
+// ([analysis.Audit] reports them as wealth_log); decisions come out. It keeps no audits and no queries.
 //
-// An e-process for a hypothesis is a process E >= 0 with mean at most 1 at every stopping time while the hypothesis holds.
+// An e-process for a hypothesis is a process E >= 0 with mean at most 1 at every stopping time while the hypothesis
+// holds.
 package multiplicity
 
 import (
@@ -33,9 +34,9 @@ func PagingThreshold(j int, alpha float64) float64 {
 }
 
 // EBH returns the indices of the hypotheses that e-BH rejects at the false discovery rate alpha, ascending (Wang and
-// Ramdas 2022): the k greatest, k the most with K/(alpha k) or more each. The log-wealths must be the current ones, never
-// running maxima, which are not e-values and break the rate. Any dependence is allowed. NaN counts as no evidence; nil when
-// nothing is rejected or alpha lies outside (0, 1).
+// Ramdas 2022): the k greatest, k the most with K/(alpha k) or more each. The log-wealths must be the current ones,
+// never running maxima, which are not e-values and break the rate. Any dependence is allowed. NaN counts as no
+// evidence; nil when nothing is rejected or alpha lies outside (0, 1).
 func EBH(logWealth []float64, alpha float64) []int {
 	if !(alpha > 0 && alpha < 1) {
 		return nil
@@ -66,9 +67,9 @@ func EBH(logWealth []float64, alpha float64) []int {
 // queries, and the pool's is the average over the components. Many queries that leak a little find their common
 // component together.
 //
-// Why it is an e-process: while all claims hold, every trial multiplies one factor of the product by a number with mean at
-// most 1 given all that went before, in whatever order the trials of the queries come; an average of such products is
-// one too. The queries' noise must be fresh, as within one audit.
+// Why it is an e-process: while all claims hold, every trial multiplies one factor of the product by a number with mean
+// at most 1 given all that went before, in whatever order the trials of the queries come; an average of such products
+// is one too. The queries' noise must be fresh, as within one audit.
 type Pool struct {
 	queries map[string][]float64
 }
@@ -96,7 +97,8 @@ func (p *Pool) Set(query string, components []float64) bool {
 	return true
 }
 
-// LogWealth is the log of the pool's wealth; 0 without queries. At ln(1/alpha) the hypothesis that all claims hold is rejected.
+// LogWealth is the log of the pool's wealth; 0 without queries. At ln(1/alpha) the hypothesis that all claims hold is
+// rejected.
 func (p *Pool) LogWealth() float64 {
 	var sums []float64
 	for _, name := range p.names() {
@@ -123,10 +125,10 @@ func (p *Pool) names() []string {
 	return names
 }
 
-// Detector raises an alarm when an engine no longer keeps its claims: the Shiryaev-Roberts sum over start times,
-// R_t = (1 + R_{t-1}) E_t, E_t the factor by which step t multiplied the wealth of the process that is at stake. While the
-// claims hold R_t - t is a supermartingale, so that the mean time to the first alarm at R >= 1/alpha is at least 1/alpha
-// steps (Shin, Ramdas and Rinaldo 2024, e-detectors).
+// Detector raises an alarm when an engine no longer keeps its claims: the Shiryaev-Roberts sum over start times, R_t =
+// (1 + R_{t-1}) E_t, E_t the factor by which step t multiplied the wealth of the process that is at stake. While the
+// claims hold R_t - t is a supermartingale, so that the mean time to the first alarm at R >= 1/alpha is at least
+// 1/alpha steps (Shin, Ramdas and Rinaldo 2024, e-detectors).
 type Detector struct {
 	log     float64 // ln R
 	started bool

@@ -120,8 +120,8 @@ func TestFalseDiscoveries(t *testing.T) {
 	}
 }
 
-// TestPool: 50 coins of .53, 300 tosses each, none convicted at its own, together always; fair ones in at most 5 % of 400
-// (more than 44 has a probability below 5e-7).
+// TestPool: 50 coins of .53, 300 tosses each, none convicted at its own, together always; fair ones in at most 5 % of
+// 400 (more than 44 has a probability below 5e-7).
 func TestPool(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -157,8 +157,9 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestDetector: the mean run length of a fair coin is at least 1/alpha = 100 (runs are about exponential, so that the mean
-// of 1000 has a standard error of 3 %; below 84 has a probability under 6e-7 by Chernoff's bound), and a change is found soon.
+// TestDetector: the mean run length of a fair coin is at least 1/alpha = 100 (runs are about exponential, so that the
+// mean of 1000 has a standard error of 3 %; below 84 has a probability under 6e-7 by Chernoff's bound), and a change is
+// found soon.
 func TestDetector(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))

@@ -1,9 +1,10 @@
-// Package noise tests whether noise is what was declared: goodness of fit of (noisy - true) answers to Laplace, Gaussian
-// or two-sided geometric noise of a declared scale, where the true answer is known (the query without noise on the shadow
-// copy). Residuals go in, one p-value and an estimated scale ratio come out. Nothing is drawn or kept.
+// Package noise tests whether noise is what was declared: goodness of fit of (noisy - true) answers to Laplace,
+// Gaussian or two-sided geometric noise of a declared scale, where the true answer is known (the query without noise on
+// the shadow copy). Residuals go in, one p-value and an estimated scale ratio come out. Nothing is drawn or kept.
 //
-// Too little noise hints at a violation, too much is a matter of utility. Neither decides an audit: parameters are tested
-// as declared, never fitted first, and residuals of several queries are pooled after division by their declared scales.
+// Too little noise hints at a violation, too much is a matter of utility. Neither decides an audit: parameters are
+// tested as declared, never fitted first, and residuals of several queries are pooled after division by their declared
+// scales.
 package noise
 
 import (
@@ -61,9 +62,9 @@ type Fit struct {
 	Test      string  // "kolmogorov_smirnov" or "chi_square"
 	Statistic float64 // sup |F_n - F|, or chi-square
 	PValue    float64
-	// ScaleRatio is the estimated scale over the declared one, with an interval of at least the confidence asked for, which is
-	// exact for Laplace and Gaussian noise and approximate (normal) for geometric, where it needs 20 residuals that are
-	// not 0. It assumes the declared family.
+	// ScaleRatio is the estimated scale over the declared one, with an interval of at least the confidence asked for,
+	// which is exact for Laplace and Gaussian noise and approximate (normal) for geometric, where it needs 20 residuals
+	// that are not 0. It assumes the declared family.
 	ScaleRatio, ScaleLower, ScaleUpper float64
 	// Mean is the mean residual in declared scales. Far from 0 the true answer is wrong, or the noise is biased.
 	Mean    float64
@@ -145,8 +146,8 @@ func (l Law) CDF(x float64) float64 {
 	return 1 - math.Pow(a, math.Floor(x)+1)/(1+a)
 }
 
-// kolmogorov sets the Kolmogorov-Smirnov statistic and its p-value, by the limiting law with Stephens' (1970) correction
-// of the sample size: good to three digits from 20 residuals on.
+// kolmogorov sets the Kolmogorov-Smirnov statistic and its p-value, by the limiting law with Stephens' (1970)
+// correction of the sample size: good to three digits from 20 residuals on.
 func (f *Fit) kolmogorov(residuals []float64, law Law) {
 	xs := slices.Clone(residuals)
 	slices.Sort(xs)

@@ -74,8 +74,8 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// TestReadings holds the label, of 3000 residuals. Right noise is called wrong with a probability of 1e-7; the others are
-// eight standard errors and more from another label.
+// TestReadings holds the label, of 3000 residuals. Right noise is called wrong with a probability of 1e-7; the others
+// are eight standard errors and more from another label.
 func TestReadings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,9 +1,9 @@
-// Package response computes the privacy loss of randomised response from its parameters, and unbiased estimates from its
-// answers. It takes and returns plain numbers, draws nothing and keeps nothing.
+// Package response computes the privacy loss of randomised response from its parameters, and unbiased estimates from
+// its answers. It takes and returns plain numbers, draws nothing and keeps nothing.
 //
-// Binary: the answer is the truth with probability p, else its opposite. k-ary: the truth with probability p, else one of the
-// k-1 others, each as likely. Neighbours differ in one record that is replaced. An estimate is NaN where its parameters
-// are out of range, and is not clipped: it may lie outside [0, 1], which clipping would make biased.
+// Binary: the answer is the truth with probability p, else its opposite. k-ary: the truth with probability p, else one
+// of the k-1 others, each as likely. Neighbours differ in one record that is replaced. An estimate is NaN where its
+// parameters are out of range, and is not clipped: it may lie outside [0, 1], which clipping would make biased.
 package response
 
 import "math"
@@ -43,8 +43,8 @@ func Other(k int, p float64) float64 {
 	return (1 - p) / float64(k-1)
 }
 
-// Delta is the least delta with which k-ary response is (epsilon, delta)-differentially private: its hockey-stick divergence,
-// attained by the event of one answer. NaN where the parameters are out of range.
+// Delta is the least delta with which k-ary response is (epsilon, delta)-differentially private: its hockey-stick
+// divergence, attained by the event of one answer. NaN where the parameters are out of range.
 func Delta(k int, p, epsilon float64) float64 {
 	q := Other(k, p)
 	if math.IsNaN(q) || !(epsilon >= 0) {

@@ -12,8 +12,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestAlerts: a violation that clients cause fires in Alertmanager, unless it is accepted; when the engine is repaired, it is resolved there. The rules for Prometheus fire meanwhile. The ledger shows the alert and its
-// messages, also those that failed.
+// TestAlerts: a violation that clients cause fires in Alertmanager, unless it is accepted; when the engine is repaired,
+// it is resolved there. The rules for Prometheus fire meanwhile. The ledger shows the alert and its messages, also
+// those that failed.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	address := alerttest.Alertmanager(t)

@@ -29,7 +29,8 @@ func BenchmarkAnalyze(b *testing.B) {
 	}
 }
 
-// writeGroups writes trials of a noisy histogram, one JSON object per line. In world 1 the first group is larger by one.
+// writeGroups writes trials of a noisy histogram, one JSON object per line. In world 1 the first group is larger by
+// one.
 func writeGroups(path string, world uint64, trials, groups int) error {
 	f, err := os.Create(path)
 	if err != nil {

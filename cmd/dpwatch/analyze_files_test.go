@@ -20,9 +20,9 @@ func csvOf(lines string) string {
 	return b.String()
 }
 
-// TestAnalyzeTables: the same results as lines, CSV and TSV give the same figures; a leak of 3 against a claim of 1 is a
-// violation in each. Laplace noise of scale 1/3 and a distance of 1; a violation is missed with a probability far below 1e-6
-// (2,000 pairs), and seeds are fixed.
+// TestAnalyzeTables: the same results as lines, CSV and TSV give the same figures; a leak of 3 against a claim of 1 is
+// a violation in each. Laplace noise of scale 1/3 and a distance of 1; a violation is missed with a probability far
+// below 1e-6 (2,000 pairs), and seeds are fixed.
 func TestAnalyzeTables(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 16))
@@ -79,8 +79,9 @@ func TestAnalyzeUnequal(t *testing.T) {
 	call(t, "", "analyze", "--d0", ones(50), "--d1", ones(20_000), "--epsilon", "1").want(t, exitFailure, "has 50 trials and", "20000")
 }
 
-// TestAnalyzeSorted: sorted results of an honest mechanism are no violation, and the order is reported; in their own order
-// they are not valid trials for a verdict. The seeds are fixed; the verdict is wrong by chance with probability 1e-6.
+// TestAnalyzeSorted: sorted results of an honest mechanism are no violation, and the order is reported; in their own
+// order they are not valid trials for a verdict. The seeds are fixed; the verdict is wrong by chance with probability
+// 1e-6.
 func TestAnalyzeSorted(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 9))

@@ -74,7 +74,8 @@ func TestAnalyzeVerdicts(t *testing.T) {
 		verdict      string
 		code         int
 	}{
-		// True epsilon 1. With confidence 0.95 an honest claim raises an alarm for at most 5 % of seeds; this seed does not.
+		// True epsilon 1. With confidence 0.95 an honest claim raises an alarm for at most 5 % of seeds; this seed does
+		// not.
 		{"honest", world0, world1, "1", "no_evidence", exitDone},
 		{"half the noise", world0, world1, "0.5", "violation", exitViolation},
 		{"half the noise, as result sets", rows(world0), rows(world1), "0.5", "violation", exitViolation},
@@ -130,8 +131,8 @@ func TestAnalyzeBadInput(t *testing.T) {
 	}
 }
 
-// More distinct words than are tracked, each of them rare, and results of very many groups: audited as far as possible, and
-// reported.
+// More distinct words than are tracked, each of them rare, and results of very many groups: audited as far as possible,
+// and reported.
 func TestAnalyzeManyCategories(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 9))
@@ -214,7 +215,8 @@ func TestAnalyzeReadsPipes(t *testing.T) {
 	}
 }
 
-// The values of recorded results are shown to the holder of the file, and withheld with --values=false, as text and as JSON.
+// The values of recorded results are shown to the holder of the file, and withheld with --values=false, as text and as
+// JSON.
 func TestAnalyzeValues(t *testing.T) {
 	t.Parallel()
 	d0 := file(t, "d0", strings.Repeat(`{"columns":["ward","n"],"rows":[["MRN777",1],["b",2]]}`+"\n"+`{"columns":["ward","n"],"rows":[["MRN777",2],["b",1]]}`+"\n", 100))

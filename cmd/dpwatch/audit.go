@@ -96,7 +96,8 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	return cmd
 }
 
-// revealedError is an error for readers who are authorized to see the raw data: its text has the full messages of the server.
+// revealedError is an error for readers who are authorized to see the raw data: its text has the full messages of the
+// server.
 type revealedError struct{ cause error }
 
 func (e *revealedError) Error() string { return withheld.Reveal(e.cause) }

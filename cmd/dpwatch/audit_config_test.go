@@ -25,7 +25,8 @@ audit: {confidence: 0.999, max_trials: 321}
 %s`, dsn, more))
 }
 
-// TestAuditConfig: connection, copies, claim, confidence and budget come from the configuration, and flags override them.
+// TestAuditConfig: connection, copies, claim, confidence and budget come from the configuration, and flags override
+// them.
 func TestAuditConfig(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -37,8 +38,8 @@ func TestAuditConfig(t *testing.T) {
 	}
 	const query = "SELECT noisy_count(count(*), 0.5) FROM people"
 	r := audit("--sql", query)
-	// The noise has scale 20, so the true epsilon is 0.05 against a claim of 0.5. A violation is reported with a probability
-	// far below 1 - 0.999 (each of 321 pairs has a likelihood ratio of at most e^0.05).
+	// The noise has scale 20, so the true epsilon is 0.05 against a claim of 0.5. A violation is reported with a
+	// probability far below 1 - 0.999 (each of 321 pairs has a likelihood ratio of at most e^0.05).
 	r.want(t, exitDone)
 	report := r.object(t)
 	checkContract(t, report)

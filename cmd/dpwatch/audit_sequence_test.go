@@ -71,7 +71,8 @@ func TestAuditSequenceClaim(t *testing.T) {
 		want(t, exitFailure, "query 2 of the sequence: the configuration has no claim for it")
 }
 
-// TestSequenceFinding: a sequence that a running dpwatch found is explained with the statements of all its queries, and reproduced with their parameters.
+// TestSequenceFinding: a sequence that a running dpwatch found is explained with the statements of all its queries, and
+// reproduced with their parameters.
 func TestSequenceFinding(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

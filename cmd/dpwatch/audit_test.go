@@ -32,8 +32,8 @@ func TestAudit(t *testing.T) {
 		verdict string
 		code    int
 	}{
-		// One person more or less with Laplace noise of scale 2 gives a true epsilon of 0.5, half of the claim. The case
-		// fails at most once in a million runs, as even a tight claim would.
+		// One person more or less with Laplace noise of scale 2 gives a true epsilon of 0.5, half of the claim. The
+		// case fails at most once in a million runs, as even a tight claim would.
 		{"honest", []string{"--sql", "SELECT noisy(count(*), 2) FROM people", "--epsilon", "1", "--max-trials", "400", "--confidence", "0.999999"}, "no_evidence", exitDone},
 		{"a tenth claimed", []string{"--sql", "SELECT noisy(count(*), 0.5) FROM people", "--epsilon", "0.2"}, "violation", exitViolation},
 		{"latencies", []string{"--sql", "SELECT noisy(count(*), 2) FROM people", "--epsilon", "1", "--max-trials", "100", "--confidence", "0.999999", "--timing", "40"}, "no_evidence", exitDone},

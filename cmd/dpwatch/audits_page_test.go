@@ -7,7 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// checkPages checks that the pages of audits together have each audit once, and that an audit of the ledger alone is shown.
+// checkPages checks that the pages of audits together have each audit once, and that an audit of the ledger alone is
+// shown.
 func (s *sidecar) checkPages(t *testing.T, want []decidedAudit) {
 	t.Helper()
 	seen, cursor := map[string]int{}, ""

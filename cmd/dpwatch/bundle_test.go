@@ -40,7 +40,8 @@ func readBundle(t *testing.T, path string) map[string]string {
 	}
 }
 
-// checkBundle checks a bundle of a running dpwatch that found a violation: every part is there, and nothing that must not be.
+// checkBundle checks a bundle of a running dpwatch that found a violation: every part is there, and nothing that must
+// not be.
 func (s *sidecar) checkBundle(t *testing.T, secrets ...string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bundle.tar.gz")

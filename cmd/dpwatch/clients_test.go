@@ -24,8 +24,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// clientPrograms are real clients: each program sends the statements that its client's users send, in which every DP statement has an epsilon of its own, and
-// writes a line of JSON for each (statement, below).
+// clientPrograms are real clients: each program sends the statements that its client's users send, in which every DP
+// statement has an epsilon of its own, and writes a line of JSON for each (statement, below).
 var clientPrograms = []struct {
 	name    string
 	command func(t *testing.T) []string
@@ -79,8 +79,8 @@ func javaProgram(t *testing.T) []string {
 	return []string{"java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", clienttest.Java(t), clientFile(t, "Jdbc.java")}
 }
 
-// TestClients: whatever real clients of five languages send, the ledger has every DP statement with its claim and parameters, as often as it was run, and nothing
-// else, and no session is in doubt.
+// TestClients: whatever real clients of five languages send, the ledger has every DP statement with its claim and
+// parameters, as often as it was run, and nothing else, and no session is in doubt.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	s := startClientSidecar(t)

@@ -44,8 +44,8 @@ func find(checks []preflight.Check, name, text string) preflight.Check {
 	return preflight.Check{}
 }
 
-// TestCheckConnectSound: a set-up with exactly the necessary rights has no fault and no warning. The grants printed for a
-// role without rights give such a set-up.
+// TestCheckConnectSound: a set-up with exactly the necessary rights has no fault and no warning. The grants printed for
+// a role without rights give such a set-up.
 func TestCheckConnectSound(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
@@ -210,8 +210,8 @@ neighbours: {source: "postgres://u@127.0.0.1:1/shop", target: %q, choose: [{rule
 	}
 }
 
-// TestCheckConnectPath: a function outside the configured path is a fault, unless sessions find it through the path of their
-// role.
+// TestCheckConnectPath: a function outside the configured path is a fault, unless sessions find it through the path of
+// their role.
 func TestCheckConnectPath(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)

@@ -30,8 +30,8 @@ func (s *sidecar) samples(t *testing.T) map[string][]records.CoverageSample {
 	return out
 }
 
-// TestCoverageSamples: each statement that is not audited has a sample that names the object of the statement and says what to do about
-// it, whether the relay or the auditor left it out; its constants are nowhere.
+// TestCoverageSamples: each statement that is not audited has a sample that names the object of the statement and says
+// what to do about it, whether the relay or the auditor left it out; its constants are nowhere.
 func TestCoverageSamples(t *testing.T) {
 	t.Parallel()
 	browser.Need(t)

@@ -87,7 +87,8 @@ func (p *process) until(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("never happened: %s\n%s", what, p.log.String())
 }
 
-// auditorOf returns the process id of the auditor of the program, or of a child in which the program runs its command; 0 if there is none.
+// auditorOf returns the process id of the auditor of the program, or of a child in which the program runs its command;
+// 0 if there is none.
 func auditorOf(t *testing.T, pid int) int {
 	t.Helper()
 	out, _ := exec.Command("pgrep", "-P", itoa(pid), "-f", "auditor").Output() // it fails if there is none
@@ -103,8 +104,8 @@ func auditorOf(t *testing.T, pid int) int {
 	return 0
 }
 
-// The demo finds what was planted although its auditor is killed in the middle. The client is not affected, and no value of
-// the data leaves the process.
+// The demo finds what was planted although its auditor is killed in the middle. The client is not affected, and no
+// value of the data leaves the process.
 func TestDemo(t *testing.T) {
 	longtest.Skip(t) // a minute; CI runs make demo, too
 	t.Parallel()

@@ -52,7 +52,8 @@ func TestDeterministicFlag(t *testing.T) {
 	call(t, "", audit...).want(t, exitViolation, "deterministic and differ between D0 and D1; this says nothing about an epsilon")
 }
 
-// Answers without rows, or with NULL alone, show nothing: the audit of a join with an empty table is inconclusive, and says why.
+// Answers without rows, or with NULL alone, show nothing: the audit of a join with an empty table is inconclusive, and
+// says why.
 func TestAuditOfNothing(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
-// TestDoctorRows: an empty copy or public table, and one whose number of rows is not the engine's, is a fault; what changed a little since is a warning.
+// TestDoctorRows: an empty copy or public table, and one whose number of rows is not the engine's, is a fault; what
+// changed a little since is a warning.
 func TestDoctorRows(t *testing.T) {
 	t.Parallel()
 	engine, shadow := pgtest.Database(t), copies(t)

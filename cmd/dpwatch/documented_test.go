@@ -22,7 +22,8 @@ import (
 // documented is a command in README or docs.
 type documented struct{ where, text string }
 
-// commandLine is a command in a block of a page: indented by four spaces, outside of lists and fences. The comment is not part of it.
+// commandLine is a command in a block of a page: indented by four spaces, outside of lists and fences. The comment is
+// not part of it.
 var commandLine = regexp.MustCompile(`^    ((?:dpwatch|make|go|curl|sh|kill|systemctl|kubectl|helm|docker|apt|apt-get|install|goreleaser|openssl|psql) .*?)(?: +# .*)?$`)
 
 // inlineCommand is a command in a sentence. Those of dpwatch are only named there: TestNamedCommands.
@@ -53,7 +54,8 @@ func documentedCommands(t *testing.T) (all []documented) {
 	return all
 }
 
-// elsewhere are the commands, by their beginnings, that another test runs, or that need what a test does not have; each with the file that runs what can be run of them.
+// elsewhere are the commands, by their beginnings, that another test runs, or that need what a test does not have; each
+// with the file that runs what can be run of them.
 var elsewhere = map[string]string{
 	"make demo": ".ci/run", "make test": ".ci/run", "make lint": ".ci/run", "make build": "Makefile", "make bench": "Makefile",
 	"go test ":                           "Makefile",                       // go test
@@ -77,7 +79,8 @@ type stage struct {
 	codes  string // exit codes; "" = 0
 }
 
-// stages run against the dpwatch of docs/start.md, which has found a violation; other.yaml is a configuration with other ports and copies.
+// stages run against the dpwatch of docs/start.md, which has found a violation; other.yaml is a configuration with
+// other ports and copies.
 var stages = []stage{
 	{begins: "dpwatch init "},
 	{begins: "dpwatch generate "},
@@ -181,7 +184,8 @@ func stagesOf(t *testing.T) string {
 	return strings.Join(scripts, "")
 }
 
-// trying defines try PAGE CODES TEXT, which runs the command of its standard input: to its end, or until the text is in its output.
+// trying defines try PAGE CODES TEXT, which runs the command of its standard input: to its end, or until the text is in
+// its output.
 const trying = `
 failed=no
 try() {
@@ -197,7 +201,8 @@ try() {
 }
 `
 
-// prepared finds a violation, as the stand-in of the engine returns NULL for the empty set, without noise; and makes the files that the commands name.
+// prepared finds a violation, as the stand-in of the engine returns NULL for the empty set, without noise; and makes
+// the files that the commands name.
 const prepared = `
 psql -qX "$PROXY" -c "SELECT anon_count(id, 0.5) FROM users WHERE id = 1" >out
 until dpwatch audits list --config dpwatch.yaml --verdict violation >out && grep -q violation out && dpwatch alerts list --config dpwatch.yaml >alerts && grep -q epsilon alerts; do sleep 0.5; done
@@ -207,8 +212,9 @@ sed -e "s/$PROXY_PORT/$OTHER_PORT/; s/$ADMIN_PORT/0/; s/admin.sock/other.sock/; 
 echo "SELECT anon_count(id, 0.5) FROM users" >query.sql
 `
 
-// TestDocumented runs the commands of docs/start.md on a database with a stand-in of an engine, and then every command of README and docs. That the honest query of the pages
-// is called a violation has a probability of at most 1e-6, with audit.confidence; the broken one is found in a few pairs of trials.
+// TestDocumented runs the commands of docs/start.md on a database with a stand-in of an engine, and then every command
+// of README and docs. That the honest query of the pages is called a violation has a probability of at most 1e-6, with
+// audit.confidence; the broken one is found in a few pairs of trials.
 func TestDocumented(t *testing.T) {
 	script := stagesOf(t)
 	longtest.Skip(t)
@@ -255,7 +261,8 @@ END
 		"PROXY="+address("shop", ports[0]), "HOST="+server.Host, "PORT="+itoa(int(server.Port)), "PROXY_PORT="+itoa(ports[0]), "ADMIN_PORT="+itoa(ports[1]), "OTHER_PORT="+itoa(ports[2]))
 }
 
-// results writes the results that analyze reads: Laplace noise of scale 2 on D0 and D1 alike, from a fixed seed; and answers of randomised response.
+// results writes the results that analyze reads: Laplace noise of scale 2 on D0 and D1 alike, from a fixed seed; and
+// answers of randomised response.
 func results(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "answers.txt"), []byte(strings.Repeat("yes\nno\nno\n", 50)), 0o600); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
-// TestRunDeploy: a label that is posted with a token begins the audits again without the client, also when the auditor process was replaced
-// since; a label that is none is refused.
+// TestRunDeploy: a label that is posted with a token begins the audits again without the client, also when the auditor
+// process was replaced since; a label that is none is refused.
 func TestRunDeploy(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "ADMIN TOKEN")
@@ -54,7 +54,8 @@ func TestRunDeploy(t *testing.T) {
 	s.token = token
 }
 
-// TestCheckVersion: config check compares the DP functions of the shadow database with production's, and asks an engine for its version.
+// TestCheckVersion: config check compares the DP functions of the shadow database with production's, and asks an engine
+// for its version.
 func TestCheckVersion(t *testing.T) {
 	t.Parallel()
 	shadow, production := copies(t), copies(t)

@@ -40,8 +40,9 @@ func (s *sidecar) engines(t *testing.T) (v enginesStatus) {
 	return v
 }
 
-// startEngines runs two engines of one process on one database: route one leads to engine honest, which protects people, and route
-// two to engine broken, which protects accounts, claims less than its answers reveal, and whose turns only workers run.
+// startEngines runs two engines of one process on one database: route one leads to engine honest, which protects
+// people, and route two to engine broken, which protects accounts, claims less than its answers reveal, and whose turns
+// only workers run.
 func startEngines(t *testing.T) (s *sidecar, addresses []string) {
 	t.Helper()
 	s = &sidecar{direct: copies(t), token: "a-token-for-this-test"}
@@ -87,8 +88,8 @@ engines:
 	return s, up.Listen
 }
 
-// TestSeveralEngines: two engines of one process with their own tables, claims, copies and auditors share a ledger. The answers reveal
-// an epsilon of 2. The case fails at most twice in a million runs.
+// TestSeveralEngines: two engines of one process with their own tables, claims, copies and auditors share a ledger. The
+// answers reveal an epsilon of 2. The case fails at most twice in a million runs.
 func TestSeveralEngines(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -247,7 +248,8 @@ func (s *sidecar) checkEngineRequests(t *testing.T) {
 	}
 }
 
-// checkEngineKilled kills the auditor of one engine: it comes back with its audit, and that of the other engine goes on.
+// checkEngineKilled kills the auditor of one engine: it comes back with its audit, and that of the other engine goes
+// on.
 func (s *sidecar) checkEngineKilled(t *testing.T) {
 	t.Helper()
 	before := s.engines(t).Engines

@@ -31,7 +31,8 @@ func readmeScript(t *testing.T, path string) string {
 	return expectedCode.ReplaceAllString(script, `code=0; $1 || code=$$?; [ $$code = $2 ] || { echo "exit code $$code, want $2"; exit 1; }`)
 }
 
-// shell runs a script in a directory, with dpwatch and the programs of psql's directory in the PATH. The first command that fails ends it.
+// shell runs a script in a directory, with dpwatch and the programs of psql's directory in the PATH. The first command
+// that fails ends it.
 func shell(t *testing.T, dir, psql, script string, environ ...string) {
 	t.Helper()
 	bin := t.TempDir()
@@ -54,9 +55,9 @@ func shell(t *testing.T, dir, psql, script string, environ ...string) {
 	t.Logf("%s", out)
 }
 
-// TestExamples runs every command of the examples' READMEs: the honest queries have no violation, the broken ones have one. A false alarm has a
-// probability of at most 1e-6 for each query, the 1 - audit.confidence of the examples. The violations are so large that a few hundred of the 10,000 pairs
-// of trials show them.
+// TestExamples runs every command of the examples' READMEs: the honest queries have no violation, the broken ones have
+// one. A false alarm has a probability of at most 1e-6 for each query, the 1 - audit.confidence of the examples. The
+// violations are so large that a few hundred of the 10,000 pairs of trials show them.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	psql, err := exec.LookPath("psql")

@@ -21,8 +21,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// load is traffic whose every answer is checked; the test fails if a session is disturbed. It runs at full speed while more
-// waits for it and for a while after, and slowly otherwise, to leave the processor to the tested code.
+// load is traffic whose every answer is checked; the test fails if a session is disturbed. It runs at full speed while
+// more waits for it and for a while after, and slowly otherwise, to leave the processor to the tested code.
 type load struct {
 	statements atomic.Uint64
 	goal       atomic.Uint64 // full speed up to this count
@@ -149,10 +149,10 @@ func TestLoadShadowAway(t *testing.T) {
 	}
 }
 
-// TestLoadAuditorStopped: the consumer of all captured queries hangs (SIGSTOP) while the traffic continues. Queries that do
-// not fit are dropped and counted, and the relay's memory does not grow. With DPWATCH_TEST_HANG (1m, say) it hangs for that
-// long, and times are compared too: a client is served as fast as by a sidecar whose auditor runs. Without it the test does
-// not depend on the speed of the machine.
+// TestLoadAuditorStopped: the consumer of all captured queries hangs (SIGSTOP) while the traffic continues. Queries
+// that do not fit are dropped and counted, and the relay's memory does not grow. With DPWATCH_TEST_HANG (1m, say) it
+// hangs for that long, and times are compared too: a client is served as fast as by a sidecar whose auditor runs.
+// Without it the test does not depend on the speed of the machine.
 func TestLoadAuditorStopped(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -178,8 +178,8 @@ func TestLoadAuditorStopped(t *testing.T) {
 		}
 	}
 	t.Logf("%d statements dropped; the relay's memory went from %d to %d kB", s.metric(t, "dpwatch_capture_dropped_total")-dropped, before, s.residentKB())
-	// Each of five sessions can hold its capture budget of 1 MiB, and the garbage collector as much again; the statements of
-	// a minute are several times that.
+	// Each of five sessions can hold its capture budget of 1 MiB, and the garbage collector as much again; the
+	// statements of a minute are several times that.
 	if grown := s.residentKB() - before; grown > 24<<10 && runtime.GOOS == "linux" {
 		t.Errorf("the relay's memory grew by %d kB while the auditor hung", grown)
 	}
@@ -202,8 +202,8 @@ func TestLoadAuditorStopped(t *testing.T) {
 	s.until(t, "it goes on", func() bool { return s.status(t).Audit.Captured > heard })
 }
 
-// alternate measures 20 statements on each of two sessions in turn and returns the lower quartiles, which other load on the
-// machine affects least.
+// alternate measures 20 statements on each of two sessions in turn and returns the lower quartiles, which other load on
+// the machine affects least.
 func alternate(t *testing.T, a, b *pgx.Conn) (timeA, timeB time.Duration) {
 	t.Helper()
 	type side struct {
@@ -246,8 +246,8 @@ func TestLoadAuditorHangs(t *testing.T) {
 }
 
 // TestLoadCrashingStatement: a statement that PostgreSQL completes and that crashes the process that parses it, sent
-// repeatedly with different constants. The program runs with a small stack, on which fewer levels crash it than are refused
-// before parsing.
+// repeatedly with different constants. The program runs with a small stack, on which fewer levels crash it than are
+// refused before parsing.
 func TestLoadCrashingStatement(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -12,9 +12,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestFinding: a violation is explained from the ledger and by the admin API, reproduced with fresh trials, and accepted; literals are shown only
-// with --reveal, the evidence in the ledger stays as it is, and what operators did is there. A reproduction that does not find an epsilon of 5 against a claim of 0.5
-// within 500 pairs, and a false alarm on the honest query, have a probability of less than 10^-6 each.
+// TestFinding: a violation is explained from the ledger and by the admin API, reproduced with fresh trials, and
+// accepted; literals are shown only with --reveal, the evidence in the ledger stays as it is, and what operators did is
+// there. A reproduction that does not find an epsilon of 5 against a claim of 0.5 within 500 pairs, and a false alarm
+// on the honest query, have a probability of less than 10^-6 each.
 func TestFinding(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "LEDGER")
@@ -136,7 +137,8 @@ func TestFinding(t *testing.T) {
 	s.until(t, "the alert again", func() bool { return strings.Count(s.log.String(), `"msg":"privacy violation"`) == 2 })
 }
 
-// TestExplainUnits: an explanation says how a unit was chosen, by its pseudonym, and shows the value of the rule only with --reveal and its key never.
+// TestExplainUnits: an explanation says how a unit was chosen, by its pseudonym, and shows the value of the rule only
+// with --reveal and its key never.
 func TestExplainUnits(t *testing.T) {
 	t.Parallel()
 	source, shadow := pgtest.Database(t), pgtest.Database(t)

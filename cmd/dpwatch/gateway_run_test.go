@@ -42,8 +42,8 @@ audit: {%s, retry_after: 200ms, share: 1}
 	return s
 }
 
-// TestRunGateway: run works with an engine beside the database, captures its clients' queries in both protocols, and replays
-// them on separate engines.
+// TestRunGateway: run works with an engine beside the database, captures its clients' queries in both protocols, and
+// replays them on separate engines.
 func TestRunGateway(t *testing.T) {
 	t.Parallel()
 	start := gateways(t)

@@ -32,8 +32,8 @@ func buildGateway() {
 	}
 }
 
-// gateways builds the example engine and returns a function that starts it on a source, with a planted bug, and returns its
-// connection string.
+// gateways builds the example engine and returns a function that starts it on a source, with a planted bug, and returns
+// its connection string.
 func gateways(t *testing.T) func(t *testing.T, source, broken string) string {
 	t.Helper()
 	if gateway.once.Do(buildGateway); gateway.err != nil {
@@ -71,8 +71,8 @@ func visits(t *testing.T) string {
 	return dsn
 }
 
-// The example engine is audited through its own port. Audits of the honest engine run at confidence 0.999999, so that each
-// fails this test at most once in a million runs.
+// The example engine is audited through its own port. Audits of the honest engine run at confidence 0.999999, so that
+// each fails this test at most once in a million runs.
 func TestAuditGateway(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -40,8 +40,8 @@ privacy: {protected: [public.people]}
 	return s
 }
 
-// health queries a listener that requires TLS and a token, and a Unix socket; other sections of the configuration do not
-// matter.
+// health queries a listener that requires TLS and a token, and a Unix socket; other sections of the configuration do
+// not matter.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	s := startTLSAdmin(t)

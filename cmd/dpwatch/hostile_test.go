@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestHostileStatements sends statements that the server completes or rejects, and that could harm a parser. Every completed
-// statement is counted under a reason or audited, no other is captured, and the auditor does not end.
+// TestHostileStatements sends statements that the server completes or rejects, and that could harm a parser. Every
+// completed statement is counted under a reason or audited, no other is captured, and the auditor does not end.
 func TestHostileStatements(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "", "max_statement: 64KiB")

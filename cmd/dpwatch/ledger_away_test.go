@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestLedgerAwayAtTheStart: queries that are captured before the ledger could be used, by auditors of which two are killed, are in it when it is there, or are counted as lost.
+// TestLedgerAwayAtTheStart: queries that are captured before the ledger could be used, by auditors of which two are
+// killed, are in it when it is there, or are counted as lost.
 func TestLedgerAwayAtTheStart(t *testing.T) {
 	t.Parallel()
 	direct, state := copies(t), t.TempDir()
@@ -63,7 +64,8 @@ ledger: {dsn: %q}
 		lost = s.metric(t, "dpwatch_statements_lost_total")
 		return err == nil && executions+skipped >= sent && spooled(t, state) == 0
 	})
-	// The skipped ones include the lost ones, of which a few may be there: those of the moment in which an auditor was killed.
+	// The skipped ones include the lost ones, of which a few may be there: those of the moment in which an auditor was
+	// killed.
 	if executions+skipped > sent+each || lost == sent {
 		t.Errorf("%d executions and %d skipped in the ledger, %d lost, of %d", executions, skipped, lost, sent)
 	}

@@ -57,7 +57,8 @@ func manPage(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// roff escapes what troff would interpret: backslashes, hyphens that are minus signs, and periods and quotes at the beginning of a line.
+// roff escapes what troff would interpret: backslashes, hyphens that are minus signs, and periods and quotes at the
+// beginning of a line.
 func roff(text string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`, "\t", "    ").Replace(text), "\n")
 	for i, line := range lines {

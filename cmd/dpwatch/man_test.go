@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestManPages requires a page for each command that help lists, with all its flags, and that groff reads them without a warning.
+// TestManPages requires a page for each command that help lists, with all its flags, and that groff reads them without
+// a warning.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	root := rootCommand(environment{})

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestMetrics: all metrics follow Prometheus's conventions and, except those of the relay's own process, have the prefix
-// dpwatch_. Every reason for skipping a statement, and the auditor's memory, has its series from the start.
+// TestMetrics: all metrics follow Prometheus's conventions and, except those of the relay's own process, have the
+// prefix dpwatch_. Every reason for skipping a statement, and the auditor's memory, has its series from the start.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "")

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestNames: the relay sends the auditor the statements that name what reads a protected table, according to the engine's
-// catalog, and not those that name a table with a similar name. A reload brings another protected table into force.
+// TestNames: the relay sends the auditor the statements that name what reads a protected table, according to the
+// engine's catalog, and not those that name a table with a similar name. A reload brings another protected table into
+// force.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "ADMIN TOKEN")
@@ -37,7 +38,8 @@ func TestNames(t *testing.T) {
 		}
 		return "0"
 	}
-	// sent sends a statement until one is skipped by the relay (unprotected), or by the auditor, which has its own reasons.
+	// sent sends a statement until one is skipped by the relay (unprotected), or by the auditor, which has its own
+	// reasons.
 	sent := func(sql, reason string) {
 		t.Helper()
 		before := skipped(reason)

@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// writePlan prints what create or refresh would do. If there are faults, it returns an error with their number; the faults
-// themselves are in the output.
+// writePlan prints what create or refresh would do. If there are faults, it returns an error with their number; the
+// faults themselves are in the output.
 func writePlan(ctx context.Context, env environment, o neighbours.Options, refresh, asJSON bool) error {
 	p, err := neighbours.MakePlan(ctx, o, refresh)
 	if err != nil {

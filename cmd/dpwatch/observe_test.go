@@ -7,7 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestObserve: with --observe, queries are recognized and admitted, what cannot be audited is counted, and nothing is replayed.
+// TestObserve: with --observe, queries are recognized and admitted, what cannot be audited is counted, and nothing is
+// replayed.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "OBSERVE")
@@ -35,7 +36,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestAuditDryRun: the plan of an audit has the texts, the claim and the numbers of executions; the copies are not read.
+// TestAuditDryRun: the plan of an audit has the texts, the claim and the numbers of executions; the copies are not
+// read.
 func TestAuditDryRun(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)

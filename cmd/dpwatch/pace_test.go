@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestDefaultPace: if clients use the shadow's server, trials get a tenth of the time by default, and the status, the log
-// and config check report it; the configuration overrides it.
+// TestDefaultPace: if clients use the shadow's server, trials get a tenth of the time by default, and the status, the
+// log and config check report it; the configuration overrides it.
 func TestDefaultPace(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// startPages starts a sidecar, with more keys of the configuration, with a violation and an honest query, both decided, and returns the id of the first. The honest one is accused with a probability of
-// at most 10^-6.
+// startPages starts a sidecar, with more keys of the configuration, with a violation and an honest query, both decided,
+// and returns the id of the first. The honest one is accused with a probability of at most 10^-6.
 func startPages(t *testing.T, extra string) (s *sidecar, id string) {
 	t.Helper()
 	s = startSidecar(t, "LEDGER, ADMIN ROLES"+extra)
@@ -44,7 +44,8 @@ func logIn(b *browser.Tab, base, token string) {
 	b.Click("form.login button")
 }
 
-// TestPages: a person logs in, finds which query leaks, how badly and why, and an operator accepts and reproduces it; a viewer sees no values and can change nothing.
+// TestPages: a person logs in, finds which query leaks, how badly and why, and an operator accepts and reproduces it; a
+// viewer sees no values and can change nothing.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	browser.Need(t)
@@ -179,7 +180,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// checkKeyboard goes through a page with the Tab key: the first stop leads past the menu, every link and button is a stop, and the focus is visible at each.
+// checkKeyboard goes through a page with the Tab key: the first stop leads past the menu, every link and button is a
+// stop, and the focus is visible at each.
 func checkKeyboard(t *testing.T, b *browser.Tab) {
 	t.Helper()
 	var want, skipped int
@@ -217,8 +219,8 @@ func checkKeyboard(t *testing.T, b *browser.Tab) {
 // pagePaths are all pages but that of one query.
 var pagePaths = []string{"/", "/queries", "/queries?status=accepted", "/coverage", "/coverage?since=1h", "/budgets", "/alerts", "/jobs", "/settings", "/causes"}
 
-// TestPagesForAll: every page, with content and empty, in both colour schemes, on a desktop and a phone, has nothing that axe-core finds or that is
-// wider than the window, and can be used with the keyboard.
+// TestPagesForAll: every page, with content and empty, in both colour schemes, on a desktop and a phone, has nothing
+// that axe-core finds or that is wider than the window, and can be used with the keyboard.
 func TestPagesForAll(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -321,7 +323,8 @@ func TestPagesOfManyQueries(t *testing.T) {
 	}
 }
 
-// photograph writes the pictures of docs/pages.md with -update, and always logs how long the first page takes on a demo that is kept running.
+// photograph writes the pictures of docs/pages.md with -update, and always logs how long the first page takes on a demo
+// that is kept running.
 func photograph(t *testing.T, p *process) {
 	t.Helper()
 	if browser.Path() == "" {

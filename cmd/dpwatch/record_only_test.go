@@ -9,8 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestRunTwo: two dpwatch processes with one configuration relay the sessions of one engine. The first one audits what clients of the second one run. After
-// kill -9 of all processes of the first one, the second one has the verdict, reports no second violation, and goes on to audit.
+// TestRunTwo: two dpwatch processes with one configuration relay the sessions of one engine. The first one audits what
+// clients of the second one run. After kill -9 of all processes of the first one, the second one has the verdict,
+// reports no second violation, and goes on to audit.
 func TestRunTwo(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

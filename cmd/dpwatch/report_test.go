@@ -11,8 +11,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/reports"
 )
 
-// checkReport writes reports of the two audits of TestFinding, bad and good, and verifies them from another directory. None of them has a literal or a value
-// without --reveal. The texts that must not be in them are none that a hash in hexadecimal digits can have.
+// checkReport writes reports of the two audits of TestFinding, bad and good, and verifies them from another directory.
+// None of them has a literal or a value without --reveal. The texts that must not be in them are none that a hash in
+// hexadecimal digits can have.
 func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string) (signed string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -60,7 +60,8 @@ input. For COPY (query) TO STDOUT and DECLARE c CURSOR FOR query, the query is w
 	return cmd
 }
 
-// rewriteOne returns the SQL for the schema to, without a surrounding COPY or DECLARE, and the assumptions of the rewriting.
+// rewriteOne returns the SQL for the schema to, without a surrounding COPY or DECLARE, and the assumptions of the
+// rewriting.
 func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{{Schema: from, Name: rewrite.AnyTable}}, SearchPath: []string{from},
@@ -77,8 +78,8 @@ func rewriteOne(sql, from, to string, safe []string) (string, []string, error) {
 	return strings.TrimSpace(out), plan.Assumed, err
 }
 
-// refusedJSON writes the reason why a statement was not rewritten. It always returns an error, with exit code 1: one without a
-// text unless writing failed.
+// refusedJSON writes the reason why a statement was not rewritten. It always returns an error, with exit code 1: one
+// without a text unless writing failed.
 func refusedJSON(env environment, u *rewrite.UnsupportedError) error {
 	err := json.NewEncoder(env.Stdout).Encode(map[string]any{
 		"refused": map[string]any{"reason": u.Reason, "node": u.Node, "detail": u.Detail, "offset": u.Offset, "hint": u.Hint},

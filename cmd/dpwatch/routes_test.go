@@ -45,8 +45,8 @@ func routes(t *testing.T) (all []route) {
 // at returns the path with a value for its parameter.
 func (r route) at(id string) string { return strings.ReplaceAll(r.path, "{id}", url.PathEscape(id)) }
 
-// request sends a request to the admin port with a token and returns the status and the body. Of a stream of events, that is the
-// beginning, with one event.
+// request sends a request to the admin port with a token and returns the status and the body. Of a stream of events,
+// that is the beginning, with one event.
 func (s *sidecar) request(t *testing.T, token, method, path string, form url.Values) (int, string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -30,8 +30,8 @@ func atoi(s string) int {
 	return n
 }
 
-// sidecar is dpwatch run in front of a database that is both engine and shadow: public.people is the data, d0 and d1 are the
-// copies.
+// sidecar is dpwatch run in front of a database that is both engine and shadow: public.people is the data, d0 and d1
+// are the copies.
 type sidecar struct {
 	*process
 	addr, admin string

@@ -20,14 +20,14 @@ type interrupts struct {
 // forward passes the signals to a child process from now on.
 func (i *interrupts) forward(child func(os.Signal)) { i.child.Store(&child) }
 
-// removes records that the command cleans up when its context ends. Then a third signal, not the second, ends the process,
-// because programs such as timeout send two signals in quick succession.
+// removes records that the command cleans up when its context ends. Then a third signal, not the second, ends the
+// process, because programs such as timeout send two signals in quick succession.
 func (i *interrupts) removes() { i.cleansUp.Store(true) }
 
 // untilSignal returns a context that ends at the first SIGINT or SIGTERM. When it ends, the default action is already
-// restored, so that the next signal (after removes, the one after it) ends the process. [signal.NotifyContext] restores it
-// only some time after its context has ended: a second signal, sent because the effect of the first was seen (a refused
-// client), could be lost.
+// restored, so that the next signal (after removes, the one after it) ends the process. [signal.NotifyContext] restores
+// it only some time after its context has ended: a second signal, sent because the effect of the first was seen (a
+// refused client), could be lost.
 func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(parent)
 	own := make(chan os.Signal, 3)
@@ -65,8 +65,8 @@ func (i *interrupts) untilSignal(parent context.Context, stderr io.Writer) conte
 }
 
 // outlive keeps the process running on signals that do not concern its work: SIGPIPE, with which a write to a broken
-// standard error ends a Go program, when the log's reader ends; and SIGHUP, from a closed terminal or a log rotation tool,
-// which calls hup. Child processes start with the default actions. Stop restores them.
+// standard error ends a Go program, when the log's reader ends; and SIGHUP, from a closed terminal or a log rotation
+// tool, which calls hup. Child processes start with the default actions. Stop restores them.
 func outlive(hup func()) (stop func()) {
 	pipe, hups := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE) // never read: registering for the signal keeps the process running

@@ -27,8 +27,8 @@ func awaitSQL(t *testing.T, conn *pgx.Conn, what, condition string, args ...any)
 	})
 }
 
-// TestTwoSignals: create, with and without --replace, that get two signals in quick succession, as from timeout, remove what they made; the
-// third signal ends the process.
+// TestTwoSignals: create, with and without --replace, that get two signals in quick succession, as from timeout, remove
+// what they made; the third signal ends the process.
 func TestTwoSignals(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
-// TestRunStatements: the query in every statement that runs one is audited as that query, and the ledger, the status and the
-// pages show where its answers went. Replays write nothing.
+// TestRunStatements: the query in every statement that runs one is audited as that query, and the ledger, the status
+// and the pages show where its answers went. Replays write nothing.
 func TestRunStatements(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "LEDGER CATALOG")

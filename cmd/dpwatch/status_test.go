@@ -71,8 +71,8 @@ func TestStatus(t *testing.T) {
 	call(t, "", "status").want(t, exitFailure, "give either --config")
 }
 
-// The token is sent only to a listener whose certificate is the configured one, or is trusted. A listener that serves only
-// metrics is not asked.
+// The token is sent only to a listener whose certificate is the configured one, or is trusted. A listener that serves
+// only metrics is not asked.
 func TestStatusTLS(t *testing.T) {
 	t.Parallel()
 	s := startTLSAdmin(t)

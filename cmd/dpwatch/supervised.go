@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/terminal"
 )
 
-// supervised makes a command whose exit code is a verdict run in a child process, so that a crash is no verdict. Errors of usage need no
-// child. trace reports whether the trace of a panic, which may hold values of rows, is shown.
+// supervised makes a command whose exit code is a verdict run in a child process, so that a crash is no verdict. Errors
+// of usage need no child. trace reports whether the trace of a panic, which may hold values of rows, is shown.
 func supervised(env environment, cmd *cobra.Command, trace func(cmd *cobra.Command) bool) *cobra.Command {
 	here := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

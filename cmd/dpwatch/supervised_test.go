@@ -18,7 +18,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/supervise"
 )
 
-// panics makes the test binary panic as the supervised child, in a goroutine of its own. It stands for any fault of dpwatch.
+// panics makes the test binary panic as the supervised child, in a goroutine of its own. It stands for any fault of
+// dpwatch.
 const panics = "DPWATCH_TEST_PANIC"
 
 // plantPanic is called before the program begins.
@@ -78,7 +79,8 @@ func (a *slowAudit) end() result {
 	return result{a.cmd.ProcessState.ExitCode(), a.stdout.String(), a.stderr.String()}
 }
 
-// TestDeathIsNoVerdict: the child of an audit that a signal ends, and an audit that is asked for a trace, have exit code 1 and no report.
+// TestDeathIsNoVerdict: the child of an audit that a signal ends, and an audit that is asked for a trace, have exit
+// code 1 and no report.
 func TestDeathIsNoVerdict(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -112,7 +114,8 @@ func TestDeathIsNoVerdict(t *testing.T) {
 	}
 }
 
-// TestPanicIsNoVerdict: a panic in the child is exit code 1 and names its place. Its message may hold values, and is shown only where values are.
+// TestPanicIsNoVerdict: a panic in the child is exit code 1 and names its place. Its message may hold values, and is
+// shown only where values are.
 func TestPanicIsNoVerdict(t *testing.T) {
 	t.Parallel()
 	lines := file(t, "lines", "1\n2\n")
@@ -141,8 +144,8 @@ func TestPanicIsNoVerdict(t *testing.T) {
 	}
 }
 
-// TestSignalsReachTheChild: a SIGINT or SIGTERM ends the audit with exit code 1, also if a terminal sends it to both processes, and the child
-// ends, also if its parent is killed.
+// TestSignalsReachTheChild: a SIGINT or SIGTERM ends the audit with exit code 1, also if a terminal sends it to both
+// processes, and the child ends, also if its parent is killed.
 func TestSignalsReachTheChild(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -49,8 +49,8 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 		file(t, "tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 }
 
-// Two routes in one process: one over TCP that terminates TLS, one on a Unix socket that passes it through. Queries to both
-// engines are audited, and status and metrics distinguish the routes.
+// Two routes in one process: one over TCP that terminates TLS, one on a Unix socket that passes it through. Queries to
+// both engines are audited, and status and metrics distinguish the routes.
 func TestRunRoutes(t *testing.T) {
 	t.Parallel()
 	direct := copies(t)

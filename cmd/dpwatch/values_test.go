@@ -62,14 +62,16 @@ var leaking = map[string]string{
 	"columns together": `SELECT noisy(sum(small), 1e8) AS a, noisy(sum(small) * 2, 2e8) AS b FROM people`,
 }
 
-// refusedQuery is not audited, because of a function. Its sample has its shape, and its text only with log.sql, for an auditor.
+// refusedQuery is not audited, because of a function. Its sample has its shape, and its text only with log.sql, for an
+// auditor.
 const (
 	refusedQuery = `SELECT unlisted(mrn) AS u FROM people WHERE mrn = 'MRN777QXZ' OR note = $x$NOTESECRETQXZ$x$ OR store = 918273645546372`
 	refusedShape = `SELECT unlisted(mrn) AS u FROM people WHERE mrn = ? OR note = ? OR store = ?`
 )
 
-// planted are the values that must not leave the auditor: texts, and true answers. The thresholds and centres of "threshold"
-// and "columns together" are within a few times the noise of the true answers, one part in a hundred thousand.
+// planted are the values that must not leave the auditor: texts, and true answers. The thresholds and centres of
+// "threshold" and "columns together" are within a few times the noise of the true answers, one part in a hundred
+// thousand.
 var (
 	planted = []string{"MRN777QXZ", "NOTESECRETQXZ", "RARETEXTQXZ", "FAULTSECRETQXZ", "918273645546372"}
 	sums    = map[string]float64{
@@ -80,9 +82,9 @@ var (
 
 var numberToken = regexp.MustCompile(`[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-// found returns the planted values that a text contains: texts verbatim, sums to four significant digits. No other number in
-// the output is near the sums: counters are below 1e10, and times in nanoseconds above 1e18. The random ids of the groups, a
-// hundred hexadecimal digits in all, contain 1275e11 or the like with a probability below 1e-6.
+// found returns the planted values that a text contains: texts verbatim, sums to four significant digits. No other
+// number in the output is near the sums: counters are below 1e10, and times in nanoseconds above 1e18. The random ids
+// of the groups, a hundred hexadecimal digits in all, contain 1275e11 or the like with a probability below 1e-6.
 func found(text string, texts []string, sums map[string]float64) map[string]bool {
 	all := map[string]bool{}
 	for _, value := range texts {
@@ -104,8 +106,8 @@ func found(text string, texts []string, sums map[string]float64) map[string]bool
 	return all
 }
 
-// leakSidecar runs dpwatch on the planted rows, sends every query through it, and returns its log, and the answers of every route of
-// the admin port to an auditor and to a viewer, after the last decision.
+// leakSidecar runs dpwatch on the planted rows, sends every query through it, and returns its log, and the answers of
+// every route of the admin port to an auditor and to a viewer, after the last decision.
 func leakSidecar(t *testing.T, logKeys string) (log, auditor, viewer string) {
 	t.Helper()
 	dsn := pgtest.Database(t)
@@ -228,8 +230,8 @@ func (s *sidecar) pages(t *testing.T) string {
 	return all.String()
 }
 
-// TestValuesStayInTheAuditor searches everything that leaves dpwatch for the row values behind every kind of event, fault
-// and report; with log.values they must be there, which shows that the search finds them.
+// TestValuesStayInTheAuditor searches everything that leaves dpwatch for the row values behind every kind of event,
+// fault and report; with log.values they must be there, which shows that the search finds them.
 func TestValuesStayInTheAuditor(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -278,8 +280,8 @@ func around(text, value string) string {
 	return text[max(0, i-200):min(len(text), i+200)]
 }
 
-// noValues searches the log, the result, the status and the metrics of a demo that is kept running for the values of its
-// data.
+// noValues searches the log, the result, the status and the metrics of a demo that is kept running for the values of
+// its data.
 func noValues(t *testing.T, p *process) {
 	t.Helper()
 	address := regexp.MustCompile(`status on (http://[0-9.:]+),`)

@@ -11,7 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
-// version overrides the version of the main module in setup.Version. A build sets it with -ldflags "-X main.version=v1.2.3".
+// version overrides the version of the main module in setup.Version. A build sets it with -ldflags "-X
+// main.version=v1.2.3".
 var version = ""
 
 func init() {

@@ -31,8 +31,8 @@ func (s *sidecar) workers(t *testing.T) (v workersStatus) {
 	return v
 }
 
-// TestWorkerKilled: a worker is killed in its turns. They are taken back, another worker finishes all audits with the right
-// verdicts and exactly the configured number of trials, and the violation is reported once.
+// TestWorkerKilled: a worker is killed in its turns. They are taken back, another worker finishes all audits with the
+// right verdicts and exactly the configured number of trials, and the violation is reported once.
 func TestWorkerKilled(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

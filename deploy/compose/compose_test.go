@@ -1,4 +1,5 @@
-// Package compose_test runs the databases and the queries of the example of compose.yaml without containers; deploy/test reads its files.
+// Package compose_test runs the databases and the queries of the example of compose.yaml without containers;
+// deploy/test reads its files.
 package compose_test
 
 import (
@@ -15,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// TestExample creates the databases with psql, as the image of PostgreSQL does, checks them with the configuration, and audits each query. A false alarm on the
-// honest query has a probability of at most 1e-6.
+// TestExample creates the databases with psql, as the image of PostgreSQL does, checks them with the configuration, and
+// audits each query. A false alarm on the honest query has a probability of at most 1e-6.
 func TestExample(t *testing.T) {
 	longtest.Skip(t)
 	cluster := pgtest.Start(t)

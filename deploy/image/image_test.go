@@ -39,7 +39,8 @@ func TestRootFileSystem(t *testing.T) {
 	}
 }
 
-// TestDockerfile requires that the image has nothing but what rootfs.sh assembles, from the program of the test above, for the same user.
+// TestDockerfile requires that the image has nothing but what rootfs.sh assembles, from the program of the test above,
+// for the same user.
 func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {

@@ -27,7 +27,8 @@ type release struct {
 	} `yaml:"nfpms"`
 }
 
-// TestFiles generates what packages contain, and looks for each file of the configuration. What is generated lies elsewhere here.
+// TestFiles generates what packages contain, and looks for each file of the configuration. What is generated lies
+// elsewhere here.
 func TestFiles(t *testing.T) {
 	longtest.Skip(t)
 	generated := filepath.Join(t.TempDir(), "package")

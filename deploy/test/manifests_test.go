@@ -1,5 +1,5 @@
-// Package deploy_test decodes every manifest strictly into the types of Kubernetes, as the API server would with strict validation, and checks what the
-// documentation promises about them.
+// Package deploy_test decodes every manifest strictly into the types of Kubernetes, as the API server would with strict
+// validation, and checks what the documentation promises about them.
 package deploy_test
 
 import (

@@ -38,8 +38,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The noise has the intended distribution: the share of zeros of discrete Laplace noise of scale s is (1-a)/(1+a) with a =
-// exp(-1/s), and the mean square 2a/(1-a)². Each comparison is within six standard errors.
+// The noise has the intended distribution: the share of zeros of discrete Laplace noise of scale s is (1-a)/(1+a) with
+// a = exp(-1/s), and the mean square 2a/(1-a)². Each comparison is within six standard errors.
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	const n = 200_000
@@ -117,8 +117,8 @@ func serveOn(t *testing.T, e engine) *pgx.Conn {
 	return conn
 }
 
-// With negligible noise, answers are correct, bounded by user, in either protocol; errors are reported, and the session goes
-// on.
+// With negligible noise, answers are correct, bounded by user, in either protocol; errors are reported, and the session
+// goes on.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -1,13 +1,14 @@
-// Command gateway is an example of a differentially private engine beside the database: it uses the PostgreSQL protocol,
-// adds its own noise, and queries a PostgreSQL database. It exists to be audited by dpwatch, not to protect data: it has no
-// privacy budget, no authentication, and no TLS.
+// Command gateway is an example of a differentially private engine beside the database: it uses the PostgreSQL
+// protocol, adds its own noise, and queries a PostgreSQL database. It exists to be audited by dpwatch, not to protect
+// data: it has no privacy budget, no authentication, and no TLS.
 //
 //	gateway -source postgres://reader@localhost/shadow -listen 127.0.0.1:7432 -user id -low 0 -high 100 -epsilon 1
 //	psql -h 127.0.0.1 -p 7432 -c 'SELECT dp_count(*), dp_sum(age) FROM people WHERE age > 30'
 //
 // It answers one SELECT of dp_count(*) and dp_sum(column) over one table, with comparisons of columns with constants in
-// WHERE. There is no GROUP BY: publishing which groups exist would need another mechanism. A user counts once, and adds a
-// value between -low and -high to a sum; -epsilon applies to the whole query and is divided evenly among its aggregates.
+// WHERE. There is no GROUP BY: publishing which groups exist would need another mechanism. A user counts once, and adds
+// a value between -low and -high to a sum; -epsilon applies to the whole query and is divided evenly among its
+// aggregates.
 //
 // -broken plants a bug: half-noise (half of the scale that epsilon requires), seeded (the same noise in every answer),
 // no-clip (a user counts with all rows and their full values).

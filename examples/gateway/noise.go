@@ -29,8 +29,8 @@ func (e engine) noisy(value, bound, grid, epsilon float64) float64 {
 	return (math.Round(value/grid) + noise) * grid
 }
 
-// geometric draws k = 0, 1, ... with probability proportional to exp(-k/scale), by inversion of a uniform number of 53 bits:
-// exact up to probabilities of about 1e-16, which is sufficient for an example.
+// geometric draws k = 0, 1, ... with probability proportional to exp(-k/scale), by inversion of a uniform number of 53
+// bits: exact up to probabilities of about 1e-16, which is sufficient for an example.
 func geometric(scale float64, uniform func() float64) float64 {
 	return math.Floor(-scale * math.Log(1-uniform()))
 }

@@ -94,8 +94,8 @@ func columnName(n *pg_query.Node) (string, error) {
 	return pgx.Identifier{fields[0].GetString_().Sval}.Sanitize(), nil
 }
 
-// condition returns a WHERE clause of comparisons. No comparison can fail for one row and succeed for another, because the
-// error would reveal something about that row.
+// condition returns a WHERE clause of comparisons. No comparison can fail for one row and succeed for another, because
+// the error would reveal something about that row.
 func condition(n *pg_query.Node) (string, error) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop != pg_query.BoolExprType_NOT_EXPR {
 		parts := make([]string, len(b.Args))

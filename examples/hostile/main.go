@@ -110,8 +110,8 @@ func run() error {
 	return nil
 }
 
-// run sends the statements of an attack from all its clients until ctx ends. Then it prints how many were sent, how many
-// failed, and the first error.
+// run sends the statements of an attack from all its clients until ctx ends. Then it prints how many were sent, how
+// many failed, and the first error.
 func (a attack) run(ctx context.Context, dsn string, clients, rate int) {
 	var sent, failed atomic.Int64
 	var next atomic.Int64

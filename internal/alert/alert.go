@@ -1,8 +1,8 @@
 // Package alert reports findings: as a log line and as metrics.
 //
 // It owns the format and the receivers of an alert. Package analysis decides what is a violation, package audit when to
-// check. In: a Finding. Out: one zap log entry per finding, and counters. A Finding holds no SQL literals and no values of
-// rows unless the operator allowed them.
+// check. In: a Finding. Out: one zap log entry per finding, and counters. A Finding holds no SQL literals and no values
+// of rows unless the operator allowed them.
 package alert
 
 import (

@@ -30,8 +30,8 @@ func AlertmanagerName(kind finding.Kind) string {
 	return name
 }
 
-// Alertmanager returns the body of POST /api/v2/alerts. An Alertmanager ends a firing alert at until unless it is sent again. The labels
-// identify an alert: they are the same over its life, apart from the extra labels of the receiver.
+// Alertmanager returns the body of POST /api/v2/alerts. An Alertmanager ends a firing alert at until unless it is sent
+// again. The labels identify an alert: they are the same over its life, apart from the extra labels of the receiver.
 func Alertmanager(messages []Message, extra []Label, until time.Time) ([]byte, error) {
 	out := make([]amAlert, len(messages))
 	for i, m := range messages {

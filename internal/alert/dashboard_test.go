@@ -55,7 +55,8 @@ func panels(t *testing.T) map[string][]string {
 
 var metricName = regexp.MustCompile(`dpwatch_[a-z_]+`)
 
-// TestDashboard: the panels use metrics of the program with their labels, and every metric of the program is in a panel or a rule.
+// TestDashboard: the panels use metrics of the program with their labels, and every metric of the program is in a panel
+// or a rule.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	names, used := metrics(t), map[string]bool{}

@@ -24,7 +24,8 @@ func leak() alert.Finding {
 
 var plain = alert.Style{Engine: "shop", Scale: finding.Scale{{Least: 0, Severity: finding.Warning}, {Least: 0.75, Severity: finding.Error}}}
 
-// TestFormats: every format has the identifier, the severity and the end of an alert in its place, and none has values of rows or literals.
+// TestFormats: every format has the identifier, the severity and the end of an alert in its place, and none has values
+// of rows or literals.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	m := plain.Message(leak(), at).State()
@@ -80,7 +81,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestMessage: the identifier depends on the engine, the query and the epoch in which the violation was first seen, and on nothing else.
+// TestMessage: the identifier depends on the engine, the query and the epoch in which the violation was first seen, and
+// on nothing else.
 func TestMessage(t *testing.T) {
 	t.Parallel()
 	first := plain.Message(leak(), at)

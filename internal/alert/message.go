@@ -17,8 +17,8 @@ const (
 	Ended  = "resolved"
 )
 
-// Message is an alert as receivers get it: the state of one condition at one time. It holds no values of rows unless the
-// operator allowed them, and no SQL text.
+// Message is an alert as receivers get it: the state of one condition at one time. It holds no values of rows unless
+// the operator allowed them, and no SQL text.
 type Message struct {
 	ID       string `json:"id"`                 // of the alert: the same from its beginning to its end
 	Subject  string `json:"subject"`            // what it is about; one alert at a time fires for a subject
@@ -67,8 +67,8 @@ type Style struct {
 	Runbook string // URL of the runbook; "" = none
 }
 
-// Message returns the message about a finding at a time. That of a finding that ends an alert has the status Ended; it ends the alert with its
-// Subject.
+// Message returns the message about a finding at a time. That of a finding that ends an alert has the status Ended; it
+// ends the alert with its Subject.
 func (s Style) Message(f Finding, now time.Time) Message {
 	f.User, f.Database, f.Application, f.Budget = valid(f.User), valid(f.Database), valid(f.Application), f.Budget.valid()
 	m := Message{

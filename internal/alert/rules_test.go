@@ -27,8 +27,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestRules: every kind of alert has a rule with the name of its alerts in Alertmanager and a section in the runbook; every rule has a runbook and a unit
-// test, and uses metrics of the program.
+// TestRules: every kind of alert has a rule with the name of its alerts in Alertmanager and a section in the runbook;
+// every rule has a runbook and a unit test, and uses metrics of the program.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	text, runbook, tests := read(t, rules), read(t, page), read(t, strings.Replace(rules, "rules.yml", "rules_test.yml", 1))

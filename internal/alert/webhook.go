@@ -36,8 +36,8 @@ func labels(extra []Label) map[string]string {
 	return all
 }
 
-// SignWebhook returns the headers of a request with a Standard Webhooks signature (https://www.standardwebhooks.com). A secret that
-// begins with whsec_ is base64.
+// SignWebhook returns the headers of a request with a Standard Webhooks signature (https://www.standardwebhooks.com). A
+// secret that begins with whsec_ is base64.
 func SignWebhook(secret, id string, at time.Time, body []byte) map[string]string {
 	key := []byte(secret)
 	if encoded, ok := strings.CutPrefix(secret, "whsec_"); ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// recallAcceptances reads the acceptances from the ledger. It ends those whose date has passed or whose engine has changed; then,
-// and if one was revoked, the alert of the violation is sent again.
+// recallAcceptances reads the acceptances from the ledger. It ends those whose date has passed or whose engine has
+// changed; then, and if one was revoked, the alert of the violation is sent again.
 func (a *Auditor) recallAcceptances(ctx context.Context) error {
 	store := a.keeper.Engine.Load()
 	if store == nil {
@@ -57,8 +57,8 @@ type endedAcceptance struct {
 	why string
 }
 
-// adoptAcceptances replaces the acceptances by those that the ledger has now. It returns the new ones, those that are there no more, and those that
-// are no longer in force.
+// adoptAcceptances replaces the acceptances by those that the ledger has now. It returns the new ones, those that are
+// there no more, and those that are no longer in force.
 func (a *Auditor) adoptAcceptances(all []ledger.Acceptance) (present, revoked []*ledger.Acceptance, over []endedAcceptance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +99,8 @@ func (a *Auditor) overdue(c *ledger.Acceptance) string {
 	return ""
 }
 
-// acceptance returns the acceptance of an audit's violation that is in force; nil if there is none. The caller holds Auditor.mu.
+// acceptance returns the acceptance of an audit's violation that is in force; nil if there is none. The caller holds
+// Auditor.mu.
 func (a *Auditor) acceptance(key string) *view.Accepted {
 	c := a.accepted[key]
 	if c == nil || a.overdue(c) != "" {
@@ -136,8 +137,8 @@ func (a *Auditor) endAcceptance(c *ledger.Acceptance, why string) {
 	}
 }
 
-// acceptedFinding returns the finding of an accepted violation: of its audit if that shows it, otherwise as the ledger has it. It returns false if
-// there is no violation any more. The caller holds Auditor.mu.
+// acceptedFinding returns the finding of an accepted violation: of its audit if that shows it, otherwise as the ledger
+// has it. It returns false if there is no violation any more. The caller holds Auditor.mu.
 func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open bool) {
 	j := a.jobs[c.Key]
 	if j != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// recallAway reads, once for each acceptance, what the query calls whose audit is not in memory: it was evicted, or had no place after a restart. So
-// another engine ends that acceptance, too. It is not known for a statement that the ledger does not have, or that cannot be rewritten
-// any more.
+// recallAway reads, once for each acceptance, what the query calls whose audit is not in memory: it was evicted, or had
+// no place after a restart. So another engine ends that acceptance, too. It is not known for a statement that the
+// ledger does not have, or that cannot be rewritten any more.
 func (a *Auditor) recallAway(ctx context.Context, store *ledger.Engine, all []ledger.Acceptance) error {
 	for i := range all {
 		key := all[i].Key
@@ -31,7 +31,8 @@ func (a *Auditor) recallAway(ctx context.Context, store *ledger.Engine, all []le
 	return nil
 }
 
-// storedLife returns a life with the calls of a stored audit's query, without them if they cannot be known. The error is that of the ledger.
+// storedLife returns a life with the calls of a stored audit's query, without them if they cannot be known. The error
+// is that of the ledger.
 func (a *Auditor) storedLife(ctx context.Context, store *ledger.Engine, key string) (*life, error) {
 	l := &life{}
 	row, found, err := store.Find(ctx, key)

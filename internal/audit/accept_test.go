@@ -65,8 +65,8 @@ func (e *engineRig) alerts(t *testing.T, want int) {
 	}
 }
 
-// TestAccept: an accepted violation stays one, but sends no alert, also after a restart; another engine ends the acceptance, and so do an operator and the
-// date. Each end sends the alert again.
+// TestAccept: an accepted violation stays one, but sends no alert, also after a restart; another engine ends the
+// acceptance, and so do an operator and the date. Each end sends the alert again.
 func TestAccept(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -124,8 +124,8 @@ func TestAccept(t *testing.T) {
 	stop()
 }
 
-// TestAcceptAway: another engine ends the acceptance of a violation whose audit is not in memory, because it was evicted before a
-// restart and has no place after it.
+// TestAcceptAway: another engine ends the acceptance of a violation whose audit is not in memory, because it was
+// evicted before a restart and has no place after it.
 func TestAcceptAway(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

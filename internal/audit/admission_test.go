@@ -176,8 +176,8 @@ func TestViolationHasSeries(t *testing.T) {
 	}
 }
 
-// TestViolationRecords: violations leave half of the places to others; each keeps a record with its series, and its query
-// is not reported again when it is run again.
+// TestViolationRecords: violations leave half of the places to others; each keeps a record with its series, and its
+// query is not reported again when it is run again.
 func TestViolationRecords(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -211,7 +211,8 @@ func TestViolationRecords(t *testing.T) {
 	}
 	r.mu.Unlock()
 
-	// Another version of the engine may be repaired: the recorded query is audited again when it is run again, and its violation stays until then.
+	// Another version of the engine may be repaired: the recorded query is audited again when it is run again, and its
+	// violation stays until then.
 	recorded := s.Records[0]
 	r.Deploy("v2")
 	for i := range 3 {
@@ -294,8 +295,8 @@ func TestRepeatedTexts(t *testing.T) {
 	}
 }
 
-// TestRareTextInAFlood: few of the texts that look alike and are turned away are parsed; a repeated one is parsed, and gets
-// a place.
+// TestRareTextInAFlood: few of the texts that look alike and are turned away are parsed; a repeated one is parsed, and
+// gets a place.
 func TestRareTextInAFlood(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.PerShape = 2 })

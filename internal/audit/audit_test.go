@@ -30,9 +30,9 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // patience bounds waits and only ends a test that hangs.
 const patience = 5 * time.Minute
 
-// rig is an auditor on real copies: d0 has 40 people, d1 lacks one, d2 lacks the only one in group 9. An honest query fails
-// a test at most once in 10,000 audits for a tight claim, and far less often here, where claims are twice the actual
-// epsilon.
+// rig is an auditor on real copies: d0 has 40 people, d1 lacks one, d2 lacks the only one in group 9. An honest query
+// fails a test at most once in 10,000 audits for a tight claim, and far less often here, where claims are twice the
+// actual epsilon.
 type rig struct {
 	*audit.Auditor
 	mu       sync.Mutex // guards findings

@@ -17,8 +17,8 @@ const budgetCalm = 10 * time.Minute
 // shortage describes how long audits have been waiting for the budget. Its fields are guarded by Auditor.mu.
 type shortage struct{ since, refused time.Time }
 
-// withinBudget returns 0 if a turn may begin, otherwise how long to wait. It logs when audits begin to wait for the budget, and
-// when they no longer do. The caller holds Auditor.mu.
+// withinBudget returns 0 if a turn may begin, otherwise how long to wait. It logs when audits begin to wait for the
+// budget, and when they no longer do. The caller holds Auditor.mu.
 func (a *Auditor) withinBudget(now time.Time) time.Duration {
 	wait := a.opt.Budget.Wait()
 	if a.opt.Budget == nil {
@@ -62,8 +62,8 @@ func (a *Auditor) startBudget(ctx context.Context, engine *ledger.Engine) error 
 	return err
 }
 
-// saveSpent writes the use of the budget to the ledger. The end of ctx does not interrupt it: a write that was interrupted may
-// have been completed, and would be repeated.
+// saveSpent writes the use of the budget to the ledger. The end of ctx does not interrupt it: a write that was
+// interrupted may have been completed, and would be repeated.
 func (a *Auditor) saveSpent(ctx context.Context) error {
 	all := a.opt.Budget.Take()
 	if len(all) == 0 {

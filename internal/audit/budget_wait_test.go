@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// TestBudget: the trials that the engine itself counts, as calls of its noise function, never exceed the budget, over a restart
-// too; what waits for it is shown, and the ledger has what was used.
+// TestBudget: the trials that the engine itself counts, as calls of its noise function, never exceed the budget, over a
+// restart too; what waits for it is shown, and the ledger has what was used.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	const perHour, full = 36_000, 1200 // trials per hour, and in a full bucket

@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// othersEvery is the interval at which the process that audits the engine reads what the others are and the label of a deploy that one of them received.
+	// othersEvery is the interval at which the process that audits the engine reads what the others are and the label
+	// of a deploy that one of them received.
 	othersEvery = 5 * time.Second
 	// recorderGone is the age of its last write at which a process counts as ended.
 	recorderGone = 5 * time.Minute
 )
 
-// submitAll submits each query of the content of a spooled file or of a Capture for which try returns true; the others are counted as left out.
+// submitAll submits each query of the content of a spooled file or of a Capture for which try returns true; the others
+// are counted as left out.
 func (a *Auditor) submitAll(content []byte, try func(part int) bool) {
 	keep.EachQuery(content, func(part int, one []byte) {
 		q, err := capture.DecodeBinary(one)
@@ -42,8 +44,8 @@ type captures struct {
 	asked time.Time
 }
 
-// submit submits the queries of the first Capture, and reports whether there may be another one. The Capture is removed with the
-// record of its observations, in one transaction.
+// submit submits the queries of the first Capture, and reports whether there may be another one. The Capture is removed
+// with the record of its observations, in one transaction.
 func (c *captures) submit(ctx context.Context, a *Auditor) bool {
 	if !a.keeper.On || !c.more && time.Since(c.asked) < keepEvery || !a.keeper.Ready() {
 		return false

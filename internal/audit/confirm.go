@@ -30,7 +30,8 @@ func (a *Auditor) confirm(j *job) error {
 	return nil
 }
 
-// reportSuspected reports the beginning of a suspicion, or its end without a violation. The caller has the job's turn or holds Auditor.mu.
+// reportSuspected reports the beginning of a suspicion, or its end without a violation. The caller has the job's turn
+// or holds Auditor.mu.
 func (a *Auditor) reportSuspected(j *job, over bool) {
 	if a.opt.OnFinding == nil || !a.opt.Suspected || len(j.worlds) == 0 {
 		return
@@ -42,8 +43,8 @@ func (a *Auditor) reportSuspected(j *job, over bool) {
 	a.opt.OnFinding(f)
 }
 
-// ended counts and logs the result of the confirmation of a decided job, if there was one. The caller holds Auditor.mu and
-// has the job's turn.
+// ended counts and logs the result of the confirmation of a decided job, if there was one. The caller holds Auditor.mu
+// and has the job's turn.
 func (a *Auditor) ended(j *job, verdict analysis.Verdict) {
 	switch {
 	case !j.confirming:

@@ -18,8 +18,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// engines are DP functions that keep something in the session. Their noise has twice the scale that the claim of the tests
-// needs, seen from one session to the next.
+// engines are DP functions that keep something in the session. Their noise has twice the scale that the claim of the
+// tests needs, seen from one session to the next.
 const engines = `
 	CREATE FUNCTION drawn(scale float8) RETURNS float8 LANGUAGE sql VOLATILE
 		AS 'SELECT scale * ln((1 - random()) / (1 - random()))';
@@ -48,8 +48,9 @@ const engines = `
 	CREATE FUNCTION textual(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS $$
 		SELECT round((value + scale * ln((part(1) + 1e-9) / (part(9) + 1e-9))) * 1024) / 1024 $$`
 
-// sessionEngines returns a rig with engines, whose audits have one session for all first trials, however busy the machine is:
-// the clock is slow, so that turns do not end, and each audit has a worker, so that its session is not idle until it is closed.
+// sessionEngines returns a rig with engines, whose audits have one session for all first trials, however busy the
+// machine is: the clock is slow, so that turns do not end, and each audit has a worker, so that its session is not idle
+// until it is closed.
 func sessionEngines(t *testing.T, change func(*audit.Options)) *rig {
 	t.Helper()
 	began := time.Now()
@@ -65,8 +66,9 @@ func sessionEngines(t *testing.T, change func(*audit.Options)) *rig {
 	return r
 }
 
-// What a session keeps is no violation of an engine whose answers are honest from session to session: a cache, one seed a session,
-// noise that stays. The claim is twice what the engines spend, so that fresh trials show a violation with a probability far below 1e-6.
+// What a session keeps is no violation of an engine whose answers are honest from session to session: a cache, one seed
+// a session, noise that stays. The claim is twice what the engines spend, so that fresh trials show a violation with a
+// probability far below 1e-6.
 func TestSessionState(t *testing.T) {
 	t.Parallel()
 	r := sessionEngines(t, nil)
@@ -182,8 +184,8 @@ func TestVaryText(t *testing.T) {
 	}
 }
 
-// Copies that are made anew during a confirmation end it: nothing is reported, and the audit begins again on the new ones. While it
-// lasts the status says so.
+// Copies that are made anew during a confirmation end it: nothing is reported, and the audit begins again on the new
+// ones. While it lasts the status says so.
 func TestConfirmationInterrupted(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

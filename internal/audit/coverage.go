@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// coverageSample is the number of distinct queries that coverage stores. Up to it figures are exact; beyond it the share of
-// audited queries has a standard error of at most 1.6 %, and the number of queries one of 3 %.
+// coverageSample is the number of distinct queries that coverage stores. Up to it figures are exact; beyond it the
+// share of audited queries has a standard error of at most 1.6 %, and the number of queries one of 3 %.
 const coverageSample = 1024
 
-// coverage estimates the number of distinct DP queries and the share of them that are audited, in bounded memory: it stores
-// the queries with the smallest hashes (Bar-Yossef et al. 2002, k minimum values), which are a uniform sample of all.
+// coverage estimates the number of distinct DP queries and the share of them that are audited, in bounded memory: it
+// stores the queries with the smallest hashes (Bar-Yossef et al. 2002, k minimum values), which are a uniform sample of
+// all.
 type coverage struct {
 	hashes  []uint64 // ascending
 	audited map[uint64]bool
@@ -52,8 +53,8 @@ func (c *coverage) mark(h uint64, audited bool) {
 	c.audited[h] = true
 }
 
-// queries returns the number of distinct queries, and the share that are audited (1 without any). untried is how many of those that have an audit
-// and are stored here have had no trial.
+// queries returns the number of distinct queries, and the share that are audited (1 without any). untried is how many
+// of those that have an audit and are stored here have had no trial.
 func (c *coverage) queries(untried int) (n, share float64) {
 	if len(c.hashes) == 0 {
 		return 0, 1
@@ -65,8 +66,8 @@ func (c *coverage) queries(untried int) (n, share float64) {
 	return n, float64(len(c.audited)-untried) / float64(len(c.hashes))
 }
 
-// covered returns the number of distinct queries, and the share that are audited: their audit has or had trials. An audit that began again counts, as
-// the trials before it do. The caller holds Auditor.mu.
+// covered returns the number of distinct queries, and the share that are audited: their audit has or had trials. An
+// audit that began again counts, as the trials before it do. The caller holds Auditor.mu.
 func (a *Auditor) covered() (n, share float64) {
 	untried := 0
 	for key, j := range a.jobs {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// TestDiscoveries: with the false discovery rate, audits that begin after a violation have a larger share of the error rate, with a ledger and without, and
-// in the next process.
+// TestDiscoveries: with the false discovery rate, audits that begin after a violation have a larger share of the error
+// rate, with a ledger and without, and in the next process.
 func TestDiscoveries(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -43,7 +43,8 @@ type life struct {
 	epoch    string // for snapshot and label
 }
 
-// engineNow reads the present engine. If it has changed, the decided audits that it concerns begin again; running ones notice it in current.
+// engineNow reads the present engine. If it has changed, the decided audits that it concerns begin again; running ones
+// notice it in current.
 func (a *Auditor) engineNow(ctx context.Context) error {
 	if a.opt.Engine == nil {
 		return nil
@@ -83,7 +84,8 @@ func (a *Auditor) shadowNow() *engine.Snapshot {
 	return a.engines.shadow
 }
 
-// productionNow reads the functions of the clients' engine. An error is logged when it changes; the last reading then stays.
+// productionNow reads the functions of the clients' engine. An error is logged when it changes; the last reading then
+// stays.
 func (a *Auditor) productionNow(ctx context.Context) {
 	if a.opt.Production == nil {
 		return
@@ -108,7 +110,8 @@ func (a *Auditor) productionNow(ctx context.Context) {
 	}
 }
 
-// Deploy records that another version of the engine was deployed, under a label: audits begin again on it. It does not wait.
+// Deploy records that another version of the engine was deployed, under a label: audits begin again on it. It does not
+// wait.
 func (a *Auditor) Deploy(label string) {
 	a.mu.Lock()
 	a.engines.label, a.engines.unsaved = label, true
@@ -117,7 +120,8 @@ func (a *Auditor) Deploy(label string) {
 	a.readEnginesSoon()
 }
 
-// storeLabel writes a posted label to the ledger, unless it was written; a failure is retried with the next check of the engine.
+// storeLabel writes a posted label to the ledger, unless it was written; a failure is retried with the next check of
+// the engine.
 func (a *Auditor) storeLabel(ctx context.Context) {
 	a.mu.Lock()
 	label, unsaved := a.engines.label, a.engines.unsaved
@@ -151,7 +155,8 @@ func (a *Auditor) engineEpoch(j *job) string {
 	return a.epochOf(&j.life, j.plan)
 }
 
-// epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l. The caller holds Auditor.mu.
+// epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l. The
+// caller holds Auditor.mu.
 func (a *Auditor) epochOf(l *life, plan *rewrite.Plan) string {
 	now := &a.engines
 	if a.opt.Engine != nil && now.shadow == nil {
@@ -181,8 +186,8 @@ func (a *Auditor) callsOf(l *life, p *rewrite.Plan) engine.Calls {
 	return *l.calls
 }
 
-// sameEngine reports whether a job's evidence is of the present engine. Evidence of an unknown engine counts as such. The caller holds
-// Auditor.mu.
+// sameEngine reports whether a job's evidence is of the present engine. Evidence of an unknown engine counts as such.
+// The caller holds Auditor.mu.
 func (a *Auditor) sameEngine(j *job) bool {
 	now := a.engineEpoch(j)
 	if j.life.Engine == "" {
@@ -211,7 +216,8 @@ func (j *job) setPlan(plan *rewrite.Plan, edition uint64) {
 	j.plan, j.edition, j.life.released, j.life.calls, j.life.epoch = plan, edition, false, nil, ""
 }
 
-// adoptEngine gives a job, whose evidence is dropped, the present engine. The caller holds Auditor.mu and has the job's turn.
+// adoptEngine gives a job, whose evidence is dropped, the present engine. The caller holds Auditor.mu and has the job's
+// turn.
 func (a *Auditor) adoptEngine(j *job) {
 	if a.sameEngine(j) {
 		return
@@ -221,7 +227,8 @@ func (a *Auditor) adoptEngine(j *job) {
 	a.opt.Logger.Info("the engine changed during an audit: it begins again", zap.String("audit", j.id), zap.String("engine_epoch", j.life.Engine))
 }
 
-// sameAsNow reads the copies' epoch and the engine, and reports whether a job's evidence belongs to both. The caller has the job's turn.
+// sameAsNow reads the copies' epoch and the engine, and reports whether a job's evidence belongs to both. The caller
+// has the job's turn.
 func (a *Auditor) sameAsNow(ctx context.Context, j *job) (epoch string, same bool, err error) {
 	epoch, err = a.readNow(ctx)
 	a.mu.Lock()

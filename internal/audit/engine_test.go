@@ -22,7 +22,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// Versions of the noise of p_count, two levels below it, for a claim of epsilon 1: the right one has half of that, the broken one eight times.
+// Versions of the noise of p_count, two levels below it, for a claim of epsilon 1: the right one has half of that, the
+// broken one eight times.
 const (
 	rightNoise  = "CREATE OR REPLACE FUNCTION laplace(scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT scale * ln((1 - random()) / (1 - random()))'"
 	brokenNoise = "CREATE OR REPLACE FUNCTION laplace(scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT scale / 16 * ln((1 - random()) / (1 - random()))'"
@@ -95,10 +96,10 @@ func (e *engineRig) kinds() map[finding.Kind]int {
 	return count
 }
 
-// TestDeploy: an engine that turns bad two levels below the query's function is found without another execution of the query, its violation
-// stays until a repaired engine resolves it, and both are in the ledger. The chance of a wrong verdict is at most 10^-6 for each
-// of the three processes, and the repaired engine is not resolved with a probability below 10^-6 as well: its trials would have found an
-// epsilon of 2.2, its former bound is above 2.5.
+// TestDeploy: an engine that turns bad two levels below the query's function is found without another execution of the
+// query, its violation stays until a repaired engine resolves it, and both are in the ledger. The chance of a wrong
+// verdict is at most 10^-6 for each of the three processes, and the repaired engine is not resolved with a probability
+// below 10^-6 as well: its trials would have found an epsilon of 2.2, its former bound is above 2.5.
 func TestDeploy(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -171,8 +172,8 @@ func (l *ledgerRig) events(t *testing.T, key string, want ...string) {
 	}
 }
 
-// TestStillBroken: a violation that a later engine still has stays one, since it was first seen. It ends with three times the trials that had found it without
-// evidence, also where these would not have found its bound.
+// TestStillBroken: a violation that a later engine still has stays one, since it was first seen. It ends with three
+// times the trials that had found it without evidence, also where these would not have found its bound.
 func TestStillBroken(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -195,7 +196,8 @@ func TestStillBroken(t *testing.T) {
 	if lower := gauge(t, e.opt.Metrics.(*prometheus.Registry), "dpwatch_epsilon_lower_bound"); lower != float64(second.Standing.Lower) {
 		t.Errorf("the gauge of the bound is %g, the violation's %g", lower, float64(second.Standing.Lower))
 	}
-	// Without a measurement the former bound is just above the claim: 400 trials cannot exclude it, but three times those that had found it show nothing.
+	// Without a measurement the former bound is just above the claim: 400 trials cannot exclude it, but three times
+	// those that had found it show nothing.
 	e.deploy(t, rightNoise)
 	third := e.decidedOn(t, 2)
 	r := third.Resolved
@@ -210,8 +212,8 @@ func TestStillBroken(t *testing.T) {
 	}
 }
 
-// TestProductionDiffers: an audit whose functions differ from production's is inconclusive, one finding names the function, and the audit begins
-// again when they are the same.
+// TestProductionDiffers: an audit whose functions differ from production's is inconclusive, one finding names the
+// function, and the audit begins again when they are the same.
 func TestProductionDiffers(t *testing.T) {
 	t.Parallel()
 	e := newEngineRig(t, nil)
@@ -248,7 +250,8 @@ func TestProductionDiffers(t *testing.T) {
 	}
 }
 
-// TestReplacedInBoth: a function that is replaced in both databases within a second is not reported to differ, whichever is first.
+// TestReplacedInBoth: a function that is replaced in both databases within a second is not reported to differ,
+// whichever is first.
 func TestReplacedInBoth(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"shadow first", "production first"} {
@@ -307,8 +310,8 @@ func TestDeployDuringAnAudit(t *testing.T) {
 	}
 }
 
-// TestLabel: a posted label begins the audits again, once, and another process remembers it. Without a reader of the engine only labels are
-// known.
+// TestLabel: a posted label begins the audits again, once, and another process remembers it. Without a reader of the
+// engine only labels are known.
 func TestLabel(t *testing.T) {
 	t.Parallel()
 	e := newEngineRig(t, func(o *audit.Options) { o.Engine, o.Production = nil, nil })

@@ -27,8 +27,9 @@ func (a *Auditor) watchEngine(ctx context.Context) {
 	a.review(nil)
 }
 
-// review compares the decided audits with the present engines: those of another engine epoch begin again, and those whose functions
-// differ from production's become inconclusive. changed are the functions that have just changed, for the log.
+// review compares the decided audits with the present engines: those of another engine epoch begin again, and those
+// whose functions differ from production's become inconclusive. changed are the functions that have just changed, for
+// the log.
 func (a *Auditor) review(changed []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,8 +68,8 @@ func (a *Auditor) review(changed []string) {
 	}
 }
 
-// differ returns the functions of a job's query of which production has other definitions than the shadow database. known is false if a database
-// has not been read yet. The caller holds Auditor.mu.
+// differ returns the functions of a job's query of which production has other definitions than the shadow database.
+// known is false if a database has not been read yet. The caller holds Auditor.mu.
 func (a *Auditor) differ(j *job) (names []string, known bool) {
 	e := &a.engines
 	switch {
@@ -87,11 +88,13 @@ func (a *Auditor) differ(j *job) (names []string, known bool) {
 	return names, true
 }
 
-// replacedWithin is how long it may take to replace a function in both databases: until then they differ without a fault.
+// replacedWithin is how long it may take to replace a function in both databases: until then they differ without a
+// fault.
 const replacedWithin = 2 * time.Second
 
-// lasting reports whether a comparison of the definitions that a query calls counts: if they differ, both readings must have begun so long after the difference
-// was first seen that it is not one of a replacement in both databases. The caller holds Auditor.mu.
+// lasting reports whether a comparison of the definitions that a query calls counts: if they differ, both readings must
+// have begun so long after the difference was first seen that it is not one of a replacement in both databases. The
+// caller holds Auditor.mu.
 func (a *Auditor) lasting(calls string, differ bool) bool {
 	e := &a.engines
 	if !differ {
@@ -136,8 +139,8 @@ func (e *engines) compare(c engine.Calls, copies []string) []string {
 	return names
 }
 
-// diverted makes a job inconclusive at the beginning of a turn if its functions differ from production's, and reports whether it did. The caller has
-// the job's turn.
+// diverted makes a job inconclusive at the beginning of a turn if its functions differ from production's, and reports
+// whether it did. The caller has the job's turn.
 func (a *Auditor) diverted(j *job) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,8 +152,8 @@ func (a *Auditor) diverted(j *job) bool {
 	return true
 }
 
-// setApart makes a job inconclusive because the shadow database runs other functions than production. The caller holds Auditor.mu and has the
-// job's turn, if it has one.
+// setApart makes a job inconclusive because the shadow database runs other functions than production. The caller holds
+// Auditor.mu and has the job's turn, if it has one.
 func (a *Auditor) setApart(j *job, differ []string) {
 	a.stand(j)
 	j.Measuring, j.Watched, j.life.Differ = false, false, differ
@@ -181,7 +184,8 @@ func (e *engines) report(name string) (first bool) {
 	return first
 }
 
-// reportEqual reports the functions that differed and do not any more, or that no audit calls any more. The caller holds Auditor.mu.
+// reportEqual reports the functions that differed and do not any more, or that no audit calls any more. The caller
+// holds Auditor.mu.
 func (a *Auditor) reportEqual() {
 	if len(a.engines.reported) == 0 {
 		return

@@ -41,8 +41,9 @@ func (a *Auditor) watchEpoch(ctx context.Context) {
 	}
 }
 
-// current ensures that a job's evidence belongs to the present copies and the present engine: other evidence is dropped, because one audit must
-// not mix two pairs of datasets. fresh reports that nothing had to be dropped. The caller has the job's turn.
+// current ensures that a job's evidence belongs to the present copies and the present engine: other evidence is
+// dropped, because one audit must not mix two pairs of datasets. fresh reports that nothing had to be dropped. The
+// caller has the job's turn.
 func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	epoch, same, err := a.sameAsNow(ctx, j)
 	if same || err != nil {
@@ -64,11 +65,12 @@ func (a *Auditor) current(ctx context.Context, j *job) (fresh bool, err error) {
 	return false, a.resetEvidence(j, share)
 }
 
-// lately is the age up to which a reading of the copies and the engine is used again when a turn begins. Reading them opens a session.
+// lately is the age up to which a reading of the copies and the engine is used again when a turn begins. Reading them
+// opens a session.
 const lately = 200 * time.Millisecond
 
-// currentLately is current for a turn that begins: it does not read again what was read just now. What changed since is noticed at the end of the
-// turn, as what changes during the turn.
+// currentLately is current for a turn that begins: it does not read again what was read just now. What changed since is
+// noticed at the end of the turn, as what changes during the turn.
 func (a *Auditor) currentLately(ctx context.Context, j *job) (fresh bool, err error) {
 	same := false
 	a.locked(func() { same = a.readJustNow() && j.epoch == a.epoch && a.sameEngine(j) })

@@ -72,8 +72,8 @@ func TestDecidedAuditOfOldCopies(t *testing.T) {
 	}
 }
 
-// TestCopiesChangeUnderAnAudit: evidence of two pairs of datasets is not mixed. The new copies are identical, so that only
-// a mixture could look like a leak.
+// TestCopiesChangeUnderAnAudit: evidence of two pairs of datasets is not mixed. The new copies are identical, so that
+// only a mixture could look like a leak.
 func TestCopiesChangeUnderAnAudit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1_000_000, 1 })

@@ -107,8 +107,8 @@ type records struct {
 	order []*seatedRecord
 }
 
-// seatedRecord is a Record with what its query needs to be audited again: the place of its audit in the roster, the violation, and the engine
-// and the copies of its evidence.
+// seatedRecord is a Record with what its query needs to be audited again: the place of its audit in the roster, the
+// violation, and the engine and the copies of its evidence.
 type seatedRecord struct {
 	*view.Record
 	seat     *schedule.Audit
@@ -117,15 +117,15 @@ type seatedRecord struct {
 	epoch    string
 }
 
-// outlived reports whether the engine or the copies changed since a record's violation was found: its query is audited again when it is run
-// again. The caller holds Auditor.mu.
+// outlived reports whether the engine or the copies changed since a record's violation was found: its query is audited
+// again when it is run again. The caller holds Auditor.mu.
 func (a *Auditor) outlived(s *seatedRecord) bool {
 	now := a.epochOf(&s.life, nil) // the calls are known
 	return now != "" && s.life.Engine != "" && now != s.life.Engine || a.epoch != "" && s.epoch != "" && a.epoch != s.epoch
 }
 
-// handOver gives a new audit of a recorded violation's query the violation, which stays one until the audit resolves it. The caller holds
-// Auditor.mu.
+// handOver gives a new audit of a recorded violation's query the violation, which stays one until the audit resolves
+// it. The caller holds Auditor.mu.
 func (r *records) handOver(s *seatedRecord, j *job) {
 	delete(r.byKey, s.seat.Key)
 	r.order = slices.DeleteFunc(r.order, func(o *seatedRecord) bool { return o == s })

@@ -38,7 +38,8 @@ func expressionRig(t *testing.T, evaluate func(recognize.Evaluate) recognize.Eva
 	})
 }
 
-// TestClaimExpressions: a claim that is an expression of constants and parameters has the value that PostgreSQL gives it.
+// TestClaimExpressions: a claim that is an expression of constants and parameters has the value that PostgreSQL gives
+// it.
 func TestClaimExpressions(t *testing.T) {
 	t.Parallel()
 	r := expressionRig(t, func(e recognize.Evaluate) recognize.Evaluate { return e })
@@ -94,8 +95,8 @@ func TestClaimExpressions(t *testing.T) {
 	}
 }
 
-// TestExpressionsAreRemembered: each expression is evaluated once, by constants, functions and operators of pg_catalog alone. While the shadow database is away,
-// a statement is skipped and not forgotten.
+// TestExpressionsAreRemembered: each expression is evaluated once, by constants, functions and operators of pg_catalog
+// alone. While the shadow database is away, a statement is skipped and not forgotten.
 func TestExpressionsAreRemembered(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool

@@ -43,7 +43,8 @@ func (e *engines) noteChange(at time.Time, functions []string, all bool) {
 // sameBase reports whether two Snapshots differ in functions alone.
 func sameBase(x, y *engine.Snapshot) bool { return x.Epoch(engine.Calls{}) == y.Epoch(engine.Calls{}) }
 
-// engineChange returns the last change of the engine that concerns a job's query; nil if this process has noticed none. The caller holds Auditor.mu.
+// engineChange returns the last change of the engine that concerns a job's query; nil if this process has noticed none.
+// The caller holds Auditor.mu.
 func (a *Auditor) engineChange(j *job) *finding.Change {
 	if a.engines.shadow == nil || len(a.engines.changes) == 0 {
 		return nil
@@ -68,7 +69,8 @@ func (a *Auditor) engineChange(j *job) *finding.Change {
 	return last
 }
 
-// sameDeploy is the time before a change without functions, such as the label of a deploy, in which changed functions belong to it.
+// sameDeploy is the time before a change without functions, such as the label of a deploy, in which changed functions
+// belong to it.
 const sameDeploy = 5 * time.Minute
 
 // violates reports whether the job's query has a violation that is not resolved. The caller holds Auditor.mu.

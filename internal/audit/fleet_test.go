@@ -23,8 +23,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// laplace simulates the answers of honest queries that leak exactly what they claim: Laplace noise of scale 1/epsilon, and one person more
-// on D0. Each statement has a sequence of answers of its own, which continues from turn to turn.
+// laplace simulates the answers of honest queries that leak exactly what they claim: Laplace noise of scale 1/epsilon,
+// and one person more on D0. Each statement has a sequence of answers of its own, which continues from turn to turn.
 type laplace struct {
 	epsilon float64
 	ready   chan struct{} // closed when trials may run
@@ -89,8 +89,8 @@ func (l *laplaceTrials) Stream(ctx context.Context, n int) iter.Seq2[replay.Batc
 	}
 }
 
-// fleet audits honest queries with simulated answers. It returns the number of findings, of audits whose first trials showed a violation so that
-// it was to be confirmed, of audits that began by the ledger, and of pairs of trials.
+// fleet audits honest queries with simulated answers. It returns the number of findings, of audits whose first trials
+// showed a violation so that it was to be confirmed, of audits that began by the ledger, and of pairs of trials.
 func fleet(t *testing.T, queries, trials int, confidence float64, family bool) (findings, suspicions, begun, pairs int) {
 	t.Helper()
 	const epsilon = 0.5
@@ -125,9 +125,10 @@ func fleet(t *testing.T, queries, trials int, confidence float64, family bool) (
 	return len(l.findings), suspicions, begun, pairs
 }
 
-// TestHonestFleet: in a fleet of honest queries that leak exactly what they claim, no audit is suspected at the level of the fleet, and so none
-// pages. If each audit had the level of a single one, some would be suspected. Real scheduler, real ledger, simulated answers with fixed
-// seeds: every run has the same result. DPWATCH_FLEET_TRIALS=20000 is the number of trials for the full evidence, ten minutes.
+// TestHonestFleet: in a fleet of honest queries that leak exactly what they claim, no audit is suspected at the level
+// of the fleet, and so none pages. If each audit had the level of a single one, some would be suspected. Real
+// scheduler, real ledger, simulated answers with fixed seeds: every run has the same result. DPWATCH_FLEET_TRIALS=20000
+// is the number of trials for the full evidence, ten minutes.
 func TestHonestFleet(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestExecutionsInAFlood: the ledger has every execution of a text that is repeated, also the first one if it was turned away without being
-// parsed; each statement is counted as placed or as skipped, once.
+// TestExecutionsInAFlood: the ledger has every execution of a text that is repeated, also the first one if it was
+// turned away without being parsed; each statement is counted as placed or as skipped, once.
 func TestExecutionsInAFlood(t *testing.T) {
 	t.Parallel()
 	const texts, rounds = 300, 3

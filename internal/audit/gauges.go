@@ -12,8 +12,8 @@ import (
 // gauges collects present values. The series of a single audit exist as long as the audit.
 type gauges struct{ a *Auditor }
 
-// maxSeries bounds the number of audits with series of their own, except violations, which always have series. /api/status
-// lists all audits.
+// maxSeries bounds the number of audits with series of their own, except violations, which always have series.
+// /api/status lists all audits.
 const maxSeries = 100
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -211,8 +211,8 @@ func (g *gauges) collect() []prometheus.Metric {
 	return all
 }
 
-// withSeries returns the audits that have series of their own: all violations, and the first of the other audits that have
-// begun. The caller holds Auditor.mu.
+// withSeries returns the audits that have series of their own: all violations, and the first of the other audits that
+// have begun. The caller holds Auditor.mu.
 func (a *Auditor) withSeries() []*job {
 	var violations, others []*job
 	for _, j := range a.order {

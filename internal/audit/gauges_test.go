@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// TestGaugesBeforeRestore: what is known only with the audits of earlier processes is absent until they are restored, and never 0.
+// TestGaugesBeforeRestore: what is known only with the audits of earlier processes is absent until they are restored,
+// and never 0.
 func TestGaugesBeforeRestore(t *testing.T) {
 	t.Parallel()
 	unknown := []string{

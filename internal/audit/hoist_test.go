@@ -44,7 +44,8 @@ func TestHoistedAudit(t *testing.T) {
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
 	entries := r.decided(t)
-	// A machine that is busy with something else during hoisted trials can make them look slow: then with the next query.
+	// A machine that is busy with something else during hoisted trials can make them look slow: then with the next
+	// query.
 	for i := 1; strings.Contains(entries[i].Hoisting.Reason, "not faster") && i < 8; i++ {
 		r.Submit(query(fmt.Sprintf("SELECT noisy(count(*), %d) FROM people /*dp_epsilon='0.5'*/", 4+i)))
 		entries = r.decided(t)
@@ -86,8 +87,8 @@ func TestHoistingSpoilt(t *testing.T) {
 	})
 }
 
-// Tables with other rows of one world than its trials read would make an honest query look like a violation. It is detected
-// before a violation is reported.
+// Tables with other rows of one world than its trials read would make an honest query look like a violation. It is
+// detected before a violation is reported.
 func TestHoistingAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {
@@ -175,9 +176,9 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// A violation that needs more trials than run before hoisting begins is found on hoisted trials, and reported after whole
-// trials alone have shown it. The probability that 20,000 trials do not show it, or that eight times as many trials as
-// showed it do not confirm it, is below 1e-6.
+// A violation that needs more trials than run before hoisting begins is found on hoisted trials, and reported after
+// whole trials alone have shown it. The probability that 20,000 trials do not show it, or that eight times as many
+// trials as showed it do not confirm it, is below 1e-6.
 func TestConfirmed(t *testing.T) {
 	longtest.Skip(t) // it opens a thousand sessions
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestWorkerHurries: a long turn in a worker ends soon after a new query begins to wait for its first trials. By the worker's clock, which
-// stops before twenty seconds, the turn would never end otherwise.
+// TestWorkerHurries: a long turn in a worker ends soon after a new query begins to wait for its first trials. By the
+// worker's clock, which stops before twenty seconds, the turn would never end otherwise.
 func TestWorkerHurries(t *testing.T) {
 	t.Parallel()
 	var released atomic.Pointer[time.Time] // when the worker's clock began to go, at a tenth of the usual speed

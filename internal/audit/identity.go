@@ -36,8 +36,8 @@ func (a *Auditor) say(err error) string {
 	return err.Error()
 }
 
-// salt returns the key for the ids of one audit's groups. It differs between audits: otherwise anyone who may send queries
-// could find the group key of an id by a query with known groups.
+// salt returns the key for the ids of one audit's groups. It differs between audits: otherwise anyone who may send
+// queries could find the group key of an id by a query with known groups.
 func (a *Auditor) salt(key string) string {
 	mac := hmac.New(sha256.New, []byte(a.secret))
 	_, _ = mac.Write([]byte(key)) // never fails

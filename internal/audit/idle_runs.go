@@ -42,8 +42,8 @@ func (a *Auditor) run(j *job) (trial.Trials, error) {
 	return a.opt.Player.Start(j.statement(a.opt.VaryText), j.orderSeed())
 }
 
-// orderSeed returns the seed of the order of the trials of a replay that starts in the present turn. Reports have the seed of the evidence, so that a reader can
-// see that the order was drawn independently of the answers.
+// orderSeed returns the seed of the order of the trials of a replay that starts in the present turn. Reports have the
+// seed of the evidence, so that a reader can see that the order was drawn independently of the answers.
 func (j *job) orderSeed() uint64 { return j.seed + uint64(j.Turns()) }
 
 // remove removes the idle replay that matches and stops its timer; it returns nil if there is none.
@@ -80,7 +80,8 @@ func (k *idleRuns) drop(j *job) {
 	}
 }
 
-// hand gives the idle replay of a job, if there is one, to another job with the same statement and Hoisting. The caller has the turns of both.
+// hand gives the idle replay of a job, if there is one, to another job with the same statement and Hoisting. The caller
+// has the turns of both.
 func (k *idleRuns) hand(from, to *job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

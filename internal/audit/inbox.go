@@ -10,9 +10,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// Offer takes one captured query like Submit, but does not wait for its recognition, which Run performs. If queries arrive
-// faster than they are recognized, each owner's different queries take turns, and those beyond the bounds are counted as
-// skipped.
+// Offer takes one captured query like Submit, but does not wait for its recognition, which Run performs. If queries
+// arrive faster than they are recognized, each owner's different queries take turns, and those beyond the bounds are
+// counted as skipped.
 func (a *Auditor) Offer(q capture.Query) {
 	owner := schedule.Owner{User: q.User, Database: q.Database, Route: a.route(q)}
 	dropped := a.inbox.Put(owner, inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
@@ -35,11 +35,12 @@ func (a *Auditor) Undecoded() {
 	a.keeper.Handled()
 }
 
-// Settled returns how much of what this auditor was given has a lasting record. Without a ledger that is all that was recognized or counted.
+// Settled returns how much of what this auditor was given has a lasting record. Without a ledger that is all that was
+// recognized or counted.
 func (a *Auditor) Settled() capture.Settled { return a.keeper.Settled() }
 
-// intake submits the offered queries until ctx is done, after those that were spooled while the ledger was away, and those that other
-// processes of the engine captured.
+// intake submits the offered queries until ctx is done, after those that were spooled while the ledger was away, and
+// those that other processes of the engine captured.
 func (a *Auditor) intake(ctx context.Context) {
 	tick := time.NewTicker(intakeEvery)
 	defer tick.Stop()
@@ -74,7 +75,8 @@ const intakeEvery = 100 * time.Millisecond
 // spoolEvery is the interval at which the inbox is spooled while the ledger is away, unless it fills earlier.
 const spoolEvery = time.Second
 
-// awaitLedger waits until queries can be submitted, and spools what arrives meanwhile, unless recordOnly writes it to the ledger. It returns false if ctx is done.
+// awaitLedger waits until queries can be submitted, and spools what arrives meanwhile, unless recordOnly writes it to
+// the ledger. It returns false if ctx is done.
 func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 	for spooled := time.Now(); ctx.Err() == nil; {
 		select {
@@ -104,8 +106,8 @@ func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 	return false
 }
 
-// Uncaptured adds statements that did not reach the auditor, by reason, to what the ledger counts as skipped. Status leaves
-// them out: the relay has them.
+// Uncaptured adds statements that did not reach the auditor, by reason, to what the ledger counts as skipped. Status
+// leaves them out: the relay has them.
 func (a *Auditor) Uncaptured(statements map[string]uint64) {
 	now := a.opt.Now()
 	for reason, n := range statements {

@@ -78,11 +78,13 @@ type world struct {
 	reported bool        // its violation has been reported
 }
 
-// unjudgeable is an error that every later turn of an audit would meet: it ends the audit without evidence. All other errors postpone it.
+// unjudgeable is an error that every later turn of an audit would meet: it ends the audit without evidence. All other
+// errors postpone it.
 type unjudgeable struct{ error }
 
-// prepare creates the texts and the evidence of an audit in its first turn. It returns false if the audit has no more turns, because the ledger
-// has its verdict or production runs other functions, or with an error. The caller has the job's turn.
+// prepare creates the texts and the evidence of an audit in its first turn. It returns false if the audit has no more
+// turns, because the ledger has its verdict or production runs other functions, or with an error. The caller has the
+// job's turn.
 func (a *Auditor) prepare(ctx context.Context, j *job) (bool, error) {
 	if decided, err := a.recall(ctx, j); decided || err != nil { // first: nothing is known of the audit before
 		return false, err
@@ -161,7 +163,8 @@ func (a *Auditor) worlds(j *job) ([]world, error) {
 }
 
 // resetEvidence drops all evidence of an audit whose worlds exist, and begins again with a share of the error rate (see
-// allot). With an error, which is an unjudgeable, the audit has no evidence. The caller holds Auditor.mu and has the job's turn.
+// allot). With an error, which is an unjudgeable, the audit has no evidence. The caller holds Auditor.mu and has the
+// job's turn.
 func (a *Auditor) resetEvidence(j *job, share float64) error {
 	a.abandon(j)
 	j.evidence, j.trouble, j.Trials, j.Wealth, j.stored = nil, "", 0, 0, false
@@ -213,12 +216,13 @@ func (a *Auditor) text(plan *rewrite.Plan, schema string) (string, error) {
 	return plan.For(schema)
 }
 
-// greatestConfidence is the greatest confidence below 1 that a float64 can hold. Where an audit's share of the error rate is smaller than the rest, 1.1e-16, this
-// rest is its share: a billion such audits add 1.1e-7 to the error rate of all.
+// greatestConfidence is the greatest confidence below 1 that a float64 can hold. Where an audit's share of the error
+// rate is smaller than the rest, 1.1e-16, this rest is its share: a billion such audits add 1.1e-7 to the error rate of
+// all.
 const greatestConfidence = 1 - 0x1p-53
 
-// terms returns the claim and the options for one neighbour of an audit that begins: its share of the error rate is shared
-// among all neighbours.
+// terms returns the claim and the options for one neighbour of an audit that begins: its share of the error rate is
+// shared among all neighbours.
 func (a *Auditor) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
 	opt := a.opt.Analysis
 	opt.Unordered = !plan.Sorted
@@ -231,9 +235,10 @@ func (a *Auditor) terms(plan *rewrite.Plan, share float64) (analysis.Claim, anal
 	return analysis.Claim{Epsilon: plan.Claim.Epsilon, Delta: plan.Claim.Delta}, opt
 }
 
-// allot returns the share of the error rate of evidence that begins: with Options.Family, each beginning counts as another
-// audit of the fleet, and with Options.Discoveries the violations reported before it raise its share; otherwise the beginnings of one audit share its rate, so that the probability of a false alarm over the
-// audit's whole life is at most the rate. The error is that of the ledger. The caller has the job's turn.
+// allot returns the share of the error rate of evidence that begins: with Options.Family, each beginning counts as
+// another audit of the fleet, and with Options.Discoveries the violations reported before it raise its share; otherwise
+// the beginnings of one audit share its rate, so that the probability of a false alarm over the audit's whole life is
+// at most the rate. The error is that of the ledger. The caller has the job's turn.
 func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
 	fleet, err := a.begin(ctx, j)
 	switch {
@@ -249,7 +254,8 @@ func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
 	return multiplicity.RestartShare(j.processes - 1), nil
 }
 
-// markInconclusive marks an audit that cannot be judged inconclusive. The ledger keeps the evidence. The caller holds Auditor.mu.
+// markInconclusive marks an audit that cannot be judged inconclusive. The ledger keeps the evidence. The caller holds
+// Auditor.mu.
 func (a *Auditor) markInconclusive(j *job, err error) {
 	a.abandon(j)
 	j.trouble, j.worlds = a.say(err), nil

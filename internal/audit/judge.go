@@ -20,9 +20,10 @@ type catalogs struct {
 // unreadCatalogs is the error of a turn that waits until the catalogs are read again.
 type unreadCatalogs struct{ error }
 
-// judge ensures, before the trials of a turn, that the present catalogs allow the query of a job to be replayed, and that they are recent: they were
-// read after the last change of the shadow database's functions and, if the query has names that no catalog has, after it was captured. same is false if
-// its texts are others than before. The caller has the job's turn.
+// judge ensures, before the trials of a turn, that the present catalogs allow the query of a job to be replayed, and
+// that they are recent: they were read after the last change of the shadow database's functions and, if the query has
+// names that no catalog has, after it was captured. same is false if its texts are others than before. The caller has
+// the job's turn.
 func (a *Auditor) judge(ctx context.Context, j *job) (same bool, err error) {
 	if a.opt.Renew == nil {
 		return true, nil
@@ -59,8 +60,8 @@ func (a *Auditor) recent(j *job) error {
 	return &unreadCatalogs{errors.New(text)}
 }
 
-// judgeAgain analyses the query of a job with the present catalogs. The error is an unjudgeable if they do not allow a replay. The caller has the
-// job's turn.
+// judgeAgain analyses the query of a job with the present catalogs. The error is an unjudgeable if they do not allow a
+// replay. The caller has the job's turn.
 func (a *Auditor) judgeAgain(j *job) (same bool, err error) {
 	plan, edition, err := a.planAgain(j)
 	if err != nil {
@@ -87,7 +88,8 @@ func (a *Auditor) judgeAgain(j *job) (same bool, err error) {
 	return same, nil
 }
 
-// unjudged returns the error of a turn whose query cannot be rewritten: it waits if a catalog could not be read or the claim could not be evaluated, and ends the audit otherwise.
+// unjudged returns the error of a turn whose query cannot be rewritten: it waits if a catalog could not be read or the
+// claim could not be evaluated, and ends the audit otherwise.
 func (a *Auditor) unjudged(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,8 +108,8 @@ func (a *Auditor) hold(j *job, err error, took time.Duration) {
 	a.roster.Return(&j.Audit, took, now)
 }
 
-// adoptCatalogs notes that all catalogs were read, and lets the jobs go on that waited for it. changed reports that they are others than before: what
-// was derived from those is dropped.
+// adoptCatalogs notes that all catalogs were read, and lets the jobs go on that waited for it. changed reports that
+// they are others than before: what was derived from those is dropped.
 func (a *Auditor) adoptCatalogs(began time.Time, changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -99,8 +99,8 @@ func (r *catalogRig) one(t *testing.T, what string, has func(view.Entry) bool) v
 
 const executed = "CREATE FUNCTION f(%) RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN 1; END'"
 
-// TestCallOfNewFunction: a call that the catalogs cannot explain is not replayed as a column. Of a constant it never is one; of a row it may be, and
-// the audit waits for catalogs that are newer than the query.
+// TestCallOfNewFunction: a call that the catalogs cannot explain is not replayed as a column. Of a constant it never is
+// one; of a row it may be, and the audit waits for catalogs that are newer than the query.
 func TestCallOfNewFunction(t *testing.T) {
 	t.Parallel()
 	r := newCatalogRig(t, nil)
@@ -138,7 +138,8 @@ func TestColumnAsCall(t *testing.T) {
 	}
 }
 
-// TestEngineNewerThanTheCatalogs: after a change of the shadow database's functions no trial runs before the catalogs have been read.
+// TestEngineNewerThanTheCatalogs: after a change of the shadow database's functions no trial runs before the catalogs
+// have been read.
 func TestEngineNewerThanTheCatalogs(t *testing.T) {
 	t.Parallel()
 	r := newCatalogRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1_000_000, 1 })
@@ -152,7 +153,8 @@ func TestEngineNewerThanTheCatalogs(t *testing.T) {
 	r.one(t, "the audit goes on", func(now view.Entry) bool { return now.Trouble == "" && now.Report.Trials.D0 > e.Report.Trials.D0 })
 }
 
-// TestRunningAuditIsJudgedAgain: an audit ends when the catalogs no longer allow its query to be replayed. While a catalog cannot be read, it waits instead.
+// TestRunningAuditIsJudgedAgain: an audit ends when the catalogs no longer allow its query to be replayed. While a
+// catalog cannot be read, it waits instead.
 func TestRunningAuditIsJudgedAgain(t *testing.T) {
 	t.Parallel()
 	r := newCatalogRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1_000_000, 1 })

@@ -21,8 +21,8 @@ type ledgerError struct{ error }
 
 func (e *ledgerError) Unwrap() error { return e.error }
 
-// keep opens the ledger, restores the audits, and then writes observations and what could not be written before. It returns
-// an error if another process takes over, otherwise when ctx is done.
+// keep opens the ledger, restores the audits, and then writes observations and what could not be written before. It
+// returns an error if another process takes over, otherwise when ctx is done.
 func (a *Auditor) keep(ctx context.Context) error {
 	defer a.keeper.Release() // at the end nothing waits any more
 	if !a.openLedger(ctx) {
@@ -73,7 +73,8 @@ func (a *Auditor) closeLedger() {
 	engine.Close()
 }
 
-// openLedger opens the ledger and restores the audits; it repeats that until it succeeds. It returns false if ctx is done.
+// openLedger opens the ledger and restores the audits; it repeats that until it succeeds. It returns false if ctx is
+// done.
 func (a *Auditor) openLedger(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -142,7 +143,8 @@ func (a *Auditor) put(j *job, p *saved.Progress) {
 	a.keeper.Note(audit)
 }
 
-// begin records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns how often any audit's has, and how often that ended in a violation.
+// begin records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns how often
+// any audit's has, and how often that ended in a violation.
 func (a *Auditor) begin(ctx context.Context, j *job) (fleet ledger.Fleet, err error) {
 	processes := j.processes + 1
 	if a.keeper.On {

@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestLedgerFaults: while a ledger is full, read-only or lacks a right, the status says so, audits that run go on, and new ones wait; afterwards everything
-// is written.
+// TestLedgerFaults: while a ledger is full, read-only or lacks a right, the status says so, audits that run go on, and
+// new ones wait; afterwards everything is written.
 func TestLedgerFaults(t *testing.T) {
 	t.Parallel()
 	for code, name := range map[string]string{"53100": "disk_full", "25006": "read_only_sql_transaction", "42501": "insufficient_privilege"} {
@@ -59,7 +59,8 @@ func (l *ledgerRig) counts(t *testing.T, decided, executions int) {
 	}
 }
 
-// TestOneLineOfLog: that the ledger is away is one line of the log, however many audits wait for it, and that it is back is one.
+// TestOneLineOfLog: that the ledger is away is one line of the log, however many audits wait for it, and that it is
+// back is one.
 func TestOneLineOfLog(t *testing.T) {
 	t.Parallel()
 	const queries = 30
@@ -95,8 +96,8 @@ func TestOneLineOfLog(t *testing.T) {
 	}
 }
 
-// TestStatementOfAnotherVersion: an audit whose statement cannot be read any more is not restored, with a reason in the log, and goes on with its evidence when its query is
-// captured again.
+// TestStatementOfAnotherVersion: an audit whose statement cannot be read any more is not restored, with a reason in the
+// log, and goes on with its evidence when its query is captured again.
 func TestStatementOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 600, 1 })
@@ -116,7 +117,8 @@ func TestStatementOfAnotherVersion(t *testing.T) {
 	l.whole(t, 600)
 }
 
-// whole checks that the only audit is decided without evidence against the claim, after the given number of pairs of all processes together.
+// whole checks that the only audit is decided without evidence against the claim, after the given number of pairs of
+// all processes together.
 func (l *ledgerRig) whole(t *testing.T, pairs int) {
 	t.Helper()
 	if e := l.decided(t)[0]; e.Report.Verdict != analysis.NoEvidence || e.Report.Trials.D0 != pairs || e.Restarts != 0 {

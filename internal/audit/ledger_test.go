@@ -109,8 +109,8 @@ const (
 	longQuery   = "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.4'*/"
 )
 
-// TestRestart: a new process has the verdicts and bounds of the one before it, goes on with the evidence of the audit that
-// was running and the seed of its order, and reports no violation twice.
+// TestRestart: a new process has the verdicts and bounds of the one before it, goes on with the evidence of the audit
+// that was running and the seed of its order, and reports no violation twice.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) {
@@ -261,7 +261,8 @@ func TestDamagedProgress(t *testing.T) {
 	}
 }
 
-// TestLedgerAway: while the ledger is away, running audits go on and new ones wait; when it is back, everything is written.
+// TestLedgerAway: while the ledger is away, running audits go on and new ones wait; when it is back, everything is
+// written.
 func TestLedgerAway(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, nil)
@@ -314,8 +315,8 @@ func TestOneAuditorPerEngine(t *testing.T) {
 	second.Close()
 }
 
-// TestRepeat: a decided query is audited again when it is run again after Options.Repeat, also in another process, and an
-// engine that turned bad meanwhile is found. A violation is not repeated.
+// TestRepeat: a decided query is audited again when it is run again after Options.Repeat, also in another process, and
+// an engine that turned bad meanwhile is found. A violation is not repeated.
 func TestRepeat(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -352,8 +353,9 @@ func TestRepeat(t *testing.T) {
 	l.history(t, entries[0].Key, "decided violation")
 }
 
-// TestSuspected: late among many audits, evidence that would convict a single audit is a suspicion without a finding, and trials go on until it convicts
-// among all. A suspicion is not missed: at an epsilon of three times the claim it takes hundreds of pairs more to a violation.
+// TestSuspected: late among many audits, evidence that would convict a single audit is a suspicion without a finding,
+// and trials go on until it convicts among all. A suspicion is not missed: at an epsilon of three times the claim it
+// takes hundreds of pairs more to a violation.
 func TestSuspected(t *testing.T) {
 	t.Parallel()
 	gate := throttle.New(throttle.Options{}) // holds the trials while the test looks at the suspicion

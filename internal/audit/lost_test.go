@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestLostTable: a neighbour that loses its table during an audit is no evidence. The audit waits, shows the remedy, and
-// begins again when the copies exist again; in either protocol.
+// TestLostTable: a neighbour that loses its table during an audit is no evidence. The audit waits, shows the remedy,
+// and begins again when the copies exist again; in either protocol.
 func TestLostTable(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the true epsilon. It reports
-// false if there is nothing to measure. The caller holds Auditor.mu and has the job's turn.
+// beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the true
+// epsilon. It reports false if there is nothing to measure. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) beginMeasurement(j *job) bool {
 	if a.opt.MeasureTrials == 0 || !j.evidence.Found() || !j.evidence.Measure(a.opt.MeasureTrials) {
 		return false
@@ -94,7 +94,8 @@ func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
 	return nil
 }
 
-// measureRounds runs the rounds of a turn of a measurement. They are published only if the copies are the same at its end.
+// measureRounds runs the rounds of a turn of a measurement. They are published only if the copies are the same at its
+// end.
 func (a *Auditor) measureRounds(ctx context.Context, j *job) error {
 	run, err := a.run(j)
 	if err != nil {
@@ -120,7 +121,8 @@ func (a *Auditor) measureRounds(ctx context.Context, j *job) error {
 	return nil
 }
 
-// endMeasurement ends a measurement, whose evidence is not needed any more. why is the reason if it ended early. The caller holds Auditor.mu.
+// endMeasurement ends a measurement, whose evidence is not needed any more. why is the reason if it ended early. The
+// caller holds Auditor.mu.
 func (a *Auditor) endMeasurement(j *job, why string) {
 	j.Measuring = false
 	r := j.worst()
@@ -139,8 +141,8 @@ func (a *Auditor) endMeasurement(j *job, why string) {
 	a.retire()
 }
 
-// giveUpMeasurements ends measurements, the largest first, while the audits exceed their memory budget: measuring a violation is worth less than finding another.
-// The caller holds Auditor.mu.
+// giveUpMeasurements ends measurements, the largest first, while the audits exceed their memory budget: measuring a
+// violation is worth less than finding another. The caller holds Auditor.mu.
 func (a *Auditor) giveUpMeasurements() {
 	for a.opt.Memory > 0 && a.roster.Bytes() > a.opt.Memory {
 		var largest *job

@@ -77,7 +77,8 @@ func (a *Auditor) meterNow(ctx context.Context) error {
 	return faults
 }
 
-// compareBudget reports the analysts who have exceeded a budget since the last time. The ledger remembers them after the report, so that none is lost.
+// compareBudget reports the analysts who have exceeded a budget since the last time. The ledger remembers them after
+// the report, so that none is lost.
 func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *PrivacyBudget) (view.PrivacyBudgetState, error) {
 	s := view.PrivacyBudgetState{Name: b.Name}
 	all, err := engine.Received(ctx, b.Window(a.opt.Now()))

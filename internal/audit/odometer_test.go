@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestPrivacyBudget: an analyst whose answers exceed a budget is reported once, also by the next process, and again only after
-// the answers kept to it.
+// TestPrivacyBudget: an analyst whose answers exceed a budget is reported once, also by the next process, and again
+// only after the answers kept to it.
 func TestPrivacyBudget(t *testing.T) {
 	t.Parallel()
 	budget := func(name string, epsilon float64, answers ledger.Answers) audit.PrivacyBudget {

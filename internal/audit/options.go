@@ -24,8 +24,9 @@ type Options struct {
 	Rewriter *rewrite.Rewriter // until Renew returns another
 	// Renew returns a Rewriter for the present catalogs. With an error, which Status shows, it may return nil: then the
 	// previous Rewriter stays. nil = the Rewriter never changes. Run calls it before the first query is analysed, then
-	// every RenewEvery, and soon after a query was refused for an unknown name or the functions of the shadow database changed. Audits are
-	// analysed again with another Rewriter: it may return the same one while the catalogs are the same.
+	// every RenewEvery, and soon after a query was refused for an unknown name or the functions of the shadow database
+	// changed. Audits are analysed again with another Rewriter: it may return the same one while the catalogs are the
+	// same.
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Player     trial.Player
@@ -61,15 +62,17 @@ type Options struct {
 	WatchShare    float64       // of the time in turns: decided audits without a violation are watched; 0 = they are not
 	WatchEvery    time.Duration // shortest time between two turns of a watched audit; 0 = a minute
 	EpochEvery    time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
-	// SequenceWindow is the time within which the queries of a session are a sequence, from its first query on; 0 = sequences are not audited.
+	// SequenceWindow is the time within which the queries of a session are a sequence, from its first query on; 0 =
+	// sequences are not audited.
 	SequenceWindow time.Duration
 	ShowSQL        bool
 	ShowValues     bool // status, findings and logs include values from rows: group keys, texts, thresholds, the server's messages
 
-	// Ledger opens and acquires the ledger in which audits outlive the process; nil = audits are kept in memory only. Run
-	// calls it until it succeeds; audits wait for that.
+	// Ledger opens and acquires the ledger in which audits outlive the process; nil = audits are kept in memory only.
+	// Run calls it until it succeeds; audits wait for that.
 	Ledger func(context.Context) (*ledger.Engine, error)
-	// Recorder opens the ledger for what this process captures while Ledger returns ledger.ErrInUse; nil = it waits in the spool.
+	// Recorder opens the ledger for what this process captures while Ledger returns ledger.ErrInUse; nil = it waits in
+	// the spool.
 	Recorder func(context.Context) (*ledger.Recorder, error)
 	// Process is what other processes of the engine read of this one.
 	Process ledger.Process
@@ -85,14 +88,17 @@ type Options struct {
 	// OnSettled is told what Auditor.Settled returns when a write makes it grow; nil = none is needed.
 	OnSettled func(capture.Settled)
 
-	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait in memory.
+	// Spool opens the directory where observations and captured queries wait while the ledger is away; nil = they wait
+	// in memory.
 	Spool func() (*ledger.Spool, error)
 
-	// Engine reads what the engine on which trials run is now, and Production the engine that clients use: see engine.Snapshot. nil = not known.
+	// Engine reads what the engine on which trials run is now, and Production the engine that clients use: see
+	// engine.Snapshot. nil = not known.
 	Engine, Production func(context.Context) (*engine.Snapshot, error)
 
-	// Announce is called before the SQL library, which is C, parses a statement, and the function that it returns is called
-	// afterwards: a supervisor then knows which statement was being parsed when the process crashed. It may be nil.
+	// Announce is called before the SQL library, which is C, parses a statement, and the function that it returns is
+	// called afterwards: a supervisor then knows which statement was being parsed when the process crashed. It may be
+	// nil.
 	Announce func(sql string) (done func())
 	// Route returns the engine of a query; nil, or "" = there is only one.
 	Route     func(capture.Query) string

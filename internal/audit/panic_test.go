@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// setAside checks that the audits are decided: one that panicked is inconclusive, with a reason, and the other has its verdict.
+// setAside checks that the audits are decided: one that panicked is inconclusive, with a reason, and the other has its
+// verdict.
 func (l *ledgerRig) setAside(t *testing.T) {
 	t.Helper()
 	for i, e := range l.decided(t) {
@@ -23,7 +24,8 @@ func (l *ledgerRig) setAside(t *testing.T) {
 	}
 }
 
-// TestPanicWhileHandingOut: a panic while a turn is given to a worker sets the audit aside. The auditor, the worker and other audits go on.
+// TestPanicWhileHandingOut: a panic while a turn is given to a worker sets the audit aside. The auditor, the worker and
+// other audits go on.
 func TestPanicWhileHandingOut(t *testing.T) {
 	t.Parallel()
 	var panicked atomic.Bool

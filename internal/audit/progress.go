@@ -95,8 +95,8 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	return out, err
 }
 
-// resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller holds
-// Auditor.mu, and has the job's turn unless the auditor has just begun.
+// resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller
+// holds Auditor.mu, and has the job's turn unless the auditor has just begun.
 func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 	p, e, err := a.unpack(row)
 	if err != nil {
@@ -172,8 +172,9 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *saved.Progress, e *evidence
 	j.figures()
 }
 
-// recall looks for the evidence of an audit of an earlier process, or of one that had lost its place, and reports whether the audit is decided. With
-// an error, of the ledger or the shadow database, the next turn does it. The caller has the job's turn.
+// recall looks for the evidence of an audit of an earlier process, or of one that had lost its place, and reports
+// whether the audit is decided. With an error, of the ledger or the shadow database, the next turn does it. The caller
+// has the job's turn.
 func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) {
 	if !a.keeper.On || j.recalled {
 		return false, nil

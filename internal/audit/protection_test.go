@@ -10,8 +10,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// TestStatements: with the key of its statement, an audit is restored after a restart. Without the key, and if statements are withheld, it goes on with its
-// evidence when its query is captured again; then it is decided after the budget of all its processes together.
+// TestStatements: with the key of its statement, an audit is restored after a restart. Without the key, and if
+// statements are withheld, it goes on with its evidence when its query is captured again; then it is decided after the
+// budget of all its processes together.
 func TestStatements(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

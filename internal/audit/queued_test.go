@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestRestartOfQueued: an audit that has a place and no trial yet has its place in the next process, whether the ledger or the spool has it, and has
-// none if it lost it.
+// TestRestartOfQueued: an audit that has a place and no trial yet has its place in the next process, whether the ledger
+// or the spool has it, and has none if it lost it.
 func TestRestartOfQueued(t *testing.T) {
 	t.Parallel()
 	const queries, places = 30, 20

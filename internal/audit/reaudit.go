@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// reaudit begins the audits again for which an operator has asked, by the ledger. Violations stay open, as after a change of the engine.
+// reaudit begins the audits again for which an operator has asked, by the ledger. Violations stay open, as after a
+// change of the engine.
 func (a *Auditor) reaudit(ctx context.Context) error {
 	store := a.keeper.Engine.Load()
 	if store == nil {
@@ -34,8 +35,8 @@ func (a *Auditor) reaudit(ctx context.Context) error {
 	return nil
 }
 
-// beginAsked begins a decided audit again, and returns whether the ledger has the beginning: until then a process that ends leaves the wish to the next one. It
-// does nothing if the audit is not in memory or has a turn.
+// beginAsked begins a decided audit again, and returns whether the ledger has the beginning: until then a process that
+// ends leaves the wish to the next one. It does nothing if the audit is not in memory or has a turn.
 func (a *Auditor) beginAsked(key string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
-// TestReaudit: an audit begins again because an operator asked for it, once, even if the process ends before the first trial of the new beginning.
+// TestReaudit: an audit begins again because an operator asked for it, once, even if the process ends before the first
+// trial of the new beginning.
 func TestReaudit(t *testing.T) {
 	t.Parallel()
 	gate := throttle.New(throttle.Options{})

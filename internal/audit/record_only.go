@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// recordOnly writes what this process captures to the ledger while another process audits the engine. It returns when it is time
-// to try again to acquire the engine; the error is that of opening the ledger.
+// recordOnly writes what this process captures to the ledger while another process audits the engine. It returns when
+// it is time to try again to acquire the engine; the error is that of opening the ledger.
 func (a *Auditor) recordOnly(ctx context.Context) error {
 	k := a.keeper
 	r := k.Recorder.Load()

@@ -17,8 +17,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestRecordOnly: two processes capture the queries of one engine. The first one audits a query that only the second one captured; every statement
-// is counted once. When the first one loses the engine, the second one has its evidence, and audits what it captures from then on.
+// TestRecordOnly: two processes capture the queries of one engine. The first one audits a query that only the second
+// one captured; every statement is counted once. When the first one loses the engine, the second one has its evidence,
+// and audits what it captures from then on.
 func TestRecordOnly(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// Intervals of looking for turns that have ended and for turns to hand out. A notification of the ledger ends a wait early.
+// Intervals of looking for turns that have ended and for turns to hand out. A notification of the ledger ends a wait
+// early.
 const (
 	remoteEvery = time.Second
 	handEvery   = 100 * time.Millisecond // if a worker has a free slot
@@ -22,8 +23,8 @@ const (
 // defaultRescueAfter is how long a worker may be silent before its turns are taken back.
 const defaultRescueAfter = time.Minute
 
-// remote is what the auditor knows of the workers on other machines. Its goroutine alone uses the fields that Auditor.mu does
-// not guard.
+// remote is what the auditor knows of the workers on other machines. Its goroutine alone uses the fields that
+// Auditor.mu does not guard.
 type remote struct {
 	out     map[int64]*job     // turns that workers have, by number
 	refused map[string]refusal // by worker
@@ -54,8 +55,8 @@ type knownWorker struct {
 	alive, free bool
 }
 
-// shareTurns hands out turns to the workers and takes their results until ctx is done. It returns an error if another process
-// takes over the engine's audits in the ledger.
+// shareTurns hands out turns to the workers and takes their results until ctx is done. It returns an error if another
+// process takes over the engine's audits in the ledger.
 func (a *Auditor) shareTurns(ctx context.Context) error {
 	if a.keeper.Wait(ctx) != nil {
 		return nil
@@ -101,7 +102,8 @@ func (a *Auditor) canHandOut() bool {
 	return slices.ContainsFunc(a.remote.workers, func(w knownWorker) bool { return w.free }) && a.roster.Due(a.opt.Now())
 }
 
-// exchange takes the results of turns that have ended, takes turns back from workers that are gone, and hands out turns.
+// exchange takes the results of turns that have ended, takes turns back from workers that are gone, and hands out
+// turns.
 func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 	workers, err := a.surveyWorkers(ctx, engine)
 	if err != nil {
@@ -162,8 +164,8 @@ func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map
 	return workers, nil
 }
 
-// settle takes the result of a turn that has ended, and takes back a turn of a worker that is gone. It reports whether the turn is over and the
-// ledger can forget it.
+// settle takes the result of a turn that has ended, and takes back a turn of a worker that is gone. It reports whether
+// the turn is over and the ledger can forget it.
 func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map[string]*knownWorker, t ledger.GivenTurn) (over bool, err error) {
 	j := a.remote.out[t.ID]
 	w := workers[t.Worker]
@@ -185,8 +187,8 @@ func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map
 	return true, nil
 }
 
-// handOut gives turns to workers with free slots. A worker gets no more turns than it has slots, so that the order of turns
-// stays that of the roster.
+// handOut gives turns to workers with free slots. A worker gets no more turns than it has slots, so that the order of
+// turns stays that of the roster.
 func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers map[string]*knownWorker) error {
 	a.mu.Lock()
 	for _, j := range a.remote.out {
@@ -224,7 +226,8 @@ func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers ma
 	return nil
 }
 
-// freest returns the worker with the most free slots, nil if there is none. A worker that was silent for a while may be gone.
+// freest returns the worker with the most free slots, nil if there is none. A worker that was silent for a while may be
+// gone.
 func (a *Auditor) freest(workers map[string]*knownWorker) *knownWorker {
 	var best *knownWorker
 	for _, w := range workers {

@@ -7,7 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// askEvery is the interval at which a worker asks the ledger whether its turn must end soon, once the turn is long enough to end.
+// askEvery is the interval at which a worker asks the ledger whether its turn must end soon, once the turn is long
+// enough to end.
 const askEvery = 500 * time.Millisecond
 
 // pressing reports whether a turn must end soon because a new query waits for its first turn.
@@ -35,8 +36,8 @@ func (a *Auditor) mustHurry() (ids []int64) {
 	return ids
 }
 
-// hurry asks workers to end their turns soon if a new query waits for its first turn, as turns in this process do. Turns with a free worker were
-// handed out before.
+// hurry asks workers to end their turns soon if a new query waits for its first turn, as turns in this process do.
+// Turns with a free worker were handed out before.
 func (a *Auditor) hurry(ctx context.Context, engine *ledger.Engine) error {
 	ids := a.mustHurry()
 	if ids == nil {
@@ -55,8 +56,8 @@ func (a *Auditor) hurry(ctx context.Context, engine *ledger.Engine) error {
 	return nil
 }
 
-// hurriedBy returns a function for the rounds of a turn in a worker: it reports whether the auditor wants the turn to end soon, which it asks the
-// ledger every askEvery. Without an answer the turn goes on.
+// hurriedBy returns a function for the rounds of a turn in a worker: it reports whether the auditor wants the turn to
+// end soon, which it asks the ledger every askEvery. Without an answer the turn goes on.
 func hurriedBy(ctx context.Context, t *ledger.Turn, now func() time.Time) func() bool {
 	yes, asked := false, time.Time{}
 	return func() bool {

@@ -15,7 +15,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// give gives the turn of a job to a worker. It returns false if the turn has ended here. The error is that of the ledger, and the job waits again.
+// give gives the turn of a job to a worker. It returns false if the turn has ended here. The error is that of the
+// ledger, and the job waits again.
 func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worker string) (given bool, err error) {
 	if !a.inTurn(j, func() { given, err = a.giveTurn(ctx, engine, j, worker) }) {
 		a.unlist(j)
@@ -28,8 +29,8 @@ func (a *Auditor) unlist(j *job) {
 	maps.DeleteFunc(a.remote.out, func(_ int64, o *job) bool { return o == j })
 }
 
-// giveTurn is give without protection against panics. The ledger gets the state that the turn begins with first, and this process keeps no evidence
-// meanwhile.
+// giveTurn is give without protection against panics. The ledger gets the state that the turn begins with first, and
+// this process keeps no evidence meanwhile.
 func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, worker string) (bool, error) {
 	if j.Phase() == schedule.Watching { // short, and without evidence
 		a.remote.watches.Go(func() { a.turn(ctx, j) })
@@ -56,8 +57,8 @@ func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, w
 	return true, nil
 }
 
-// makeReady creates the evidence of a job in its turn, if it has none or its evidence belongs to other copies. It returns false
-// if the turn has ended.
+// makeReady creates the evidence of a job in its turn, if it has none or its evidence belongs to other copies. It
+// returns false if the turn has ended.
 func (a *Auditor) makeReady(ctx context.Context, j *job) bool {
 	if j.Measuring {
 		if err := a.prepareMeasurement(ctx, j); err != nil {
@@ -122,8 +123,8 @@ func (a *Auditor) adopt(ctx context.Context, engine *ledger.Engine) error {
 	return nil
 }
 
-// land ends the turn of a job that a worker had: it takes the evidence from the ledger. The error is that of the ledger; then
-// the turn is still out.
+// land ends the turn of a job that a worker had: it takes the evidence from the ledger. The error is that of the
+// ledger; then the turn is still out.
 func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t ledger.GivenTurn) error {
 	row, found, err := engine.Find(ctx, j.Key)
 	if err != nil {
@@ -179,8 +180,8 @@ func (a *Auditor) refused(j *job, t ledger.GivenTurn) {
 		zap.String("worker", t.Worker), zap.String("reason", t.Outcome.Refused), zap.Duration("retry_in", a.opt.RetryAfter))
 }
 
-// unload gives a job the evidence that the ledger has. Without any, the audit begins again in its next turn. The error says why
-// the stored evidence cannot be used.
+// unload gives a job the evidence that the ledger has. Without any, the audit begins again in its next turn. The error
+// says why the stored evidence cannot be used.
 func (a *Auditor) unload(j *job, row *ledger.Audit, found bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

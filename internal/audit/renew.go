@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// renewPause is the shortest time between two renewals for unknown names: clients that use names that do not exist must not
-// make the auditor read catalogs continuously.
+// renewPause is the shortest time between two renewals for unknown names: clients that use names that do not exist must
+// not make the auditor read catalogs continuously.
 const renewPause = 10 * time.Second
 
 // suspect requests a renewal if a refusal may be out of date: the table may have been created since.

@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestReportWithoutEvidence: an audit whose evidence cannot begin, because its share of the error rate is too small, has a report, as the status and the metrics
-// need one before the audit is marked.
+// TestReportWithoutEvidence: an audit whose evidence cannot begin, because its share of the error rate is too small,
+// has a report, as the status and the metrics need one before the audit is marked.
 func TestReportWithoutEvidence(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

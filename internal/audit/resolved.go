@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// stand records the violation that a job's report shows. Call it before the report is dropped. The caller holds Auditor.mu.
+// stand records the violation that a job's report shows. Call it before the report is dropped. The caller holds
+// Auditor.mu.
 func (a *Auditor) stand(j *job) {
 	if j.worst().Verdict != analysis.Violation {
 		return
@@ -28,8 +29,8 @@ func (a *Auditor) stand(j *job) {
 	j.life.standing, j.life.Resolved = j.violation(), nil
 }
 
-// violation returns the violation that is not resolved, with the figures of the present report if that shows it; nil if there is none. The
-// caller holds Auditor.mu.
+// violation returns the violation that is not resolved, with the figures of the present report if that shows it; nil if
+// there is none. The caller holds Auditor.mu.
 func (j *job) violation() *view.Standing {
 	if j.life.standing == nil {
 		return nil
@@ -51,8 +52,8 @@ func (j *job) violation() *view.Standing {
 
 func (j *job) setStanding(s *view.Standing) { j.life.standing, j.Open = s, s != nil }
 
-// settleViolation applies the verdict of a job that was just decided to the violation of an earlier engine. The caller holds Auditor.mu and has the job's
-// turn.
+// settleViolation applies the verdict of a job that was just decided to the violation of an earlier engine. The caller
+// holds Auditor.mu and has the job's turn.
 func (a *Auditor) settleViolation(j *job) {
 	a.stand(j)
 	s := j.life.standing
@@ -87,8 +88,9 @@ func fewest(reports []analysis.Report) int {
 	return least
 }
 
-// refutes reports whether a decided job resolves a violation: its engine is a later one, no neighbour has evidence, and the trials would have
-// found the former bound with 90 % probability, or are at least three times those that had found it. least is the smallest epsilon that they would have found.
+// refutes reports whether a decided job resolves a violation: its engine is a later one, no neighbour has evidence, and
+// the trials would have found the former bound with 90 % probability, or are at least three times those that had found
+// it. least is the smallest epsilon that they would have found.
 func (j *job) refutes(s *view.Standing) (least float64, ok bool) {
 	if j.life.Engine == "" || j.life.Engine == s.Engine {
 		return math.NaN(), false
@@ -131,7 +133,8 @@ func (j *job) storeLife(out *ledger.Audit) {
 	out.Violation, _ = json.Marshal(s) // a struct of plain fields
 }
 
-// recallLife gives a job what the ledger has about its violation. The caller holds Auditor.mu, or no one else has the job.
+// recallLife gives a job what the ledger has about its violation. The caller holds Auditor.mu, or no one else has the
+// job.
 func (j *job) recallLife(row *ledger.Audit) {
 	var s view.Standing
 	if len(row.Violation) > 0 && json.Unmarshal(row.Violation, &s) == nil {

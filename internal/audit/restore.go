@@ -15,8 +15,8 @@ import (
 
 var errNeighbours = errors.New("the audit compared other neighbours than shadow.d1 lists now")
 
-// restore admits the audits of earlier processes, as far as there are places for them: violations first. The others stay in
-// the ledger and go on when their query is captured again. It may be called again after an error.
+// restore admits the audits of earlier processes, as far as there are places for them: violations first. The others
+// stay in the ledger and go on when their query is captured again. It may be called again after an error.
 func (a *Auditor) restore(ctx context.Context, engine *ledger.Engine) error {
 	keys, poisoned, err := engine.Keys(ctx, a.opt.MaxAudits)
 	if err != nil {
@@ -44,8 +44,8 @@ func (a *Auditor) restore(ctx context.Context, engine *ledger.Engine) error {
 	return nil
 }
 
-// restoredBefore reports whether an audit was restored before the ledger was lost again. Another process may have gone on with it since: its next turn reads its
-// evidence again.
+// restoredBefore reports whether an audit was restored before the ledger was lost again. Another process may have gone
+// on with it since: its next turn reads its evidence again.
 func (a *Auditor) restoredBefore(key string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,7 +102,8 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 	return a.readmit(ctx, j, &row)
 }
 
-// parseStored parses the statement of a stored audit. Hostile SQL can crash the parser: the ledger knows of the attempt.
+// parseStored parses the statement of a stored audit. Hostile SQL can crash the parser: the ledger knows of the
+// attempt.
 func (a *Auditor) parseStored(ctx context.Context, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, uint64, error) {
 	if err := engine.Parsing(ctx, key, false); err != nil {
 		return nil, 0, err

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestRestoreTwice: a ledger that is lost after the audits were restored is read again: each audit is there once, with the evidence of the second reading, because
-// another process may have gone on with it.
+// TestRestoreTwice: a ledger that is lost after the audits were restored is read again: each audit is there once, with
+// the evidence of the second reading, because another process may have gone on with it.
 func TestRestoreTwice(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 600, 1 })

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestRetention: a query that nobody has run for too long is removed from the ledger, except if it has an audit in the process.
+// TestRetention: a query that nobody has run for too long is removed from the ledger, except if it has an audit in the
+// process.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, nil)

@@ -29,8 +29,8 @@ func newSequences(window time.Duration) sequences {
 	return s
 }
 
-// follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of its own. Queries without a claim belong
-// to no group.
+// follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of
+// its own. Queries without a claim belong to no group.
 func (a *Auditor) follow(q capture.Query, r recognize.Recognized) {
 	if a.sequences.tracker == nil || r.Reason != "" || r.Unclaimed != "" || r.Query.Claim == nil || len(q.Then) > 0 || q.Doubt.HasUnknownCode() {
 		return
@@ -52,7 +52,8 @@ func (s *sequences) add(q capture.Query, key string) [][]capture.Query {
 	})
 }
 
-// together returns the sequence of a group; false if its queries did not have the same settings: a trial has one session.
+// together returns the sequence of a group; false if its queries did not have the same settings: a trial has one
+// session.
 func together(group []capture.Query) (capture.Query, bool) {
 	q := group[0]
 	for _, next := range group[1:] {

@@ -29,8 +29,8 @@ func dashboard(session uint64, times int, queries ...string) (all []capture.Quer
 	return all
 }
 
-// The queries that a session runs together, again and again, are also audited together. One seed for a session is found; fresh noise,
-// which keeps half of the claim, is not, with a probability above 1 - 1e-6.
+// The queries that a session runs together, again and again, are also audited together. One seed for a session is
+// found; fresh noise, which keeps half of the claim, is not, with a probability above 1 - 1e-6.
 func TestSequences(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -11,9 +11,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
 )
 
-// compareLatencies compares the latencies of a job's query on D0 and on the neighbour with the strongest evidence, once the job has a verdict: a side
-// channel, which does not affect the verdict. Its error rate is the share that the job's evidence has of the rate of all audits, so that the comparisons
-// of all audits together have this rate, too. A fault leaves the job without a comparison. The caller has the job's turn.
+// compareLatencies compares the latencies of a job's query on D0 and on the neighbour with the strongest evidence, once
+// the job has a verdict: a side channel, which does not affect the verdict. Its error rate is the share that the job's
+// evidence has of the rate of all audits, so that the comparisons of all audits together have this rate, too. A fault
+// leaves the job without a comparison. The caller has the job's turn.
 func (a *Auditor) compareLatencies(ctx context.Context, j *job) {
 	if a.opt.TimingPairs == 0 || j.plan.Claim == nil || len(j.query.Then) > 0 || !j.evidence.Decided() {
 		return

@@ -12,7 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestTiming: a query with the right noise takes longer if person 1 is in the data. That is in the audit, also after a restart, and is no violation.
+// TestTiming: a query with the right noise takes longer if person 1 is in the data. That is in the audit, also after a
+// restart, and is no violation.
 func TestTiming(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// spoolInbox moves the queries of the inbox to the spool if there are more than the given part of its bounds: 2 = a half, 0 = any. What the spool cannot
-// take is counted as skipped.
+// spoolInbox moves the queries of the inbox to the spool if there are more than the given part of its bounds: 2 = a
+// half, 0 = any. What the spool cannot take is counted as skipped.
 func (a *Auditor) spoolInbox(part int) {
 	if !a.inbox.Beyond(part) {
 		return
@@ -37,8 +37,8 @@ func (a *Auditor) spoolInbox(part int) {
 	}
 }
 
-// unspool submits the queries of the first spooled file, and reports whether there may be another one. The ledger remembers the file, so that it is not submitted
-// twice even if it cannot be removed.
+// unspool submits the queries of the first spooled file, and reports whether there may be another one. The ledger
+// remembers the file, so that it is not submitted twice even if it cannot be removed.
 func (a *Auditor) unspool(ctx context.Context) bool {
 	s := a.keeper.Spool()
 	if s == nil || !a.keeper.Ready() {
@@ -69,7 +69,8 @@ func (a *Auditor) unspool(ctx context.Context) bool {
 	return a.keeper.Record(ctx) == nil
 }
 
-// spoolAttempts is the number of auditor processes that may end while they submit a spooled query: hostile SQL can crash the parser.
+// spoolAttempts is the number of auditor processes that may end while they submit a spooled query: hostile SQL can
+// crash the parser.
 const spoolAttempts = 2
 
 // leaveOut counts a spooled query during which auditors ended.

@@ -45,7 +45,8 @@ func restartServer(t *testing.T, c *pgtemp.Cluster) {
 	}, func() any { return err })
 }
 
-// TestSpoolServerKilled: the ledger's server crashes. What three auditors capture until it is started again, the first with the ledger open, is in the ledger once.
+// TestSpoolServerKilled: the ledger's server crashes. What three auditors capture until it is started again, the first
+// with the ledger open, is in the ledger once.
 func TestSpoolServerKilled(t *testing.T) {
 	t.Parallel()
 	longtest.SkipFast(t)

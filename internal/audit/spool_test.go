@@ -63,8 +63,8 @@ func (l *ledgerRig) counted(t *testing.T, conn *pgx.Conn) (executions, skipped i
 	return executions, skipped
 }
 
-// TestSpool: executions that are captured while the ledger is away are counted once when it is back, though the auditor is replaced in between: before the ledger could ever
-// be opened, and after it went away.
+// TestSpool: executions that are captured while the ledger is away are counted once when it is back, though the auditor
+// is replaced in between: before the ledger could ever be opened, and after it went away.
 func TestSpool(t *testing.T) {
 	t.Parallel()
 	l, dir, up := spooled(t, 64<<20)
@@ -105,7 +105,8 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestSpoolOverflow: what a spool cannot take is counted as skipped, and a file that was submitted before is not submitted again.
+// TestSpoolOverflow: what a spool cannot take is counted as skipped, and a file that was submitted before is not
+// submitted again.
 func TestSpoolOverflow(t *testing.T) {
 	t.Parallel()
 	l, dir, up := spooled(t, 24<<10)

@@ -55,7 +55,8 @@ func (j *job) display(r *analysis.Report) string {
 	return string(state)
 }
 
-// size returns the approximate memory of a job in bytes. The caller holds Auditor.mu and has the job's turn, if it has one.
+// size returns the approximate memory of a job in bytes. The caller holds Auditor.mu and has the job's turn, if it has
+// one.
 func (j *job) size() int64 {
 	const fixed = 2 << 10
 	n := fixed + j.query.Size() + j.plan.Size()
@@ -73,8 +74,8 @@ func (j *job) size() int64 {
 	return int64(n)
 }
 
-// release frees what a decided audit does not need: everything except its report, the query with which it can begin again, and the texts if they
-// are shown or the audit is watched. The caller holds Auditor.mu and has the job's turn.
+// release frees what a decided audit does not need: everything except its report, the query with which it can begin
+// again, and the texts if they are shown or the audit is watched. The caller holds Auditor.mu and has the job's turn.
 func (a *Auditor) release(j *job) {
 	a.callsOf(&j.life, j.plan) // for which the plan is needed
 	if !j.Watched {
@@ -101,8 +102,8 @@ func (a *Auditor) releaseTexts(j *job) {
 	}
 }
 
-// summaryOf returns the parts of a plan that an audit needs after its texts are created: not the tree, nor the catalog that
-// was read for it.
+// summaryOf returns the parts of a plan that an audit needs after its texts are created: not the tree, nor the catalog
+// that was read for it.
 func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 	return &rewrite.Plan{
 		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed,
@@ -114,8 +115,8 @@ func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 // shownPartitions is the number of partitions of a report that are kept: those with the largest estimates.
 const shownPartitions = 20
 
-// cutPartitions keeps the partitions with the largest estimates, in the order in which their keys appeared, and returns how
-// many there were.
+// cutPartitions keeps the partitions with the largest estimates, in the order in which their keys appeared, and returns
+// how many there were.
 func cutPartitions(r *analysis.Report) int {
 	n := len(r.Partitions)
 	if n <= shownPartitions {

@@ -38,7 +38,8 @@ func (a *Auditor) Status() view.Status {
 	return s
 }
 
-// entry returns what the status shows of a job; little if that panics, which is logged once. The caller holds Auditor.mu.
+// entry returns what the status shows of a job; little if that panics, which is logged once. The caller holds
+// Auditor.mu.
 func (a *Auditor) entry(j *job) (e view.Entry) {
 	if !j.unshown {
 		j.unshown = a.contain("show audit "+j.id, func() error { e = j.entry(&a.opt); return nil }) != nil

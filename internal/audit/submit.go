@@ -14,9 +14,9 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped. It
-// parses SQL that it has not seen recently, and hostile text can crash the parser: call it only in a process that may
-// crash. With Options.Renew and Options.Ledger it waits until Run has called them once.
+// Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped.
+// It parses SQL that it has not seen recently, and hostile text can crash the parser: call it only in a process that
+// may crash. With Options.Renew and Options.Ledger it waits until Run has called them once.
 func (a *Auditor) Submit(q capture.Query) {
 	a.submit(inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
 }
@@ -46,8 +46,8 @@ func (a *Auditor) takeIn(x inbox.Arrival) {
 	a.follow(x.Query, r)
 }
 
-// place finds the audit of a recognized statement or creates one. It returns false, without effect, if it needs the plan
-// and r has none.
+// place finds the audit of a recognized statement or creates one. It returns false, without effect, if it needs the
+// plan and r has none.
 func (a *Auditor) place(q capture.Query, r recognize.Recognized) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,8 +74,8 @@ func (a *Auditor) place(q capture.Query, r recognize.Recognized) bool {
 	return done
 }
 
-// placeQuery finds the audit of a query or creates one; done is the result of place, placed means that the query has an audit.
-// The caller holds Auditor.mu.
+// placeQuery finds the audit of a query or creates one; done is the result of place, placed means that the query has an
+// audit. The caller holds Auditor.mu.
 func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route string) (done, placed bool) {
 	if j := a.jobs[key]; j != nil {
 		outdated, due := a.outdated(j), a.due(j)
@@ -165,7 +165,8 @@ func (a *Auditor) enter(j *job) {
 	a.wake()
 }
 
-// again restarts a decided audit with a plan, and the edition of the catalogs with which it was made. The caller holds Auditor.mu.
+// again restarts a decided audit with a plan, and the edition of the catalogs with which it was made. The caller holds
+// Auditor.mu.
 func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint64) {
 	a.stand(j)
 	if plan != j.plan {
@@ -233,7 +234,8 @@ func (a *Auditor) countSkipped(reason string) {
 // maxUnlisted is how many tables and functions that the configuration lacks are logged: clients choose the names.
 const maxUnlisted = 50
 
-// logUnlisted logs each table or function once that the configuration lacks: the counts have only reasons. The caller holds Auditor.mu.
+// logUnlisted logs each table or function once that the configuration lacks: the counts have only reasons. The caller
+// holds Auditor.mu.
 func (a *Auditor) logUnlisted(r recognize.Recognized) {
 	if r.Unlisted == "" || a.unlisted[r.Unlisted] || len(a.unlisted) >= maxUnlisted {
 		return
@@ -251,7 +253,8 @@ func (a *Auditor) count(key string, audited bool) {
 	}
 }
 
-// turnAway counts a statement without a place for its audit, and logs a warning periodically. The caller holds Auditor.mu.
+// turnAway counts a statement without a place for its audit, and logs a warning periodically. The caller holds
+// Auditor.mu.
 func (a *Auditor) turnAway(reason string, q capture.Query) {
 	a.skip(reason, q)
 	counts := a.turned.add(reason, a.opt.Now())

@@ -22,12 +22,13 @@ const (
 	firstBatch  = 5           // batch size at the start of a first turn
 	turnTime    = time.Second // maximum of a first turn, minimum of another one, which may begin with opening sessions
 	longestTurn = 20 * time.Second
-	// workerTime is the minimum of a turn in a worker that is not a first one, unless a new query waits: handing it over takes some 50 ms.
+	// workerTime is the minimum of a turn in a worker that is not a first one, unless a new query waits: handing it
+	// over takes some 50 ms.
 	workerTime = 2 * time.Second
 )
 
-// turnOver reports whether a turn that takes at least the given time, unless a new query waits for its first turn, ends after this many rounds
-// and this time. pressing reports that one waits.
+// turnOver reports whether a turn that takes at least the given time, unless a new query waits for its first turn, ends
+// after this many rounds and this time. pressing reports that one waits.
 func (a *Auditor) turnOver(first bool, rounds int, took, least time.Duration, pressing func() bool) bool {
 	if a.opt.Budget.Spent() {
 		return true
@@ -86,8 +87,8 @@ func (a *Auditor) trials(ctx context.Context, j *job) (fresh bool, err error) {
 	return a.current(ctx, j) // the copies may have changed during the turn
 }
 
-// conclude ends a turn of the given length. progress is what the ledger does not have yet. fresh reports that the evidence
-// belongs to the present copies.
+// conclude ends a turn of the given length. progress is what the ledger does not have yet. fresh reports that the
+// evidence belongs to the present copies.
 func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, progress *saved.Progress, fresh bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,8 +157,8 @@ func (a *Auditor) decide(j *job, took time.Duration, progress *saved.Progress) {
 	a.retire()
 }
 
-// postpone makes a job wait for a database that is unavailable or has a fault. The caller holds Auditor.mu and has the job's
-// turn.
+// postpone makes a job wait for a database that is unavailable or has a fault. The caller holds Auditor.mu and has the
+// job's turn.
 func (a *Auditor) postpone(j *job, err error, took time.Duration) {
 	text, away := a.say(err), (*ledgerError)(nil)
 	j.ledgerAway = errors.As(err, &away)
@@ -279,7 +280,8 @@ func (a *Auditor) publish(j *job) {
 	}
 }
 
-// doubt marks an audit whose evidence would be a violation if it were the only one. The caller holds Auditor.mu and has the job's turn.
+// doubt marks an audit whose evidence would be a violation if it were the only one. The caller holds Auditor.mu and has
+// the job's turn.
 func (a *Auditor) doubt(j *job) {
 	level := -math.Log((1 - a.opt.Analysis.Confidence) / float64(len(a.opt.D1)))
 	if !a.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
@@ -290,8 +292,8 @@ func (a *Auditor) doubt(j *job) {
 		zap.String("db.query.summary", j.plan.Summary), zap.Int("trials", j.Trials))
 }
 
-// figures derives from the reports what is shown and what the scheduler needs. The caller holds Auditor.mu, or no one else
-// has the job.
+// figures derives from the reports what is shown and what the scheduler needs. The caller holds Auditor.mu, or no one
+// else has the job.
 func (j *job) figures() {
 	worst := evidence.Worst(j.reports)
 	j.Trials, j.Wealth = 0, 0

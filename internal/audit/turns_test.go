@@ -36,8 +36,8 @@ func slowRig(t *testing.T, change func(*audit.Options)) *rig {
 	return r
 }
 
-// TestBrokenAmongTwenty: a broken query that needs few trials is found while the earlier, honest ones have had only their
-// first turns.
+// TestBrokenAmongTwenty: a broken query that needs few trials is found while the earlier, honest ones have had only
+// their first turns.
 func TestBrokenAmongTwenty(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// TestUnclaimedReads: reads of protected tables without a claim and without a DP function follow the first rule that matches;
-// the same read of the same user is reported once a day.
+// TestUnclaimedReads: reads of protected tables without a claim and without a DP function follow the first rule that
+// matches; the same read of the same user is reported once a day.
 func TestUnclaimedReads(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -21,8 +21,8 @@ import (
 // watchEvery is the shortest time between two watch turns of one audit.
 const watchEvery = time.Minute
 
-// watch is the change detector of a decided audit. Its fields are guarded by Auditor.mu; the detector itself belongs to the
-// turn.
+// watch is the change detector of a decided audit. Its fields are guarded by Auditor.mu; the detector itself belongs to
+// the turn.
 type watch struct {
 	state    []byte // sealed; nil = no trials yet
 	rounds   int
@@ -31,8 +31,8 @@ type watch struct {
 	trouble  string // why the last turn failed
 }
 
-// watchable reports whether a decided audit has turns in the watch share: its claim was audited and kept. The caller holds
-// Auditor.mu.
+// watchable reports whether a decided audit has turns in the watch share: its claim was audited and kept. The caller
+// holds Auditor.mu.
 func (a *Auditor) watchable(j *job) bool {
 	return a.opt.WatchShare > 0 && j.plan.Claim != nil && len(j.worlds) > 0 && !j.Open && j.worst().Verdict == analysis.NoEvidence
 }
@@ -210,7 +210,8 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why 
 	a.keeper.Wrote(err)
 }
 
-// planAgain analyses the query of an audit again, and returns the edition of the catalogs: functions and tables may have changed.
+// planAgain analyses the query of an audit again, and returns the edition of the catalogs: functions and tables may
+// have changed.
 func (a *Auditor) planAgain(j *job) (*rewrite.Plan, uint64, error) {
 	plan, edition, err := a.recognizer.Analyze(j.query)
 	if recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
@@ -248,7 +249,8 @@ func (a *Auditor) renewAudit(j *job, why renewal, plan *rewrite.Plan, edition ui
 	j.Background = why == repeatDue // what shows a change has its turns at once
 }
 
-// watchFailed notes that a watch turn failed, and logs it unless the turn before failed likewise. The caller holds Auditor.mu.
+// watchFailed notes that a watch turn failed, and logs it unless the turn before failed likewise. The caller holds
+// Auditor.mu.
 func (a *Auditor) watchFailed(j *job, err error) {
 	text := a.say(err)
 	if j.watch.trouble != text {
@@ -260,8 +262,8 @@ func (a *Auditor) watchFailed(j *job, err error) {
 	j.NotBefore = a.opt.Now().Add(a.opt.RetryAfter)
 }
 
-// watchState returns what the status shows of a decided audit's change detector; nil if it is not watched. The caller holds
-// Auditor.mu.
+// watchState returns what the status shows of a decided audit's change detector; nil if it is not watched. The caller
+// holds Auditor.mu.
 func (j *job) watchState(opt *Options) *view.WatchState {
 	if !j.Watched {
 		return nil

@@ -11,11 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestWatch: an engine whose noise depends on a table, which no catalog shows, gets worse after its query was decided. The watch
-// share finds it without another execution by a client, and a restart in between does not forget the trials before it.
+// TestWatch: an engine whose noise depends on a table, which no catalog shows, gets worse after its query was decided.
+// The watch share finds it without another execution by a client, and a restart in between does not forget the trials
+// before it.
 //
-// Before the change, an alarm would have a probability of at most blocks/1000 if the claim were spent exactly. The true epsilon is half
-// of it.
+// Before the change, an alarm would have a probability of at most blocks/1000 if the claim were spent exactly. The true
+// epsilon is half of it.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.WatchShare, o.WatchEvery = .5, time.Millisecond })
@@ -55,7 +56,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchRepeat: a watched query is audited again from zero after Options.Repeat, without another execution by a client.
+// TestWatchRepeat: a watched query is audited again from zero after Options.Repeat, without another execution by a
+// client.
 func TestWatchRepeat(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *audit.Options) {

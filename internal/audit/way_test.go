@@ -88,7 +88,8 @@ func (d *displaced) stored(t *testing.T) (r row) {
 	return r
 }
 
-// goesOn runs the query of the displaced audit until the audit has more trials than before, and checks that its evidence began once.
+// goesOn runs the query of the displaced audit until the audit has more trials than before, and checks that its
+// evidence began once.
 func (d *displaced) goesOn(t *testing.T, before row) {
 	t.Helper()
 	eventually.True(t, "the audit goes on", func() bool {
@@ -100,8 +101,8 @@ func (d *displaced) goesOn(t *testing.T, before row) {
 	}
 }
 
-// TestPlaceIsGivenAway: with a ledger, an audit that has begun gives its place to a new query's, and goes on with its evidence when it has
-// a place again.
+// TestPlaceIsGivenAway: with a ledger, an audit that has begun gives its place to a new query's, and goes on with its
+// evidence when it has a place again.
 func TestPlaceIsGivenAway(t *testing.T) {
 	t.Parallel()
 	d := newDisplaced(t, nil)
@@ -129,7 +130,8 @@ func (p *faultyPlayer) Epoch(ctx context.Context, schemas []string) (string, err
 	return p.Player.Epoch(ctx, schemas)
 }
 
-// TestFaultWhileRecalled: a shadow database that is away, or a panic, while an audit that had lost its place is recalled leaves its evidence in the ledger as it is.
+// TestFaultWhileRecalled: a shadow database that is away, or a panic, while an audit that had lost its place is
+// recalled leaves its evidence in the ledger as it is.
 func TestFaultWhileRecalled(t *testing.T) {
 	t.Parallel()
 	for name, panics := range map[string]bool{"shadow database away": false, "panic": true} {

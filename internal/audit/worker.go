@@ -19,8 +19,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Worker runs turns that the auditor of an engine hands out through the ledger, with the same code as the auditor. It captures
-// nothing and reports no findings: its results are evidence in the ledger.
+// Worker runs turns that the auditor of an engine hands out through the ledger, with the same code as the auditor. It
+// captures nothing and reports no findings: its results are evidence in the ledger.
 type Worker struct {
 	auditor *Auditor // without its own ledger; its roster stays empty
 	served  served
@@ -32,7 +32,8 @@ type Worker struct {
 
 // WorkerOptions configure a Worker.
 type WorkerOptions struct {
-	// Audit are the options of the auditor's stages; those of captured queries, places, findings and the ledger are not used.
+	// Audit are the options of the auditor's stages; those of captured queries, places, findings and the ledger are not
+	// used.
 	Audit  Options
 	Ledger func(context.Context) (*ledger.Ledger, error)
 	Worker ledger.Worker
@@ -178,8 +179,8 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	return err
 }
 
-// play runs the trials of a turn. The error is an errRefused or that of the ledger. A panic is the fault of the audit, not of this worker: the auditor
-// sets the audit aside.
+// play runs the trials of a turn. The error is an errRefused or that of the ledger. A panic is the fault of the audit,
+// not of this worker: the auditor sets the audit aside.
 func (w *Worker) play(ctx context.Context, t *ledger.Turn) (j *job, o ledger.Outcome, err error) {
 	a := w.auditor
 	defer func() {
@@ -213,8 +214,8 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (j *job, o ledger.Out
 	return j, o, nil
 }
 
-// deliver stores the state of a job, if there is one, and ends the turn. It tries again until the ledger answers: an answer of
-// the queue alone would lose the turn's trials.
+// deliver stores the state of a job, if there is one, and ends the turn. It tries again until the ledger answers: an
+// answer of the queue alone would lose the turn's trials.
 func (w *Worker) deliver(ctx context.Context, t *ledger.Turn, j *job, o ledger.Outcome) error {
 	state, err := w.state(j)
 	if err != nil {
@@ -281,8 +282,8 @@ func (w *Worker) state(j *job) (*ledger.Audit, error) {
 	return &row, nil
 }
 
-// load returns the audit of a turn with its texts, after checks that this worker would run the same audit on the same copies.
-// The error is an errRefused or that of the ledger.
+// load returns the audit of a turn with its texts, after checks that this worker would run the same audit on the same
+// copies. The error is an errRefused or that of the ledger.
 func (w *Worker) load(ctx context.Context, t *ledger.Turn) (*job, error) {
 	a := w.auditor
 	row, found, err := t.Find(ctx, t.Key)

@@ -12,8 +12,8 @@ import (
 // maxServed is the number of audits of which a worker keeps the state of hoisting between their turns.
 const maxServed = 2 * maxIdleRuns
 
-// served holds the state of hoisting of the audits that a worker served lately. Their idle replays, with the tables, are in the cache of idle
-// replays.
+// served holds the state of hoisting of the audits that a worker served lately. Their idle replays, with the tables,
+// are in the cache of idle replays.
 type served struct {
 	mu   sync.Mutex // guards all
 	all  []*servedJob
@@ -52,8 +52,8 @@ func (s *served) keep(j *job, shadow *engine.Snapshot) {
 	}
 }
 
-// resume gives a job, whose turn begins, the state of hoisting of its last turn here, if that was the same audit on the same copies and
-// engine.
+// resume gives a job, whose turn begins, the state of hoisting of its last turn here, if that was the same audit on the
+// same copies and engine.
 func (s *served) resume(j *job, shadow *engine.Snapshot) {
 	k := s.take(j.Key)
 	if k == nil {

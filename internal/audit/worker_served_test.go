@@ -38,8 +38,8 @@ func TestWorkerKeepsTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d tables in %d turns", tables, turns)
-	// Six are enough: two to rehearse, and two in each of two sessions. Tables are created again when hoisting does not seem faster, and after
-	// half a minute without a turn.
+	// Six are enough: two to rehearse, and two in each of two sessions. Tables are created again when hoisting does not
+	// seem faster, and after half a minute without a turn.
 	if tables < 6 || tables > 2*turns {
 		t.Errorf("%d tables in %d turns, want at least 6, and at most 2 a turn", tables, turns)
 	}

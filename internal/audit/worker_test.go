@@ -64,8 +64,8 @@ func (l *ledgerRig) until(t *testing.T, what string, is func(view.Status) bool) 
 	eventually.True(t, what, func() bool { return is(l.Status()) }, func() any { return fmt.Sprintf("%+v", l.Status()) })
 }
 
-// TestWorkers: two workers run all turns of an auditor without workers of its own; the verdicts are those of an auditor alone,
-// the violation is measured, and it is reported once. A worker that ends delivers its turns.
+// TestWorkers: two workers run all turns of an auditor without workers of its own; the verdicts are those of an auditor
+// alone, the violation is measured, and it is reported once. A worker that ends delivers its turns.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.MeasureTrials, o.D1 = 0, 300, []string{"d1", "d2"} })
@@ -121,7 +121,8 @@ func TestWorkerWithOtherNeighbours(t *testing.T) {
 	stop()
 }
 
-// TestWorkerEndsBeforeTheFirstTrial: a worker that is stopped when it has just been given a turn delivers it without trials.
+// TestWorkerEndsBeforeTheFirstTrial: a worker that is stopped when it has just been given a turn delivers it without
+// trials.
 func TestWorkerEndsBeforeTheFirstTrial(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.Workers = 0 })
@@ -176,8 +177,8 @@ func TestTurnOfAnotherEngine(t *testing.T) {
 	}
 }
 
-// TestWorkerCutOff: the turns of a worker that is silent are taken back, and what it delivers later is refused, so that no trial
-// counts twice. Another auditor takes over the turns that are out.
+// TestWorkerCutOff: the turns of a worker that is silent are taken back, and what it delivers later is refused, so that
+// no trial counts twice. Another auditor takes over the turns that are out.
 func TestWorkerCutOff(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.RescueAfter = 0, 20*time.Minute })

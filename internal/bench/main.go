@@ -1,6 +1,6 @@
-// Command bench runs the benchmarks that are programs: what the proxy costs, how fast replays are, what hoisting gains, how many trials
-// a violation takes, what neighbours cost, how long queries wait for their audits, what a flood of distinct texts does,
-// and how trials per second grow with workers. The Makefile has a target for each.
+// Command bench runs the benchmarks that are programs: what the proxy costs, how fast replays are, what hoisting gains,
+// how many trials a violation takes, what neighbours cost, how long queries wait for their audits, what a flood of
+// distinct texts does, and how trials per second grow with workers. The Makefile has a target for each.
 package main
 
 import (

@@ -16,8 +16,9 @@ func NeedAxe(t *testing.T) {
 	_ = clienttest.Node(t)
 }
 
-// Axe returns what is wrong with the page for people who use a keyboard, a screen reader or high contrast, by axe-core: WCAG 2.2 A and AA and its best
-// practices. The script runs in the page as a debugger's does, so that the page's content security policy stays as it is.
+// Axe returns what is wrong with the page for people who use a keyboard, a screen reader or high contrast, by axe-core:
+// WCAG 2.2 A and AA and its best practices. The script runs in the page as a debugger's does, so that the page's
+// content security policy stays as it is.
 func (b *Tab) Axe() (violations []string) {
 	b.t.Helper()
 	source, err := os.ReadFile(filepath.Join(clienttest.Node(b.t), "axe-core", "axe.min.js"))

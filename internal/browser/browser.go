@@ -1,5 +1,5 @@
-// Package browser drives a real headless Chromium in tests of pages. A page that logs an error, throws, breaks its content security policy or cannot
-// load something makes the test fail.
+// Package browser drives a real headless Chromium in tests of pages. A page that logs an error, throws, breaks its
+// content security policy or cannot load something makes the test fail.
 package browser
 
 import (
@@ -185,7 +185,8 @@ func (b *Tab) Screenshot(path string) {
 	}
 }
 
-// Overflow returns elements that are wider than the window; in one that is less than 1000 wide, regions that scroll may hold them. "" = none.
+// Overflow returns elements that are wider than the window; in one that is less than 1000 wide, regions that scroll may
+// hold them. "" = none.
 func (b *Tab) Overflow() (elements string) {
 	b.t.Helper()
 	b.Eval(`(() => {

@@ -21,9 +21,10 @@ type data struct {
 	bounds [2]float64
 }
 
-// newData makes a table of some rows. The first value is the bound with the greatest magnitude, which moves a sum most, or ten times as far out. Within the
-// bounds it is a little less, so that a sum has a fractional part only with it: noise that is rounded before it is added does not hide that. In small tables
-// the others have the other bound, where one value moves the average most; in larger ones they have both bounds in turn.
+// newData makes a table of some rows. The first value is the bound with the greatest magnitude, which moves a sum most,
+// or ten times as far out. Within the bounds it is a little less, so that a sum has a fractional part only with it:
+// noise that is rounded before it is added does not hide that. In small tables the others have the other bound, where
+// one value moves the average most; in larger ones they have both bounds in turn.
 func newData(rows int, outside bool, lower, upper float64) data {
 	far, near := upper, lower
 	if math.Abs(lower) > math.Abs(upper) {

@@ -62,7 +62,8 @@ type battery struct {
 	audits auditor
 }
 
-// Engine audits every function of an engine on tables that it creates in two schemas of the engine's database and drops again.
+// Engine audits every function of an engine on tables that it creates in two schemas of the engine's database and drops
+// again.
 func Engine(ctx context.Context, o Options) (r *Report, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -124,10 +125,12 @@ func (o *Options) cases() (all []Case) {
 	return all
 }
 
-// secondCallTrials bounds the pairs of an audit with two calls: each trial has a session of its own, and noise that is used again shows at once.
+// secondCallTrials bounds the pairs of an audit with two calls: each trial has a session of its own, and noise that is
+// used again shows at once.
 const secondCallTrials = 500
 
-// statement loads the tables of a case and returns what is audited. The rows of a second call lack the person in both worlds, so that it costs no epsilon.
+// statement loads the tables of a case and returns what is audited. The rows of a second call lack the person in both
+// worlds, so that it costs no epsilon.
 func (b *battery) statement(ctx context.Context, c *Case, d data) (s replay.Statement, err error) {
 	name, person := fmt.Sprintf("rows_%d", c.Rows), [2][]float64{d.values, d.values[1:]}
 	if c.Outside {

@@ -149,7 +149,8 @@ func TestEngine(t *testing.T) {
 	checkPage(t, b.String(), "exact(count(*), $epsilon)", "Certified lower bound", "VIOLATION: 2 of 3 audits")
 }
 
-// TestSecondCall: noise that a session uses again keeps the claim in one call, whose answers repeat, and shows a person in two calls.
+// TestSecondCall: noise that a session uses again keeps the claim in one call, whose answers repeat, and shows a person
+// in two calls.
 func TestSecondCall(t *testing.T) {
 	t.Parallel()
 	r := calibrateAll(t, calibrate.Options{Epsilons: []float64{1}, Rows: []int{2}, MaxTrials: 100, FitTrials: 20}, "count=of_the_session(count(*), $epsilon)")
@@ -160,7 +161,8 @@ func TestSecondCall(t *testing.T) {
 	}
 }
 
-// TestMistakes: every usual mistake is found, and no right function has a violation. The rate of false alarms is 1e-7 for each function.
+// TestMistakes: every usual mistake is found, and no right function has a violation. The rate of false alarms is 1e-7
+// for each function.
 func TestMistakes(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -29,8 +29,8 @@ type Fit struct {
 // fitConfidence is the confidence of each reading.
 const fitConfidence = .9999
 
-// residuals runs a query and returns its answers minus the truth. It returns nil if an answer is not a number, or an execution fails for a reason other
-// than the query's text: these are outcomes, which an audit compares.
+// residuals runs a query and returns its answers minus the truth. It returns nil if an answer is not a number, or an
+// execution fails for a reason other than the query's text: these are outcomes, which an audit compares.
 func residuals(ctx context.Context, conn *pgx.Conn, sql string, trials int, truth float64) ([]float64, error) {
 	var all []float64
 	for i := range trials {
@@ -53,7 +53,8 @@ func residuals(ctx context.Context, conn *pgx.Conn, sql string, trials int, trut
 	return all, nil
 }
 
-// outcome reports whether an error is one that a function may raise on some data only. Class 42 is syntax, unknown names, types and privileges.
+// outcome reports whether an error is one that a function may raise on some data only. Class 42 is syntax, unknown
+// names, types and privileges.
 func outcome(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" && !strings.HasPrefix(pg.Code, "42")
@@ -66,8 +67,8 @@ type law struct {
 	rounded bool // whole numbers, by rounding an answer
 }
 
-// laws returns the laws that keep the claim. An average has one of its own only where the table is large enough that the noise of its divisor
-// does not matter.
+// laws returns the laws that keep the claim. An average has one of its own only where the table is large enough that
+// the noise of its divisor does not matter.
 func laws(kind Kind, d data, epsilon, delta float64, whole bool) (all []law) {
 	reach := max(math.Abs(d.bounds[0]), math.Abs(d.bounds[1]))
 	scale := map[Kind]float64{Count: 1, Sum: reach, Average: (d.bounds[1] - d.bounds[0]) / float64(len(d.values))}[kind] / epsilon
@@ -108,8 +109,8 @@ func fit(kind Kind, d data, epsilon, delta float64, residuals []float64) (best *
 	return best, nil
 }
 
-// unrounded replaces each whole number by a draw from the Laplace law between its halves. If the numbers are rounded Laplace noise, the draws
-// have the law itself.
+// unrounded replaces each whole number by a draw from the Laplace law between its halves. If the numbers are rounded
+// Laplace noise, the draws have the law itself.
 func unrounded(whole []float64, scale float64) []float64 {
 	l := noise.Law{Family: noise.Laplace, Scale: scale}
 	r := rand.New(rand.NewPCG(1, uint64(len(whole)))) // #nosec G404 -- a randomised test; the seed makes it repeatable

@@ -19,8 +19,8 @@ const (
 	Average Kind = "average"
 )
 
-// Function is an expression of the engine that returns one noisy number. Placeholders in it stand for the column, the claim, the
-// bounds of the values and the table; see [Placeholders].
+// Function is an expression of the engine that returns one noisy number. Placeholders in it stand for the column, the
+// claim, the bounds of the values and the table; see [Placeholders].
 type Function struct {
 	Kind     Kind
 	Template string

@@ -7,8 +7,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/noise"
 )
 
-// losses are the queries of the zoo whose laws are Laplace noise of one scale around two centres, by name: how many scales apart these are.
-// Rounding an answer only loses evidence, so that the limit holds for rounded answers too. Infinity: no answer is possible on both.
+// losses are the queries of the zoo whose laws are Laplace noise of one scale around two centres, by name: how many
+// scales apart these are. Rounding an answer only loses evidence, so that the limit holds for rounded answers too.
+// Infinity: no answer is possible on both.
 func losses() map[string]float64 {
 	never := math.Inf(1)
 	return map[string]float64{
@@ -17,7 +18,8 @@ func losses() map[string]float64 {
 	}
 }
 
-// growth returns the most evidence per pair, in nats, that any auditor can gain against a claim of epsilon 1; NaN = the laws are not in closed form here.
+// growth returns the most evidence per pair, in nats, that any auditor can gain against a claim of epsilon 1; NaN = the
+// laws are not in closed form here.
 func growth(name string) float64 {
 	claim, cdf := analysis.Claim{Epsilon: 1}, func(f noise.Family, center, scale float64) func(float64) float64 {
 		l := noise.Law{Family: f, Scale: scale}

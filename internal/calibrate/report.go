@@ -26,7 +26,8 @@ func (r *Report) count(v analysis.Verdict) (n int) {
 	return n
 }
 
-// Verdict returns Violation if a case is one, otherwise Inconclusive if all cases of a function are but that of two calls, otherwise NoEvidence.
+// Verdict returns Violation if a case is one, otherwise Inconclusive if all cases of a function are but that of two
+// calls, otherwise NoEvidence.
 func (r *Report) Verdict() analysis.Verdict {
 	if r.count(analysis.Violation) > 0 {
 		return analysis.Violation

@@ -42,8 +42,9 @@ type Row struct {
 	// Lower and Upper are the interval of the rate of violations, exact with the confidence 99 %.
 	Lower float64 `json:"rate_lower"`
 	Upper float64 `json:"rate_upper"`
-	// Of a wrong query. Median is of the pairs to detection, null unless at least half of the audits found it. Limit is what the best
-	// auditor who knows both laws needs on average, null if it is not known. CauseFirst counts the audits whose first cause is the right one.
+	// Of a wrong query. Median is of the pairs to detection, null unless at least half of the audits found it. Limit is
+	// what the best auditor who knows both laws needs on average, null if it is not known. CauseFirst counts the audits
+	// whose first cause is the right one.
 	Median     analysis.Float `json:"median_pairs"`
 	Limit      analysis.Float `json:"limit_pairs"`
 	Cause      string         `json:"cause,omitempty"`
@@ -55,7 +56,8 @@ type Row struct {
 // intervalAlpha is the error rate of the intervals of a report.
 const intervalAlpha = .01
 
-// Zoo audits right and wrong mechanisms on a database in which it creates schemas, and drops these again. The role must be a superuser.
+// Zoo audits right and wrong mechanisms on a database in which it creates schemas, and drops these again. The role must
+// be a superuser.
 func Zoo(ctx context.Context, o ZooOptions) (r *ZooReport, err error) {
 	if o.Runs < 1 || o.MaxTrials < 1 || !(o.Confidence > .5 && o.Confidence < 1) {
 		return nil, fmt.Errorf("%d runs of %d trials at the confidence %g: runs and trials must be at least 1, and the confidence between 0.5 and 1", o.Runs, o.MaxTrials, o.Confidence)

@@ -20,11 +20,12 @@ type ZooReport struct {
 // noFaults is the summary of a report without faults.
 const noFaults = "False alarms are not more frequent than the confidence allows, and every wrong query is found."
 
-// alarmAlpha bounds the probability that [ZooReport.Faults] reports false alarms of an auditor that keeps its error rate.
+// alarmAlpha bounds the probability that [ZooReport.Faults] reports false alarms of an auditor that keeps its error
+// rate.
 const alarmAlpha = 1e-6
 
-// Faults returns what is wrong with the auditor: more false alarms of a right query, or of all of them, than its error rate allows,
-// and wrong queries that fewer than half of the audits found.
+// Faults returns what is wrong with the auditor: more false alarms of a right query, or of all of them, than its error
+// rate allows, and wrong queries that fewer than half of the audits found.
 func (r *ZooReport) Faults() (faults []string) {
 	rows, k, n := 0, 0, 0
 	for _, row := range r.Rows {

@@ -30,7 +30,8 @@ func zooReport(t *testing.T, o calibrate.ZooOptions) *calibrate.ZooReport {
 	return r
 }
 
-// TestZoo: a right mechanism is no false alarm, and a wrong one is found, hoisted and whole. The rate of false alarms of each audit is 1e-7.
+// TestZoo: a right mechanism is no false alarm, and a wrong one is found, hoisted and whole. The rate of false alarms
+// of each audit is 1e-7.
 func TestZoo(t *testing.T) {
 	t.Parallel()
 	r := zooReport(t, calibrate.ZooOptions{Runs: 1, MaxTrials: 200, Confidence: 1 - 1e-7, Only: []string{"count by noisy", "no row for an empty set"}})
@@ -97,8 +98,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWholeZoo: the auditor finds every wrong mechanism of the zoo in most of its runs, and is not at fault (probability of a false report below 1e-6 for the
-// right ones; a wrong one that half of the runs miss would be a change of the method, as all need less than a third of the pairs).
+// TestWholeZoo: the auditor finds every wrong mechanism of the zoo in most of its runs, and is not at fault
+// (probability of a false report below 1e-6 for the right ones; a wrong one that half of the runs miss would be a
+// change of the method, as all need less than a third of the pairs).
 func TestWholeZoo(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

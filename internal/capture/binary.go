@@ -13,7 +13,8 @@ import (
 // binaryVersion is the first byte of the binary form. Every change of the layout changes it.
 const binaryVersion = 3
 
-// versionWithoutOutcome is an earlier layout that can still be read, because spools and ledgers hold it: without the outcome.
+// versionWithoutOutcome is an earlier layout that can still be read, because spools and ledgers hold it: without the
+// outcome.
 const versionWithoutOutcome = 2
 
 // The bits of the flags byte after the version.
@@ -30,11 +31,11 @@ const (
 // errShort means that the input ended inside a field, or that a length exceeds the input.
 var errShort = errors.New("input is too short")
 
-// AppendBinary appends the binary form of q to dst and returns the extended slice. Equal queries give equal bytes. Completed
-// keeps its instant to the nanosecond, but not its location.
+// AppendBinary appends the binary form of q to dst and returns the extended slice. Equal queries give equal bytes.
+// Completed keeps its instant to the nanosecond, but not its location.
 //
-// The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last: integers as varints,
-// strings and lists after their length, settings sorted by name.
+// The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last:
+// integers as varints, strings and lists after their length, settings sorted by name.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
@@ -132,8 +133,8 @@ func appendSettings(dst []byte, settings map[string]string) []byte {
 	return dst
 }
 
-// DecodeBinary decodes the output of AppendBinary. The query shares no memory with b. Any other input gives an error and
-// allocates at most a small multiple of its length. Empty lists and maps are decoded as nil.
+// DecodeBinary decodes the output of AppendBinary. The query shares no memory with b. Any other input gives an error
+// and allocates at most a small multiple of its length. Empty lists and maps are decoded as nil.
 func DecodeBinary(b []byte) (Query, error) {
 	d := decoder{b: b}
 	q := d.query()

@@ -21,9 +21,9 @@ type Calls struct {
 	Only []string
 }
 
-// The functions of Calls that are no names. UnknownCode can have changed every setting: it stands for statements that were not
-// read, too. UnlistedFunctions are functions that were called, too many to be listed. UnknownFunction can have changed the
-// settings of extensions and applications, which have a dot in their names.
+// The functions of Calls that are no names. UnknownCode can have changed every setting: it stands for statements that
+// were not read, too. UnlistedFunctions are functions that were called, too many to be listed. UnknownFunction can have
+// changed the settings of extensions and applications, which have a dot in their names.
 const (
 	UnknownCode       = "*"
 	UnlistedFunctions = "?"
@@ -38,8 +38,8 @@ func AnySetting() Doubt {
 // None reports whether nothing is in doubt.
 func (d Doubt) None() bool { return len(d.Names) == 0 && len(d.Calls) == 0 && !d.Temporary }
 
-// Has reports whether a setting, by its lower-case name, may have changed, provided that the functions of Calls which have a
-// name change none.
+// Has reports whether a setting, by its lower-case name, may have changed, provided that the functions of Calls which
+// have a name change none.
 func (d Doubt) Has(name string) bool {
 	if slices.Contains(d.Names, name) {
 		return true
@@ -94,7 +94,8 @@ func (d Doubt) HasUnknownCode() bool {
 // HasRole reports whether the current role may have changed.
 func (d Doubt) HasRole() bool { return d.Has("role") || d.Has("session_authorization") }
 
-// IsReported reports whether every server reports a setting to its clients when it has changed, so that calls leave no doubt.
+// IsReported reports whether every server reports a setting to its clients when it has changed, so that calls leave no
+// doubt.
 func IsReported(name string) bool {
 	switch name {
 	case "timezone", "datestyle", "intervalstyle", "application_name", "client_encoding", "standard_conforming_strings":

@@ -6,11 +6,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Mentions returns a function that reports whether a statement's text may name one of the relations or functions, given by
-// their bare names as the server stores them. It compares whole identifiers as the server reads them: letters A to Z in either
-// case, truncated at 63 bytes; a letter outside ASCII equals any other, because servers with a single-byte encoding fold some.
-// It has no false negatives in names that are written in the text: identifiers in comments, strings and dollar quotes count,
-// and a text with an escaped identifier (U&"...") always does. It does not allocate. Without names it always reports true.
+// Mentions returns a function that reports whether a statement's text may name one of the relations or functions, given
+// by their bare names as the server stores them. It compares whole identifiers as the server reads them: letters A to Z
+// in either case, truncated at 63 bytes; a letter outside ASCII equals any other, because servers with a single-byte
+// encoding fold some. It has no false negatives in names that are written in the text: identifiers in comments, strings
+// and dollar quotes count, and a text with an escaped identifier (U&"...") always does. It does not allocate. Without
+// names it always reports true.
 func Mentions(names []string) func(sql string) bool {
 	m := mentions{words: map[string]bool{}, phrases: []string{`u&"`}}
 	for _, name := range names {
@@ -37,8 +38,8 @@ func Mentions(names []string) func(sql string) bool {
 	return m.in
 }
 
-// sureBytes is the length to which names and identifiers are cut before they are compared: the server truncates names to 63
-// bytes of its own encoding, at a character boundary.
+// sureBytes is the length to which names and identifiers are cut before they are compared: the server truncates names
+// to 63 bytes of its own encoding, at a character boundary.
 const sureBytes = 60
 
 func cutWord(name string) string {
@@ -59,8 +60,8 @@ type mentions struct {
 	first   [256]bool       // the first bytes of the phrases, in either case
 }
 
-// wordByte holds the bytes of which words consist. A dollar sign is none, although names may contain it: it may end a dollar
-// quote, and a name that contains it is a phrase.
+// wordByte holds the bytes of which words consist. A dollar sign is none, although names may contain it: it may end a
+// dollar quote, and a name that contains it is a phrase.
 var wordByte = func() (is [256]bool) {
 	for c := range is {
 		is[c] = ident.IsNameByte(byte(c)) && c != '$'
@@ -144,8 +145,8 @@ func startsWith(s, prefix string) bool {
 	return true
 }
 
-// equalByte reports whether a byte of a text may be folded to a byte of a name. Any two bytes outside ASCII are equal: letters
-// of the single-byte encodings have two bytes each in UTF-8.
+// equalByte reports whether a byte of a text may be folded to a byte of a name. Any two bytes outside ASCII are equal:
+// letters of the single-byte encodings have two bytes each in UTF-8.
 func equalByte(c, name byte) bool { return lower(c) == name || c >= 0x80 && name >= 0x80 }
 
 // lower folds A to Z.

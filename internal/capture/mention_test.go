@@ -77,8 +77,8 @@ func TestMentionsAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Every name is found wherever the server would read an identifier: the reference folds and truncates each candidate as the
-// server does.
+// Every name is found wherever the server would read an identifier: the reference folds and truncates each candidate as
+// the server does.
 func FuzzMentions(f *testing.F) {
 	for _, name := range []string{"users", "Order Lines", `odd"name`, "größe", "r$d", strings.Repeat("x", 70)} {
 		f.Add(name, "SELECT * FROM ", " WHERE true", true)

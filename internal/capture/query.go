@@ -1,5 +1,5 @@
-// Package capture holds the captured query, which is the value passed from the proxy to the audit, and the bounded queue
-// between them.
+// Package capture holds the captured query, which is the value passed from the proxy to the audit, and the bounded
+// queue between them.
 //
 // It owns the type, its binary form for the channel to the auditor process, and the queue, which never blocks. The wire
 // protocol belongs to package proxy, SQL to package rewrite.
@@ -34,8 +34,8 @@ type Param struct {
 
 // Query is one statement that a client sent and that the server ran: it parsed and analyzed the text without an error.
 //
-// It does not refer to buffers of the proxy. Stages pass it by value and do not change it: Settings can be shared with other
-// queries of the same session.
+// It does not refer to buffers of the proxy. Stages pass it by value and do not change it: Settings can be shared with
+// other queries of the same session.
 type Query struct {
 	SessionID       uint64
 	User            string
@@ -46,20 +46,21 @@ type Query struct {
 	SQL      string
 	Protocol Protocol
 	Params   []Param // empty for Simple
-	// Named is true for a statement with a name, of the extended protocol or of PREPARE: the server can cache its plan and
-	// use a generic one for all parameters. An unnamed statement is planned for its actual parameters.
+	// Named is true for a statement with a name, of the extended protocol or of PREPARE: the server can cache its plan
+	// and use a generic one for all parameters. An unnamed statement is planned for its actual parameters.
 	Named bool
 	// ResultFormats are Bind's result-column format codes: empty = all text, one = applies to all columns.
 	ResultFormats []int16
-	// Settings are the settings in force when the statement ran, as far as the client set them (startup options, SET, SET
-	// LOCAL), by lower-case name.
+	// Settings are the settings in force when the statement ran, as far as the client set them (startup options, SET,
+	// SET LOCAL), by lower-case name.
 	Settings map[string]string
 	// Doubt says which settings, ApplicationName included, may differ from Settings.
 	Doubt Doubt
-	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no schema.
+	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no
+	// schema.
 	Temporary []string
-	// Then holds further statements of the session, in their order: the query is a sequence, whose answers are audited together. The
-	// proxy never sets it. nil = a single statement.
+	// Then holds further statements of the session, in their order: the query is a sequence, whose answers are audited
+	// together. The proxy never sets it. nil = a single statement.
 	Then []Step
 	// Tag is the command tag of CommandComplete, for example "SELECT 3"; empty unless the statement was completed.
 	Tag string

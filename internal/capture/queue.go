@@ -12,9 +12,9 @@ import (
 // ErrClosed is returned by Take when the queue is closed and empty.
 var ErrClosed = errors.New("capture queue is closed")
 
-// Queue is a bounded FIFO queue of captured queries. Offer never blocks: queries that do not fit are dropped and counted. What
-// was seen often is dropped first: while the queue is more than half full, it admits only few queries of one shape, so that a
-// flood of some queries leaves room for others. It is safe for concurrent use.
+// Queue is a bounded FIFO queue of captured queries. Offer never blocks: queries that do not fit are dropped and
+// counted. What was seen often is dropped first: while the queue is more than half full, it admits only few queries of
+// one shape, so that a flood of some queries leaves room for others. It is safe for concurrent use.
 type Queue struct {
 	maxBytes int
 	queries  chan Query
@@ -31,7 +31,8 @@ type shapes struct {
 	seen   [1 << 16]uint8
 }
 
-// often is the number of recent offers after which a shape counts as seen often. With recent offers, a counter has 4 on average.
+// often is the number of recent offers after which a shape counts as seen often. With recent offers, a counter has 4 on
+// average.
 const (
 	often  = 16
 	recent = 4 << 16
@@ -54,14 +55,15 @@ func (s *shapes) often(sql string) bool {
 	return false
 }
 
-// NewQueue returns an empty queue for at most capacity queries of together at most maxBytes bytes (in terms of Query.Size).
-// A capacity below 1 means 1, a maxBytes below 1 means no limit.
+// NewQueue returns an empty queue for at most capacity queries of together at most maxBytes bytes (in terms of
+// Query.Size). A capacity below 1 means 1, a maxBytes below 1 means no limit.
 func NewQueue(capacity, maxBytes int) *Queue {
 	return &Queue{maxBytes: maxBytes, queries: make(chan Query, max(capacity, 1))}
 }
 
-// Offer adds q and returns true. It drops and counts q and returns false if the queue is full, if q would exceed maxBytes, if
-// the queue is half full and q's shape was seen often, or if the queue is closed. It never blocks. The queue then owns q.
+// Offer adds q and returns true. It drops and counts q and returns false if the queue is full, if q would exceed
+// maxBytes, if the queue is half full and q's shape was seen often, or if the queue is closed. It never blocks. The
+// queue then owns q.
 func (c *Queue) Offer(q Query) bool {
 	size := q.Size()
 	c.mu.Lock()
@@ -79,8 +81,8 @@ func (c *Queue) Offer(q Query) bool {
 	return false
 }
 
-// crowded reports whether the second half of the queue has no room for a statement, because its shape was seen often. The
-// caller holds c.mu.
+// crowded reports whether the second half of the queue has no room for a statement, because its shape was seen often.
+// The caller holds c.mu.
 func (c *Queue) crowded(sql string) bool {
 	if 2*len(c.queries) < cap(c.queries) && (c.maxBytes <= 0 || 2*c.stats.Bytes <= c.maxBytes) {
 		return false
@@ -91,8 +93,8 @@ func (c *Queue) crowded(sql string) bool {
 	return c.shapes.often(sql)
 }
 
-// Take waits for a query and removes the oldest. The caller owns it. It returns ctx's error if ctx ends first, and ErrClosed
-// if the queue is closed and empty.
+// Take waits for a query and removes the oldest. The caller owns it. It returns ctx's error if ctx ends first, and
+// ErrClosed if the queue is closed and empty.
 func (c *Queue) Take(ctx context.Context) (Query, error) {
 	if err := ctx.Err(); err != nil {
 		return Query{}, err

@@ -171,8 +171,8 @@ func TestQueueConcurrent(t *testing.T) {
 	}
 }
 
-// A flood of some shapes does not keep others out: while nobody takes queries, the first half fills with the flood, and the
-// second half still has room for a shape that was seen rarely.
+// A flood of some shapes does not keep others out: while nobody takes queries, the first half fills with the flood, and
+// the second half still has room for a shape that was seen rarely.
 func TestQueueKeepsRoom(t *testing.T) {
 	t.Parallel()
 	for name, flood := range map[string]func(i int) string{

@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// Sample is an example of the statements that are not audited for a reason. It holds no value of a row; only Text holds constants
-// and parameters of the client.
+// Sample is an example of the statements that are not audited for a reason. It holds no value of a row; only Text holds
+// constants and parameters of the client.
 type Sample struct {
 	Reason                      string
 	User, Database, Application string
@@ -42,14 +42,16 @@ func SampleOf(reason string, q Query, unread bool) Sample {
 	return s
 }
 
-// Samples holds a few samples of each reason until Take. While it has SamplesPerReason of a reason, a sample of another user or
-// application replaces one of those with the most; the first ones stay otherwise. It is safe for concurrent use; nil holds none.
+// Samples holds a few samples of each reason until Take. While it has SamplesPerReason of a reason, a sample of another
+// user or application replaces one of those with the most; the first ones stay otherwise. It is safe for concurrent
+// use; nil holds none.
 type Samples struct {
 	mu  sync.Mutex
 	all map[string][]Sample
 }
 
-// Wants reports whether Add would keep a sample. It is cheap: making a sample takes as long as reading the statement once.
+// Wants reports whether Add would keep a sample. It is cheap: making a sample takes as long as reading the statement
+// once.
 func (s *Samples) Wants(reason, user, database, application string) bool {
 	if s == nil {
 		return false
@@ -130,7 +132,8 @@ func (s *Samples) Take() (all []Sample) {
 	return all
 }
 
-// bound bounds the memory of a sample, and replaces what the ledger does not store as text: clients choose names and texts in any encoding.
+// bound bounds the memory of a sample, and replaces what the ledger does not store as text: clients choose names and
+// texts in any encoding.
 func (s *Sample) bound() {
 	for _, field := range []struct {
 		text *string

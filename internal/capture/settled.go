@@ -2,7 +2,8 @@ package capture
 
 import "encoding/binary"
 
-// Settled counts what the auditor process was given and has a lasting record of: the ledger or the spool has it, or its count among the skipped statements.
+// Settled counts what the auditor process was given and has a lasting record of: the ledger or the spool has it, or its
+// count among the skipped statements.
 type Settled struct {
 	Queries uint64 // captured queries
 	Counted uint64 // statements that the relay only counted

@@ -20,9 +20,9 @@ import (
 const (
 	workers = 2
 	batch   = 5
-	// A turn ends after the batch in which it reaches 200 rounds and a second. A round takes at least 5 ms (the noise function
-	// sleeps as long), so a batch of 5 or 10 rounds takes at least 25 ms and is not enlarged any more. At the end of a turn one
-	// more batch may be running, and be dropped.
+	// A turn ends after the batch in which it reaches 200 rounds and a second. A round takes at least 5 ms (the noise
+	// function sleeps as long), so a batch of 5 or 10 rounds takes at least 25 ms and is not enlarged any more. At the
+	// end of a turn one more batch may be running, and be dropped.
 	largestBatch = 10
 	longestTurn  = 200 + 2*largestBatch
 )

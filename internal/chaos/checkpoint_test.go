@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
-// checkpoint compares what the ledger has with what the engine and the clients have counted, when an auditor has ended and
-// the next one has not begun.
+// checkpoint compares what the ledger has with what the engine and the clients have counted, when an auditor has ended
+// and the next one has not begun.
 func (r *rig) checkpoint(t *testing.T) {
 	t.Helper()
 	if r.down { // what its last transactions left; the next auditor begins without it
@@ -44,7 +44,8 @@ func (r *rig) checkpoint(t *testing.T) {
 			t.Errorf("life %d, query %d: the ledger has %d executions, %d before, and clients began %d", r.lives, q, recorded[q], r.recorded[q], r.load.began[q].Load())
 		}
 	}
-	// Turns have at least 200 rounds or 20 seconds, except the first and the last one of every query, and those that ended early.
+	// Turns have at least 200 rounds or 20 seconds, except the first and the last one of every query, and those that
+	// ended early.
 	turns := complete/200 + (workers+remoteWorkers)*int(time.Since(r.at)/(20*time.Second)) + 2*queries + r.early
 	most := workers*longestTurn + r.lost*longestRemoteTurn + turns*largestBatch
 	if lost := began - complete; !r.away && lost > most {
@@ -62,7 +63,8 @@ func (r *rig) checkpoint(t *testing.T) {
 	r.away = r.down
 }
 
-// recovered waits until the ledger has all executions since the last checkpoint and the auditor's evidence, and audits go on.
+// recovered waits until the ledger has all executions since the last checkpoint and the auditor's evidence, and audits
+// go on.
 func (r *rig) recovered(t *testing.T) {
 	t.Helper()
 	ledger := connect(t, r.ledger.DSN("postgres"))
@@ -100,7 +102,8 @@ func gone(t *testing.T, conn *pgx.Conn, application string) {
 	})
 }
 
-// trialsOf returns the trials of each query. An audit that began again, though it had trials in the ledger when its auditor ended, or whose progress was set aside, fails the test.
+// trialsOf returns the trials of each query. An audit that began again, though it had trials in the ledger when its
+// auditor ended, or whose progress was set aside, fails the test.
 func (r *rig) trialsOf(t *testing.T, ledger *pgx.Conn) (out [queries]int) {
 	t.Helper()
 	for q, row := range rowsOf(t, ledger, "SELECT q.statement, a.trials, a.processes, (SELECT count(*) FROM dpwatch_ledger.set_aside) FROM dpwatch_ledger.audits a JOIN dpwatch_ledger.queries q ON q.id = a.query") {
@@ -123,8 +126,8 @@ func executionsOf(t *testing.T, ledger *pgx.Conn) (out [queries]int) {
 
 var queryNumber = regexp.MustCompile(`noisy\(([0-9]+),`)
 
-// rowsOf returns rows of three numbers by query, whose number is in its statement. Before the ledger is created, and before
-// the audit of a query begins, there is none.
+// rowsOf returns rows of three numbers by query, whose number is in its statement. Before the ledger is created, and
+// before the audit of a query begins, there is none.
 func rowsOf(t *testing.T, ledger *pgx.Conn, text string) map[int][3]int {
 	t.Helper()
 	out := map[int][3]int{}

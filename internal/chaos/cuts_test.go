@@ -42,8 +42,9 @@ func (s *sidecar) fleet(t *testing.T) (workers []workerState, turns turnsState) 
 	return v.Audit.Workers, v.Audit.Turns
 }
 
-// TestCuts: a worker on another host loses the ledger, then the shadow database, then has a slow link. Its turns are taken back and another
-// worker goes on; it takes turns again when the link is mended; no trial is counted twice, and none of a delivered turn is lost.
+// TestCuts: a worker on another host loses the ledger, then the shadow database, then has a slow link. Its turns are
+// taken back and another worker goes on; it takes turns again when the link is mended; no trial is counted twice, and
+// none of a delivered turn is lost.
 func TestCuts(t *testing.T) {
 	longtest.Skip(t)
 	if !inNamespace(t) {

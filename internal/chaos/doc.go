@@ -1,9 +1,9 @@
-// Package chaos has a test that kills the parts of a running dpwatch, two workers, and the server of its ledger, at random, while
-// clients send queries: make chaos runs it for ten minutes, make test-long for two. DPWATCH_CHAOS_TIME (10m) and DPWATCH_CHAOS_SEED set
-// the time and the seed of the random choices, which the test prints.
+// Package chaos has a test that kills the parts of a running dpwatch, two workers, and the server of its ledger, at
+// random, while clients send queries: make chaos runs it for ten minutes, make test-long for two. DPWATCH_CHAOS_TIME
+// (10m) and DPWATCH_CHAOS_SEED set the time and the seed of the random choices, which the test prints.
 //
-// The engine counts for itself: its noise function writes a line to the server's log for every call in a replay. A line is
-// written even if the transaction is rolled back, and replays are read-only. What the test asserts:
+// The engine counts for itself: its noise function writes a line to the server's log for every call in a replay. A line
+// is written even if the transaction is rolled back, and replays are read-only. What the test asserts:
 //
 //   - Kills. Each one hit: the log of the relay says that the auditor was killed, and says it of no other one; a worker and a relay
 //     ended by SIGKILL, and the auditor with its relay; the log of the ledger's server says that it recovers.

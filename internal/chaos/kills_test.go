@@ -16,8 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/eventually"
 )
 
-// auditor returns the process id of the auditor, 0 if there is none at the moment. The kernel lists a child at the thread that
-// started it, which may be any of the relay's.
+// auditor returns the process id of the auditor, 0 if there is none at the moment. The kernel lists a child at the
+// thread that started it, which may be any of the relay's.
 func (s *sidecar) auditor() int {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.Cmd.Process.Pid)) // the pattern is well-formed
 	for _, list := range lists {
@@ -46,7 +46,8 @@ func (s *sidecar) auditorEnds() (reasons []string) {
 	return reasons
 }
 
-// provenAuditor waits until the relay's log says how an auditor ended. If not by a kill, or if another one ended, the test fails.
+// provenAuditor waits until the relay's log says how an auditor ended. If not by a kill, or if another one ended, the
+// test fails.
 func (s *sidecar) provenAuditor(t *testing.T, pid int) {
 	t.Helper()
 	s.killed++

@@ -17,8 +17,8 @@ import (
 // inside is set in the process that runs in a network namespace of its own.
 const inside = "DPWATCH_CHAOS_INSIDE"
 
-// inNamespace runs the test again in a process with a network namespace of its own, and reports whether this is that process. The test is
-// skipped where none can be made.
+// inNamespace runs the test again in a process with a network namespace of its own, and reports whether this is that
+// process. The test is skipped where none can be made.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {

@@ -14,7 +14,8 @@ const (
 	longestRemoteTurn = 400 + 2*largestBatch
 )
 
-// remotes are the processes dpwatch worker, each with one slot, and what the ledger may lack because of them since the last checkpoint.
+// remotes are the processes dpwatch worker, each with one slot, and what the ledger may lack because of them since the
+// last checkpoint.
 type remotes struct {
 	config  string
 	running []*sidecar
@@ -55,8 +56,8 @@ func (r *rig) endWorker(t *testing.T, atOnce bool) {
 	r.startWorkers(t)
 }
 
-// endWorkers ends the workers when their auditor has ended, so that nothing changes during a checkpoint: each at once or as an operator does. One that
-// cannot reach the ledger is not waited for.
+// endWorkers ends the workers when their auditor has ended, so that nothing changes during a checkpoint: each at once
+// or as an operator does. One that cannot reach the ledger is not waited for.
 func (r *rig) endWorkers(t *testing.T) {
 	t.Helper()
 	if r.random.IntN(2) == 0 {

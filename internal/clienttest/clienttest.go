@@ -1,7 +1,9 @@
-// Package clienttest installs client programs and libraries of other languages for tests, at the versions that the files in testdata pin, from their registries.
+// Package clienttest installs client programs and libraries of other languages for tests, at the versions that the
+// files in testdata pin, from their registries.
 //
-// An installation is kept in the user's cache (dpwatch/clients), one directory for each content of the pinned files. Tests install what is missing there only
-// with DPWATCH_TEST_CLIENTS=1; then an installation that fails fails the test. Without the variable they are skipped.
+// An installation is kept in the user's cache (dpwatch/clients), one directory for each content of the pinned files.
+// Tests install what is missing there only with DPWATCH_TEST_CLIENTS=1; then an installation that fails fails the test.
+// Without the variable they are skipped.
 package clienttest
 
 import (

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// An installation is made once, by whoever comes first, only if that is asked for, and a failure reports the installer's output.
+// An installation is made once, by whoever comes first, only if that is asked for, and a failure reports the
+// installer's output.
 func TestInstall(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())

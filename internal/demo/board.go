@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/terminal"
 )
 
-// board follows the audits of the planted queries. The client's sessions have the query's name as application_name, which
-// matches an audit with its planted query.
+// board follows the audits of the planted queries. The client's sessions have the query's name as application_name,
+// which matches an audit with its planted query.
 type board struct {
 	planted   []showcase.Query
 	sequences map[string]bool // by name

@@ -1,5 +1,5 @@
-// Package demo runs everything on one machine: a temporary PostgreSQL with an honest and a broken DP engine, the proxy in
-// front of it, and a client. It compares the verdicts with the planted ones.
+// Package demo runs everything on one machine: a temporary PostgreSQL with an honest and a broken DP engine, the proxy
+// in front of it, and a client. It compares the verdicts with the planted ones.
 package demo
 
 import (

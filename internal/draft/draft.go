@@ -27,7 +27,8 @@ type Options struct {
 // Roles are the names of the files in Options.Passwords.
 func Roles() []string { return []string{"replay", "owner", "copy"} }
 
-// Make reads the catalog of a database and returns a configuration file, and the SQL that creates the roles and the shadow database. Nothing is written.
+// Make reads the catalog of a database and returns a configuration file, and the SQL that creates the roles and the
+// shadow database. Nothing is written.
 func Make(ctx context.Context, dsn string, o Options) (file, sql string, err error) {
 	cfg, err := connect.Parse(dsn, connect.Options{})
 	if err != nil {

@@ -20,7 +20,8 @@ var numbers = []string{"smallint", "integer", "bigint", "numeric", "real", "doub
 // known are the beginnings of the names of DP aggregates whose last argument is the epsilon.
 var known = []string{"anon_count", "anon_sum", "anon_avg", "anon_var", "anon_stddev", "anon_ntile"}
 
-// functionsOf returns the functions with an argument for the epsilon, one signature for each name, and those that may add noise.
+// functionsOf returns the functions with an argument for the epsilon, one signature for each name, and those that may
+// add noise.
 func functionsOf(s schema) (dp []signature, noise []function) {
 	seen := map[string]bool{}
 	for _, f := range s.functions {

@@ -75,8 +75,8 @@ func reaching(s schema, unit ident.Table, paths []path) map[ident.Table]string {
 	return reached
 }
 
-// chooseUnit returns the table of the unit: the one named, otherwise among the tables with the name of persons, or among all that are referenced if there is
-// none, the one that most tables have a path to.
+// chooseUnit returns the table of the unit: the one named, otherwise among the tables with the name of persons, or
+// among all that are referenced if there is none, the one that most tables have a path to.
 func chooseUnit(s schema, name string) (unit table, why string, err error) {
 	if name != "" {
 		for _, t := range s.tables {
@@ -107,7 +107,8 @@ func chooseUnit(s schema, name string) (unit table, why string, err error) {
 	return unit, why, nil
 }
 
-// implied returns the tables without a path that have a column with the name and type of a reference to the unit: user_id, users_id, userid.
+// implied returns the tables without a path that have a column with the name and type of a reference to the unit:
+// user_id, users_id, userid.
 func implied(s schema, unit table) (paths []path) {
 	if len(unit.key) != 1 {
 		return nil

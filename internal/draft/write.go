@@ -8,7 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// The roles are those of the replays, of the copies and the ledger, and of the copies' source: dpwatch_replay, dpwatch_owner, dpwatch_copy.
+// The roles are those of the replays, of the copies and the ledger, and of the copies' source: dpwatch_replay,
+// dpwatch_owner, dpwatch_copy.
 const (
 	replay = "replay"
 	owner  = "owner"

@@ -1,6 +1,8 @@
-// Package finding decides what is said of a finding everywhere: its kind, its severity, and whether a violation is open.
+// Package finding decides what is said of a finding everywhere: its kind, its severity, and whether a violation is
+// open.
 //
-// The log, metrics, messages to receivers, pages, the configuration and the ledger use these words. It imports nothing of this module.
+// The log, metrics, messages to receivers, pages, the configuration and the ledger use these words. It imports nothing
+// of this module.
 package finding
 
 import "math"
@@ -39,7 +41,8 @@ func (k Kind) IsViolation() bool { return k == Violation || k == Deterministic }
 // Passing reports whether findings of the kind are about single events: no finding ends them.
 func (k Kind) Passing() bool { return k == EngineDrift || k == BudgetExceeded || k == UnclaimedRead }
 
-// Severity returns the severity of all findings of the kind; "" for violations, whose severity depends on their size: see Scale.
+// Severity returns the severity of all findings of the kind; "" for violations, whose severity depends on their size:
+// see Scale.
 func (k Kind) Severity() Severity {
 	switch k {
 	case Violation, Deterministic:
@@ -65,7 +68,8 @@ const (
 	Resolved Status = "resolved" // a later engine does not have it any more
 )
 
-// StatusOf returns the status of a violation that there is, that was resolved, or that there never was, and whose acceptance is in force or not.
+// StatusOf returns the status of a violation that there is, that was resolved, or that there never was, and whose
+// acceptance is in force or not.
 func StatusOf(violation, resolved, accepted bool) Status {
 	switch {
 	case violation && accepted:

@@ -7,7 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
-// TestSeverity: the severity of a violation follows from the estimate, from the bound without a finite one, and is the highest without any epsilon.
+// TestSeverity: the severity of a violation follows from the estimate, from the bound without a finite one, and is the
+// highest without any epsilon.
 func TestSeverity(t *testing.T) {
 	t.Parallel()
 	scale := finding.Scale{{Least: 0, Severity: finding.Warning}, {Least: 0.5, Severity: finding.Error}, {Least: 2, Severity: finding.Critical}}

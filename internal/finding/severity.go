@@ -33,8 +33,9 @@ type Excess struct {
 // Scale is how the severity of a violation follows from its size, ascending.
 type Scale []Excess
 
-// Severity returns the severity of a violation from what was measured: how far the estimate of epsilon exceeds the claim or, without a finite estimate
-// above it, the lower bound. A NaN bound is that of deterministic answers: no epsilon holds, which is the last row.
+// Severity returns the severity of a violation from what was measured: how far the estimate of epsilon exceeds the
+// claim or, without a finite estimate above it, the lower bound. A NaN bound is that of deterministic answers: no
+// epsilon holds, which is the last row.
 func (s Scale) Severity(claimed, lower, estimate float64) Severity {
 	excess := lower - claimed
 	if !math.IsInf(estimate, 0) && estimate > lower {

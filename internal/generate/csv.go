@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteCSV writes a table as CSV (RFC 4180) with a header, as PostgreSQL's COPY reads it with FORMAT csv, HEADER: NULL is an
-// empty field, an empty text is "".
+// WriteCSV writes a table as CSV (RFC 4180) with a header, as PostgreSQL's COPY reads it with FORMAT csv, HEADER: NULL
+// is an empty field, an empty text is "".
 func (t Table) WriteCSV(w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	if _, err := buffered.WriteString(t.names() + "\n"); err != nil {

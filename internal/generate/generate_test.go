@@ -143,8 +143,9 @@ func within(t *testing.T, what string, count, n int, p float64) {
 	}
 }
 
-// TestLaws compares the values with the laws of their columns: Kolmogorov's test for continuous ones with a false alarm rate of 1e-8, since
-// 2 exp(-2 x^2) bounds the probability of sqrt(n) D > x (Massart 1990), and each cell's count for discrete ones. The seed is fixed.
+// TestLaws compares the values with the laws of their columns: Kolmogorov's test for continuous ones with a false alarm
+// rate of 1e-8, since 2 exp(-2 x^2) bounds the probability of sqrt(n) D > x (Massart 1990), and each cell's count for
+// discrete ones. The seed is fixed.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	const n = 50_000

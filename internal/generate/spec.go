@@ -80,7 +80,8 @@ func Parse(data []byte) (spec Spec, err error) {
 	return spec, spec.check()
 }
 
-// refuseAliases returns an error for YAML anchors, with which a small file can describe a large one, and for several documents.
+// refuseAliases returns an error for YAML anchors, with which a small file can describe a large one, and for several
+// documents.
 func refuseAliases(data []byte) error {
 	tree, err := parser.ParseBytes(data, 0)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package golden compares what a test got with a file that somebody has reviewed. `go test PACKAGE -update` writes the files.
+// Package golden compares what a test got with a file that somebody has reviewed. `go test PACKAGE -update` writes the
+// files.
 package golden
 
 import (

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// Acceptance is an operator's decision that a violation sends no alert, which is neither revoked nor recorded as ended. Its date
-// may have passed.
+// Acceptance is an operator's decision that a violation sends no alert, which is neither revoked nor recorded as ended.
+// Its date may have passed.
 type Acceptance struct {
 	ID          int64     `json:"-"`
 	Engine      string    `json:"engine"`
@@ -55,7 +55,8 @@ func (e *Engine) Acceptances(ctx context.Context) ([]Acceptance, error) {
 	return e.ledger.Acceptances(ctx, e.name)
 }
 
-// EndAcceptance records that an acceptance has ended, and why. It returns false if an operator has decided otherwise since.
+// EndAcceptance records that an acceptance has ended, and why. It returns false if an operator has decided otherwise
+// since.
 func (e *Engine) EndAcceptance(ctx context.Context, id int64, reason string) (ended bool, err error) {
 	err = e.write(ctx, "end an acceptance", func(tx pgx.Tx) error {
 		var query int64

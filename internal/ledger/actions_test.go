@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// TestActions: only a violation can be accepted, until a date in the future; only what is accepted can be revoked; an end does not undo what an
-// operator decided since; and the trail has everything.
+// TestActions: only a violation can be accepted, until a date in the future; only what is accepted can be revoked; an
+// end does not undo what an operator decided since; and the trail has everything.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	l, o := open(t)

@@ -50,8 +50,9 @@ type Delivery struct {
 	Body     []byte     `json:"-"`
 }
 
-// SaveAlert stores the present state of an alert, and a message with that state to each receiver, which Deliver sends. The alert
-// and its messages are stored together or not at all. It does nothing if the ledger has a later state of the alert.
+// SaveAlert stores the present state of an alert, and a message with that state to each receiver, which Deliver sends.
+// The alert and its messages are stored together or not at all. It does nothing if the ledger has a later state of the
+// alert.
 func (l *Ledger) SaveAlert(ctx context.Context, a Alert, receivers []string) error {
 	client, err := l.inserter()
 	if err != nil {
@@ -120,7 +121,8 @@ func (l *Ledger) Alerts(ctx context.Context, most int) ([]Alert, error) {
 // ErrNoAlert: no alert, or several, have an ID that begins so.
 var ErrNoAlert = errors.New("no alert, or more than one, has an ID that begins so")
 
-// FindAlert returns the alert whose ID begins with a text, and its deliveries. It returns ErrNoAlert unless there is exactly one.
+// FindAlert returns the alert whose ID begins with a text, and its deliveries. It returns ErrNoAlert unless there is
+// exactly one.
 func (l *Ledger) FindAlert(ctx context.Context, id string) (Alert, []Delivery, error) {
 	all, err := l.alerts(ctx, "WHERE starts_with(id, $1) LIMIT 2", id)
 	if err == nil && (len(all) != 1 || id == "") {
@@ -193,7 +195,8 @@ func (l *Ledger) Undelivered(ctx context.Context, engine string) ([]Undelivered,
 	return all, nil
 }
 
-// PruneAlerts removes the alerts of an engine that ended before a time, apart from those with pending messages, and the jobs of ended deliveries.
+// PruneAlerts removes the alerts of an engine that ended before a time, apart from those with pending messages, and the
+// jobs of ended deliveries.
 func (l *Ledger) PruneAlerts(ctx context.Context, engine string, before time.Time) error {
 	_, err := l.pool.Exec(ctx, `DELETE FROM alerts a WHERE engine = $1 AND status = 'resolved' AND updated_at < $2
 		AND NOT EXISTS (SELECT FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')`, engine, before)

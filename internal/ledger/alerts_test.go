@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestDeliver: every message is sent until it succeeds or fails for good; one that failed can be retried, and a later state of an alert is not
-// replaced by an earlier one.
+// TestDeliver: every message is sent until it succeeds or fails for good; one that failed can be retried, and a later
+// state of an alert is not replaced by an earlier one.
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	o := ledger.Options{DSN: pgtest.Database(t), Connections: 4}

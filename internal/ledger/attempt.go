@@ -13,8 +13,8 @@ type attempt struct {
 	times int
 }
 
-// Attempt notes on disk that a part of a file is about to be used, and returns how often it was: after a crash in between, the next process sees it. Parts
-// before one that an earlier process noted are not noted again.
+// Attempt notes on disk that a part of a file is about to be used, and returns how often it was: after a crash in
+// between, the next process sees it. Parts before one that an earlier process noted are not noted again.
 func (s *Spool) Attempt(name string, part int) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

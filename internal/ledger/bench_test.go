@@ -8,7 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// BenchmarkSave writes what a turn of an audit writes, with a state of 40 kB: typical of a number after 1,000 pairs of trials.
+// BenchmarkSave writes what a turn of an audit writes, with a state of 40 kB: typical of a number after 1,000 pairs of
+// trials.
 func BenchmarkSave(b *testing.B) {
 	_, o := open(b)
 	e := acquire(b, o, "e")

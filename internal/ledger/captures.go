@@ -43,7 +43,8 @@ func (e *Engine) capture(ctx context.Context, tx pgx.Tx, b Batch) error {
 	return err
 }
 
-// NextCapture returns the earliest Capture; false if there is none. It stays there until a Batch with its number is recorded.
+// NextCapture returns the earliest Capture; false if there is none. It stays there until a Batch with its number is
+// recorded.
 func (e *Engine) NextCapture(ctx context.Context) (c Capture, found bool, err error) {
 	err = e.ledger.pool.QueryRow(ctx, "SELECT id FROM captures WHERE engine = $1 ORDER BY id LIMIT 1", e.name).Scan(&c.ID)
 	if errors.Is(err, pgx.ErrNoRows) {

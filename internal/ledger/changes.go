@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// Change is what happened to an audit: a verdict, a resolution, an event of its history; or that its query was first seen.
+// Change is what happened to an audit: a verdict, a resolution, an event of its history; or that its query was first
+// seen.
 type Change struct {
 	At      time.Time
 	Engine  string
@@ -28,8 +29,8 @@ const (
 	Changed   = "changed"    // an alarm of the change detector
 )
 
-// Changes returns the latest changes of the audits of all engines, the latest first, at most the given number: verdicts, resolutions, noted
-// events, and new fingerprints. Changes of a state alone are left out.
+// Changes returns the latest changes of the audits of all engines, the latest first, at most the given number:
+// verdicts, resolutions, noted events, and new fingerprints. Changes of a state alone are left out.
 func (l *Ledger) Changes(ctx context.Context, most int) ([]Change, error) {
 	rows, err := l.pool.Query(ctx, `
 		(SELECT e.at, q.engine, q.key, q.summary, e.state, e.verdict, e.reason FROM events e JOIN queries q ON q.id = e.query

@@ -83,8 +83,8 @@ func (c *courier) deliver(ctx context.Context, job *river.Job[deliveryArgs]) err
 	return nil
 }
 
-// read returns the message of a job, and whether an earlier one must come first. The error is pgx.ErrNoRows if there is nothing to send, or another job
-// sends it.
+// read returns the message of a job, and whether an earlier one must come first. The error is pgx.ErrNoRows if there is
+// nothing to send, or another job sends it.
 func (c *courier) read(ctx context.Context, job *river.Job[deliveryArgs]) (d Delivery, early bool, err error) {
 	d.ID = job.Args.ID
 	err = c.ledger.pool.QueryRow(ctx, `SELECT alert, receiver, attempts, body,
@@ -93,8 +93,8 @@ func (c *courier) read(ctx context.Context, job *river.Job[deliveryArgs]) (d Del
 	return d, early, sqlstate.Withhold(err)
 }
 
-// store stores the result of an attempt and, unless another one follows, ends its job, in one transaction. It does so also if the process ends
-// now: the result is known, and another attempt would be a second message.
+// store stores the result of an attempt and, unless another one follows, ends its job, in one transaction. It does so
+// also if the process ends now: the result is known, and another attempt would be a second message.
 func (c *courier) store(ctx context.Context, job *river.Job[deliveryArgs], r result) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resultTime)
 	defer cancel()

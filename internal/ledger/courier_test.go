@@ -139,7 +139,8 @@ func TestAnyMessage(t *testing.T) {
 	}
 }
 
-// TestMessagesOfEarlierLedger: messages that an earlier ledger has as jsonb, and whose jobs have used their attempts, leave after the migration.
+// TestMessagesOfEarlierLedger: messages that an earlier ledger has as jsonb, and whose jobs have used their attempts,
+// leave after the migration.
 func TestMessagesOfEarlierLedger(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -170,8 +171,8 @@ func TestMessagesOfEarlierLedger(t *testing.T) {
 const failing = `CREATE FUNCTION dpwatch_ledger.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.attempts > OLD.attempts THEN RAISE 'full'; END IF; RETURN NEW; END $$;
 	CREATE TRIGGER fail BEFORE UPDATE ON dpwatch_ledger.deliveries FOR EACH ROW EXECUTE FUNCTION dpwatch_ledger.fail()`
 
-// TestResultNotStored: while the result of the last attempt cannot be stored, the job stays, the message is not sent again, the fault is reported, and the next
-// message about the alert waits; afterwards both are delivered.
+// TestResultNotStored: while the result of the last attempt cannot be stored, the job stays, the message is not sent
+// again, the fault is reported, and the next message about the alert waits; afterwards both are delivered.
 func TestResultNotStored(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -200,7 +201,8 @@ func TestResultNotStored(t *testing.T) {
 	})
 }
 
-// TestPendingWithoutJob: a pending message whose job is gone gets another one, at the start and later, and so does not hold up the next one.
+// TestPendingWithoutJob: a pending message whose job is gone gets another one, at the start and later, and so does not
+// hold up the next one.
 func TestPendingWithoutJob(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)

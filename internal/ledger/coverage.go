@@ -36,8 +36,8 @@ type Volumes struct {
 	Samples []Sample // a few of them, the newest of each reason first
 }
 
-// Volumes returns the statements of an engine ("" = all) since the beginning of an hour. It returns an error with the names of
-// the engines if there is no such engine.
+// Volumes returns the statements of an engine ("" = all) since the beginning of an hour. It returns an error with the
+// names of the engines if there is no such engine.
 func (l *Ledger) Volumes(ctx context.Context, engine string, since time.Time) (Volumes, error) {
 	return l.VolumesUntil(ctx, engine, since, nil)
 }

@@ -24,7 +24,8 @@ type deliveryArgs struct {
 // Kind is the name of the jobs in the queue.
 func (deliveryArgs) Kind() string { return "alert" }
 
-// deliveryAttempts is the number of attempts to send a message. With River's backoff, n^4 seconds after attempt n, they last about eleven hours.
+// deliveryAttempts is the number of attempts to send a message. With River's backoff, n^4 seconds after attempt n, they
+// last about eleven hours.
 const deliveryAttempts = 12
 
 // deliveryQueue returns the queue of an engine's messages: only the processes of the engine have its receivers.
@@ -51,16 +52,17 @@ type DeliverOptions struct {
 	Slots  int // messages that are sent at the same time
 	// Send sends a message. It is called again later if it fails; its error holds no secret, because it is stored.
 	Send func(context.Context, Delivery) error
-	// Heard is called with each error of the ledger: a message cannot be read, or the result of sending it cannot be stored. It is called with nil once
-	// there is none any more. It may be nil.
+	// Heard is called with each error of the ledger: a message cannot be read, or the result of sending it cannot be
+	// stored. It is called with nil once there is none any more. It may be nil.
 	Heard  func(error)
 	Logger *zap.Logger
 	// Every is the interval of looking for messages to send again; 0 = a second.
 	Every time.Duration
 }
 
-// Deliver sends the messages of an engine's alerts until ctx is done. Every message is sent at least once: again if its receiver or
-// the process failed. Several processes of an engine may call it, each once at a time; when one starts, messages that another is sending can be sent twice.
+// Deliver sends the messages of an engine's alerts until ctx is done. Every message is sent at least once: again if its
+// receiver or the process failed. Several processes of an engine may call it, each once at a time; when one starts,
+// messages that another is sending can be sent twice.
 func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 	if o.Every == 0 {
 		o.Every = time.Second
@@ -77,7 +79,8 @@ func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 		FetchPollInterval: o.Every, FetchCooldown: min(o.Every, 100*time.Millisecond),
 		PollOnly:   true, // no further connection
 		JobTimeout: -1,   // a receiver has its own
-		// A leader would also take care of the jobs of turns, which the auditor does: see Work. wake and requeue do its part here.
+		// A leader would also take care of the jobs of turns, which the auditor does: see Work. wake and requeue do its
+		// part here.
 		LeaderElectionDisabled: true,
 	})
 	if err != nil {
@@ -118,8 +121,8 @@ func (l *Ledger) keepAwake(ctx context.Context, queue string, o DeliverOptions) 
 // requeueTicks is the number of ticks after which pending messages without a job get one.
 const requeueTicks = 10
 
-// wake makes the jobs of a queue available whose time has come, and those that a process left behind: after 15 minutes, longer than any attempt, or
-// at once with all.
+// wake makes the jobs of a queue available whose time has come, and those that a process left behind: after 15 minutes,
+// longer than any attempt, or at once with all.
 func (l *Ledger) wake(ctx context.Context, queue string, all bool) error {
 	_, err := l.pool.Exec(ctx, `
 		UPDATE river_job SET state = 'available' WHERE kind = 'alert' AND queue = $1
@@ -144,8 +147,9 @@ func enqueue(ctx context.Context, tx pgx.Tx, client *river.Client[pgx.Tx], engin
 	return nil
 }
 
-// requeue gives each pending delivery of an engine a job that has none: River ended it while the result of its last attempt could not be stored, or an
-// operator removed it. Without one, the delivery and all later ones about its alert would wait for ever.
+// requeue gives each pending delivery of an engine a job that has none: River ended it while the result of its last
+// attempt could not be stored, or an operator removed it. Without one, the delivery and all later ones about its alert
+// would wait for ever.
 func (l *Ledger) requeue(ctx context.Context, engine string) error {
 	client, err := l.inserter()
 	if err != nil {

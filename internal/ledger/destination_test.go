@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDestinations: the ledger keeps where the answers of a query went, each once and at most eight, whether an execution or an audit
-// is stored.
+// TestDestinations: the ledger keeps where the answers of a query went, each once and at most eight, whether an
+// execution or an audit is stored.
 func TestDestinations(t *testing.T) {
 	t.Parallel()
 	l, o := open(t)

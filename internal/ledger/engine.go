@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// Engine is the part of a ledger that belongs to one DP engine. One process at a time may write to it: Acquire. A worker may
-// write the audit of the turn that it was given: Turn. It is safe for concurrent use.
+// Engine is the part of a ledger that belongs to one DP engine. One process at a time may write to it: Acquire. A
+// worker may write the audit of the turn that it was given: Turn. It is safe for concurrent use.
 type Engine struct {
 	ledger *Ledger
 	name   string
@@ -61,8 +61,8 @@ func (e *Engine) acquire(ctx context.Context) error {
 	if _, err := e.lock.Exec(ctx, "LISTEN "+turnEnded); err != nil { // see WaitForTurn
 		return err
 	}
-	// By the clock: a ledger that lost its last transactions (a crash with synchronous_commit off, a backup) must not use a term again. Recorders have
-	// terms as well.
+	// By the clock: a ledger that lost its last transactions (a crash with synchronous_commit off, a backup) must not
+	// use a term again. Recorders have terms as well.
 	return e.lock.QueryRow(ctx, `
 		WITH e AS (
 		  INSERT INTO engines (name, term) VALUES ($1, greatest((extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(term) + 1 FROM terms WHERE engine = $1)))
@@ -119,24 +119,27 @@ type Audit struct {
 	Processes int      // how often the evidence began
 	DataEpoch string   // of the copies
 	Progress  []byte   // nil = no evidence
-	// EvidenceTrials is the number of trials, on all copies, of the evidence in Progress. It grows until the audit begins again.
+	// EvidenceTrials is the number of trials, on all copies, of the evidence in Progress. It grows until the audit
+	// begins again.
 	EvidenceTrials int
 	Watch          []byte // the change detector of a decided audit, see SaveWatch; read only; nil = none
 	Executions     uint64 // by clients; read only
 	// EngineEpoch identifies the version of the engine that gave the evidence; "" = not known.
 	EngineEpoch string
-	// Violation describes, as JSON, a violation that is not resolved; nil = none. Resolution is the reason of the event "resolved",
-	// which Save stores when the stored audit has a violation and this one has none.
+	// Violation describes, as JSON, a violation that is not resolved; nil = none. Resolution is the reason of the event
+	// "resolved", which Save stores when the stored audit has a violation and this one has none.
 	Violation  []byte
 	Resolution string
 	Poisoned   bool // parsing its statement did not complete twice in a row, see Parsing; read only
 }
 
-// Fleet counts, over all engines of the ledger, the processes of evidence for a claim that have begun, and those of them that have ended in a violation.
+// Fleet counts, over all engines of the ledger, the processes of evidence for a claim that have begun, and those of
+// them that have ended in a violation.
 type Fleet struct{ Begun, Reported int }
 
-// Begin records that an audit's evidence begins. It returns how often that was so for this audit, from 1, and the fleet with this
-// beginning, if the query has a claim. Former evidence stays in the ledger, apart, until Save stores new evidence of more trials.
+// Begin records that an audit's evidence begins. It returns how often that was so for this audit, from 1, and the fleet
+// with this beginning, if the query has a claim. Former evidence stays in the ledger, apart, until Save stores new
+// evidence of more trials.
 func (e *Engine) Begin(ctx context.Context, a Audit) (processes int, fleet Fleet, err error) {
 	err = e.write(ctx, "begin an audit", func(tx pgx.Tx) error {
 		id, err := e.query(ctx, tx, &a.Query)
@@ -189,9 +192,10 @@ func (e *Engine) queryArguments(q *Query) []any {
 	return args
 }
 
-// Save stores the present state of an audit, and an event if its state or verdict has changed. A state without evidence leaves the stored evidence
-// and its figures as they are. A state of an earlier beginning changes nothing, but its evidence is kept as Begin keeps it. The error is
-// ErrFewerTrials, wrapped, if the state has evidence of fewer trials than the stored one.
+// Save stores the present state of an audit, and an event if its state or verdict has changed. A state without evidence
+// leaves the stored evidence and its figures as they are. A state of an earlier beginning changes nothing, but its
+// evidence is kept as Begin keeps it. The error is ErrFewerTrials, wrapped, if the state has evidence of fewer trials
+// than the stored one.
 func (e *Engine) Save(ctx context.Context, a Audit) error {
 	return e.write(ctx, "save an audit", func(tx pgx.Tx) error { return e.save(ctx, tx, &a) })
 }
@@ -251,9 +255,9 @@ func scan(row pgx.CollectableRow) (a Audit, err error) {
 	return a, err
 }
 
-// Keys returns the keys of the engine's audits, at most the given number: first those with a violation that is not resolved, then those that are
-// not decided, each by when clients last ran the query, the latest first. poisoned are those whose restore did not complete
-// twice in a row; they are left out.
+// Keys returns the keys of the engine's audits, at most the given number: first those with a violation that is not
+// resolved, then those that are not decided, each by when clients last ran the query, the latest first. poisoned are
+// those whose restore did not complete twice in a row; they are left out.
 func (e *Engine) Keys(ctx context.Context, most int) (keys, poisoned []string, err error) {
 	rows, err := e.ledger.pool.Query(ctx, `
 		SELECT q.key, a.parsing >= 2 FROM queries q JOIN audits a ON a.query = q.id WHERE q.engine = $1
@@ -296,8 +300,8 @@ func (e *Engine) Find(ctx context.Context, key string) (Audit, bool, error) {
 	return a, true, nil
 }
 
-// Parsing records that an audit's statement is about to be parsed, and that it was: if the process crashes in between twice
-// in a row, Keys no longer returns the audit.
+// Parsing records that an audit's statement is about to be parsed, and that it was: if the process crashes in between
+// twice in a row, Keys no longer returns the audit.
 func (e *Engine) Parsing(ctx context.Context, key string, done bool) error {
 	return e.write(ctx, "restore an audit", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE audits a SET parsing = CASE WHEN $3 THEN 0 ELSE parsing + 1 END FROM queries q

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrFewerTrials means that Save refused a state: its evidence has fewer trials than the stored evidence, and the audit has not begun again.
+// ErrFewerTrials means that Save refused a state: its evidence has fewer trials than the stored evidence, and the audit
+// has not begun again.
 var ErrFewerTrials = errors.New("the stored evidence has more trials, and the audit has not begun again: the stored evidence stays")
 
 // errFormer means that a state is one of an earlier beginning of the audit than the stored one.
@@ -37,9 +38,9 @@ func retireState(ctx context.Context, tx pgx.Tx, query int64, a *Audit) error {
 	return err
 }
 
-// admit decides what of a state is stored. A state without evidence, or with less than the stored evidence, leaves the evidence and its figures
-// as they are: trouble and verdicts without trials do not replace it. The error is ErrFewerTrials, errFormer or that of the database. The row of
-// the audit is locked until the transaction ends.
+// admit decides what of a state is stored. A state without evidence, or with less than the stored evidence, leaves the
+// evidence and its figures as they are: trouble and verdicts without trials do not replace it. The error is
+// ErrFewerTrials, errFormer or that of the database. The row of the audit is locked until the transaction ends.
 func admit(ctx context.Context, tx pgx.Tx, query int64, a *Audit) error {
 	var stored Audit
 	var evidence bool

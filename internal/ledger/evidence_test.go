@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestEvidenceStays: trouble, verdicts without trials and late writes do not replace evidence, and the evidence of an audit that has begun again is kept until the
-// new evidence has more trials.
+// TestEvidenceStays: trouble, verdicts without trials and late writes do not replace evidence, and the evidence of an
+// audit that has begun again is kept until the new evidence has more trials.
 func TestEvidenceStays(t *testing.T) {
 	t.Parallel()
 	_, o := open(t)

@@ -6,7 +6,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// TestFleet: each beginning of evidence that ends in a violation counts once, however often it is saved, and stays counted.
+// TestFleet: each beginning of evidence that ends in a violation counts once, however often it is saved, and stays
+// counted.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	_, o := open(t)

@@ -77,8 +77,8 @@ func (o Options) config() (*pgxpool.Config, string, error) {
 	return c, schema, nil
 }
 
-// Open connects to a ledger and checks its version. It returns ErrNotMigrated or ErrNewer, wrapped, if the version is not the
-// one that this program writes, and the driver's error if the server cannot be reached.
+// Open connects to a ledger and checks its version. It returns ErrNotMigrated or ErrNewer, wrapped, if the version is
+// not the one that this program writes, and the driver's error if the server cannot be reached.
 func Open(ctx context.Context, o Options) (*Ledger, error) {
 	c, schema, err := o.config()
 	if err != nil {
@@ -133,8 +133,8 @@ func newest() (int64, error) {
 	return goose.NumericComponent(names[len(names)-1])
 }
 
-// Migrate creates the schema or brings it to this program's version. Several processes may call it at once. It returns the
-// versions before and after; a newer ledger is left alone, with ErrNewer.
+// Migrate creates the schema or brings it to this program's version. Several processes may call it at once. It returns
+// the versions before and after; a newer ledger is left alone, with ErrNewer.
 func Migrate(ctx context.Context, o Options) (from, to int64, err error) {
 	c, schema, err := o.config()
 	if err != nil {
@@ -187,8 +187,8 @@ func migrate(ctx context.Context, db *sql.DB) (from, to int64, err error) {
 	return from, to, err
 }
 
-// CheckHidden returns an error if a role can read the ledger: what clients send is replayed as the replay role, and a crafted
-// query must not reach the ledger.
+// CheckHidden returns an error if a role can read the ledger: what clients send is replayed as the replay role, and a
+// crafted query must not reach the ledger.
 func (l *Ledger) CheckHidden(ctx context.Context, role string) error {
 	var usage, super bool
 	err := l.pool.QueryRow(ctx, "SELECT has_schema_privilege(rolname, $2, 'USAGE'), rolsuper FROM pg_roles WHERE rolname = $1", role, l.schema).Scan(&usage, &super)

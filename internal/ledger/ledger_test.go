@@ -104,7 +104,8 @@ func TestRecordCountsOnce(t *testing.T) {
 	}
 }
 
-// Names that PostgreSQL cannot store do not keep a batch from being stored: clients choose the name of their application.
+// Names that PostgreSQL cannot store do not keep a batch from being stored: clients choose the name of their
+// application.
 func TestRecordInvalidNames(t *testing.T) {
 	t.Parallel()
 	_, o := open(t)
@@ -139,8 +140,8 @@ func TestRecordOfFile(t *testing.T) {
 	}
 }
 
-// TestResolved: a violation stays with its audit when the evidence begins again, and the event "resolved" is written once, when it is gone. The
-// label of a deploy is kept.
+// TestResolved: a violation stays with its audit when the evidence begins again, and the event "resolved" is written
+// once, when it is gone. The label of a deploy is kept.
 func TestResolved(t *testing.T) {
 	t.Parallel()
 	_, o := open(t)
@@ -176,8 +177,8 @@ func TestResolved(t *testing.T) {
 	}
 }
 
-// TestAudits: what is saved is found; the beginnings of evidence are counted for each audit and for the fleet; every change
-// of state is in the history once; an audit whose restore did not complete twice is left out.
+// TestAudits: what is saved is found; the beginnings of evidence are counted for each audit and for the fleet; every
+// change of state is in the history once; an audit whose restore did not complete twice is left out.
 func TestAudits(t *testing.T) {
 	t.Parallel()
 	_, o := open(t)

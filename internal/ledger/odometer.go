@@ -21,16 +21,17 @@ type Received struct {
 	Spent   odometer.Spent
 }
 
-// Answers selects answers: of analysts with these names ("" = any), since the beginning of an hour (zero = ever). They are told apart by
-// application if Applications is set. Without Repeated, an answer to a query that the analyst had run before does not count.
+// Answers selects answers: of analysts with these names ("" = any), since the beginning of an hour (zero = ever). They
+// are told apart by application if Applications is set. Without Repeated, an answer to a query that the analyst had run
+// before does not count.
 type Answers struct {
 	Analyst                Analyst
 	Since                  time.Time
 	Applications, Repeated bool
 }
 
-// Received returns what each analyst received by the claims of the answers, in the order of their names. Answers without a claim do not count.
-// An hour counts if it began at Since or later.
+// Received returns what each analyst received by the claims of the answers, in the order of their names. Answers
+// without a claim do not count. An hour counts if it began at Since or later.
 func (l *Ledger) Received(ctx context.Context, engine string, a Answers) ([]Received, error) {
 	since := &a.Since
 	if a.Since.IsZero() {
@@ -143,7 +144,8 @@ func (e *Engine) store(ctx context.Context, tx pgx.Tx, m meter) error {
 	return results.Close()
 }
 
-// foldHours adds the rows of analyst_hours of engine $1 that are older than $2 to those of the epoch: a budget for ever still counts them.
+// foldHours adds the rows of analyst_hours of engine $1 that are older than $2 to those of the epoch: a budget for ever
+// still counts them.
 const foldHours = `
 	WITH old AS (
 	  DELETE FROM analyst_hours WHERE ctid = ANY(ARRAY(SELECT ctid FROM analyst_hours WHERE engine = $1 AND hour < $2 AND hour > 'epoch' AND $3::text[] IS NOT NULL LIMIT $4))

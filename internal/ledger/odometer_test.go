@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/odometer"
 )
 
-// TestReceived: what analysts received is the sum over the claims of their answers, once for each answer; a later answer to the same query
-// is a repetition, and hours beyond the retention still count.
+// TestReceived: what analysts received is the sum over the claims of their answers, once for each answer; a later
+// answer to the same query is a repetition, and hours beyond the retention still count.
 func TestReceived(t *testing.T) {
 	t.Parallel()
 	_, o := open(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// TestPeriod: a period concerns the queries that ran in it, those whose audit changed in it, and violations of before; volumes end before its end.
+// TestPeriod: a period concerns the queries that ran in it, those whose audit changed in it, and violations of before;
+// volumes end before its end.
 func TestPeriod(t *testing.T) {
 	t.Parallel()
 	l, o := open(t)

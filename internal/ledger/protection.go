@@ -21,8 +21,8 @@ var (
 	ErrWithheld = errors.New("statements are not stored: ledger.statements is withheld")
 )
 
-// Protection is how statements and parameters are stored, in the ledger and in a spool. nil stores them as they are. What was stored as it is can be read with
-// any Protection.
+// Protection is how statements and parameters are stored, in the ledger and in a spool. nil stores them as they are.
+// What was stored as it is can be read with any Protection.
 type Protection struct {
 	form Form
 	keys []key
@@ -46,7 +46,8 @@ type key struct {
 // An encrypted text is encryptedMagic, the id of the key, the nonce, then the output of AES-256-GCM.
 const encryptedMagic = "dpwc\x01"
 
-// NewProtection returns a Protection that stores in a form, and reads what was encrypted with one of the keys, of KeySize bytes each. Encrypted needs a key.
+// NewProtection returns a Protection that stores in a form, and reads what was encrypted with one of the keys, of
+// KeySize bytes each. Encrypted needs a key.
 func NewProtection(form Form, keys ...[]byte) (*Protection, error) {
 	p := &Protection{form: form}
 	for i, k := range keys {

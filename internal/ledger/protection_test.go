@@ -26,8 +26,8 @@ func protection(t *testing.T, form ledger.Form, keys ...byte) *ledger.Protection
 	return p
 }
 
-// TestProtection: an encrypted statement is not in the table, and is read with any of the keys, with another one not. A statement that was stored as it is can
-// still be read, and one that is withheld is removed with the next write.
+// TestProtection: an encrypted statement is not in the table, and is read with any of the keys, with another one not. A
+// statement that was stored as it is can still be read, and one that is withheld is removed with the next write.
 func TestProtection(t *testing.T) {
 	t.Parallel()
 	const secret = "SELECT 'secret literal'"
@@ -136,7 +136,8 @@ func TestProtectionOfSpool(t *testing.T) {
 	}
 }
 
-// TestProtectionOfSpooledBatch: captured queries in a batch, which a process that does not audit the engine spools, are encrypted on disk, or not written.
+// TestProtectionOfSpooledBatch: captured queries in a batch, which a process that does not audit the engine spools, are
+// encrypted on disk, or not written.
 func TestProtectionOfSpooledBatch(t *testing.T) {
 	t.Parallel()
 	batch := ledger.Batch{Queries: []byte("queries"), Statements: 1}

@@ -38,7 +38,8 @@ func (l *Ledger) inserter() (*river.Client[pgx.Tx], error) {
 	return river.NewClient(riverpgxv5.New(l.pool), &river.Config{Schema: l.schema, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// queueOf returns the queue of one worker. A turn is given to one worker that has a free slot, so each has its own queue.
+// queueOf returns the queue of one worker. A turn is given to one worker that has a free slot, so each has its own
+// queue.
 func queueOf(worker string) string { return "worker_" + worker }
 
 // workerOf is the inverse of queueOf.

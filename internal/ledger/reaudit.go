@@ -29,7 +29,8 @@ func (l *Ledger) Reaudit(ctx context.Context, engine, key, operator, reason stri
 	})
 }
 
-// Reaudits returns the keys of the audits for which Reaudit was called, without those for which [Engine.Note] has recorded since that they began again.
+// Reaudits returns the keys of the audits for which Reaudit was called, without those for which [Engine.Note] has
+// recorded since that they began again.
 func (e *Engine) Reaudits(ctx context.Context) ([]string, error) {
 	rows, err := e.ledger.pool.Query(ctx, `SELECT DISTINCT q.key FROM actions c JOIN queries q ON q.id = c.query
 		WHERE c.action = 'reaudit' AND q.engine = $1 AND NOT EXISTS (SELECT FROM events e WHERE e.query = c.query AND e.state = 'reaudit' AND e.at >= c.at)`, e.name)

@@ -44,28 +44,29 @@ type Skip struct {
 	Statements int64
 }
 
-// Batch is what was observed in a short time. Term is that of the Engine; Seq grows from batch to batch of the term, from 1. File is the spooled file of
-// captured queries from which the batch comes, "" = none. A batch of a process that never was the engine's auditor has Term 0: then File is its own file.
+// Batch is what was observed in a short time. Term is that of the Engine; Seq grows from batch to batch of the term,
+// from 1. File is the spooled file of captured queries from which the batch comes, "" = none. A batch of a process that
+// never was the engine's auditor has Term 0: then File is its own file.
 type Batch struct {
 	Term, Seq int64
 	File      string
 	Sightings []Sighting
 	Skips     []Skip
 	Samples   []Sample `json:",omitempty"`
-	// Placed are the queries whose audits have a place and have not begun, with their statements: another process begins them if this one ends. Displaced are the keys
-	// of those that lost it.
+	// Placed are the queries whose audits have a place and have not begun, with their statements: another process
+	// begins them if this one ends. Displaced are the keys of those that lost it.
 	Placed    []Query  `json:",omitempty"`
 	Displaced []string `json:",omitempty"`
-	// Queries are captured queries that the process which audits the engine submits, each with its length (a varint) before it, in the binary
-	// form of package capture. Statements is their number.
+	// Queries are captured queries that the process which audits the engine submits, each with its length (a varint)
+	// before it, in the binary form of package capture. Statements is their number.
 	Queries    []byte `json:",omitempty"`
 	Statements int    `json:",omitempty"`
 	// Captured is the number of the Capture whose queries the observations are; 0 = none. It is removed.
 	Captured int64 `json:",omitempty"`
 }
 
-// Record stores a batch in one transaction. A batch that was stored before changes nothing, so that a caller who does not
-// know whether a batch arrived may send it again.
+// Record stores a batch in one transaction. A batch that was stored before changes nothing, so that a caller who does
+// not know whether a batch arrived may send it again.
 func (e *Engine) Record(ctx context.Context, b Batch) error {
 	return e.write(ctx, "record observations", func(tx pgx.Tx) error {
 		if first, err := e.first(ctx, tx, b); err != nil || !first {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// Process is a process that captures the queries of an engine. Configuration is a hash of what decides about audits in its
-// configuration; "" = not known. Since and Seen are read only.
+// Process is a process that captures the queries of an engine. Configuration is a hash of what decides about audits in
+// its configuration; "" = not known. Since and Seen are read only.
 type Process struct {
 	Host          string    `json:"host"`
 	Configuration string    `json:"configuration,omitempty"`
@@ -19,8 +19,8 @@ type Process struct {
 	Seen          time.Time `json:"seen,omitzero"` // when it last wrote to the ledger
 }
 
-// Recorder writes what a process captures while another process audits the engine. Any number of processes may have one. It
-// writes batches and labels only. It is safe for concurrent use.
+// Recorder writes what a process captures while another process audits the engine. Any number of processes may have
+// one. It writes batches and labels only. It is safe for concurrent use.
 type Recorder struct {
 	engine  *Engine
 	process Process
@@ -29,7 +29,8 @@ type Recorder struct {
 // Recorder returns a Recorder of an engine, which closes the ledger at its end.
 func (l *Ledger) Recorder(ctx context.Context, engine string, p Process) (*Recorder, error) {
 	r := &Recorder{engine: &Engine{ledger: l, name: engine}, process: p}
-	// The number is above those of all terms, so that no other process has it: a collision is an error of one of the two, which tries again.
+	// The number is above those of all terms, so that no other process has it: a collision is an error of one of the
+	// two, which tries again.
 	err := l.pool.QueryRow(ctx, `
 		INSERT INTO terms (engine, term)
 		SELECT $1, greatest((extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(term) + 1 FROM terms WHERE engine = $1)) RETURNING term`, engine).Scan(&r.engine.term)
@@ -82,8 +83,8 @@ func (e *Engine) SetProcess(ctx context.Context, p Process) error {
 	})
 }
 
-// Recorders returns the processes that record for this one and wrote within the age, the first one first. Those that did not
-// write for a day are forgotten.
+// Recorders returns the processes that record for this one and wrote within the age, the first one first. Those that
+// did not write for a day are forgotten.
 func (e *Engine) Recorders(ctx context.Context, age time.Duration) (all []Process, err error) {
 	err = e.write(ctx, "list the processes that record", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM recorders WHERE engine = $1 AND seen < now() - interval '1 day'", e.name); err != nil {

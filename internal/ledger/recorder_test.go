@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// TestRecorder: what a process records for another one is stored once though it is written twice, and removed with the record of its observations,
-// once; a query during which the process ended is left out at the second end.
+// TestRecorder: what a process records for another one is stored once though it is written twice, and removed with the
+// record of its observations, once; a query during which the process ended is left out at the second end.
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	l, o := open(t)

@@ -20,8 +20,8 @@ type Pruned struct {
 	More    bool  // there is more to remove
 }
 
-// prunes remove rows of engine $1 that are older than $2. A query, with everything about it, goes if its audit has no violation
-// and its key is not among $3. The history of a violation stays.
+// prunes remove rows of engine $1 that are older than $2. A query, with everything about it, goes if its audit has no
+// violation and its key is not among $3. The history of a violation stays.
 var prunes = []struct {
 	queries bool
 	sql     string
@@ -42,15 +42,16 @@ var prunes = []struct {
 	{false, prunedTerms},
 }
 
-// prunedTerms removes the terms that ended, because the next one began, before $2 and more than 30 days ago. The number of a term is when it began, in
-// milliseconds. A row shows which batches of its term were stored: it must be there as long as their files may be, as the rows of spooled. A Recorder
-// may go on after the next term began: its next batch adds its row again.
+// prunedTerms removes the terms that ended, because the next one began, before $2 and more than 30 days ago. The number
+// of a term is when it began, in milliseconds. A row shows which batches of its term were stored: it must be there as
+// long as their files may be, as the rows of spooled. A Recorder may go on after the next term began: its next batch
+// adds its row again.
 const prunedTerms = `DELETE FROM terms WHERE ctid = ANY(ARRAY(SELECT t.ctid FROM terms t WHERE t.engine = $1 AND $3::text[] IS NOT NULL AND t.term < (
 	SELECT max(n.term) FROM terms n WHERE n.engine = $1 AND n.term < extract(epoch FROM least($2, now() - interval '30 days')) * 1000) LIMIT $4))`
 
-// Prune removes records of the engine that are older than age, at most a batch of each table. keep are the keys of queries
-// that stay. now is the caller's time; the server's is used if it is earlier, so that a clock that is ahead removes nothing
-// too early.
+// Prune removes records of the engine that are older than age, at most a batch of each table. keep are the keys of
+// queries that stay. now is the caller's time; the server's is used if it is earlier, so that a clock that is ahead
+// removes nothing too early.
 func (e *Engine) Prune(ctx context.Context, now time.Time, age time.Duration, keep []string) (p Pruned, err error) {
 	if keep == nil {
 		keep = []string{}

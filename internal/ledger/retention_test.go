@@ -65,8 +65,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestPruneTerms: the terms of former processes go when the next term began before the cutoff, and 30 days ago; the batches of those that stay do
-// not count twice.
+// TestPruneTerms: the terms of former processes go when the next term began before the cutoff, and 30 days ago; the
+// batches of those that stay do not count twice.
 func TestPruneTerms(t *testing.T) {
 	t.Parallel()
 	_, o := open(t)

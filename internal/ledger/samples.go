@@ -18,8 +18,8 @@ type Sample struct {
 	At                          time.Time
 }
 
-// samplesPerReason is the number of samples that are stored for a reason: the latest of each user, database and application first, then
-// the second latest of each, and so on, the newest first.
+// samplesPerReason is the number of samples that are stored for a reason: the latest of each user, database and
+// application first, then the second latest of each, and so on, the newest first.
 const samplesPerReason = 5
 
 // WithoutTexts removes the texts of the samples.

@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// TestSamples: at most five samples of a reason are stored, of as many clients as possible, the latest of each; the same statement is
-// stored once.
+// TestSamples: at most five samples of a reason are stored, of as many clients as possible, the latest of each; the
+// same statement is stored once.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	l, o := open(t)

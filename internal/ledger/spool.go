@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// Spool keeps on disk, in order and within a bound, what cannot be written while the ledger is away. A file is sealed, and written under another name and
-// renamed, so that a crash leaves whole files only. A directory belongs to one process at a time. A Spool is safe for concurrent use.
+// Spool keeps on disk, in order and within a bound, what cannot be written while the ledger is away. A file is sealed,
+// and written under another name and renamed, so that a crash leaves whole files only. A directory belongs to one
+// process at a time. A Spool is safe for concurrent use.
 type Spool struct {
 	dir    string
 	limit  int64       // bytes of all files together
@@ -54,7 +55,8 @@ var (
 	ErrSpoolReadable = errors.New("others may read this directory, and statements hold literals: run chmod 700 on it")
 )
 
-// OpenSpool opens the spool in a directory, which it creates for its owner alone. Captured queries are stored under the Protection, which may be nil.
+// OpenSpool opens the spool in a directory, which it creates for its owner alone. Captured queries are stored under the
+// Protection, which may be nil.
 func OpenSpool(dir string, limit int64, statements *Protection) (*Spool, error) {
 	s, err := openSpool(dir, limit)
 	if err != nil {
@@ -125,8 +127,8 @@ func (s *Spool) Len() (files int, bytes int64) {
 	return len(s.files), s.size
 }
 
-// Put adds a file behind the others. It returns ErrSpoolFull if the bound does not allow it. Captured queries leave an eighth of the space to batches, which
-// have the counts of what does not fit.
+// Put adds a file behind the others. It returns ErrSpoolFull if the bound does not allow it. Captured queries leave an
+// eighth of the space to batches, which have the counts of what does not fit.
 func (s *Spool) Put(kind SpoolKind, content []byte) error {
 	return s.put(kind, content, kind == SpooledQueries)
 }
@@ -185,7 +187,8 @@ func (s *Spool) PutBatch(b Batch) error {
 	return s.put(SpooledBatch, content, statements)
 }
 
-// First returns the first file of a kind and its name, "" if there is none. A file that cannot be read is renamed, and reported as an error.
+// First returns the first file of a kind and its name, "" if there is none. A file that cannot be read is renamed, and
+// reported as an error.
 func (s *Spool) First(kind SpoolKind) (name string, content []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckSpool reports whether the directory of a spool exists. The error is why this user cannot keep a spool there, or cannot
-// make the directory. It changes nothing.
+// CheckSpool reports whether the directory of a spool exists. The error is why this user cannot keep a spool there, or
+// cannot make the directory. It changes nothing.
 func CheckSpool(dir string) (exists bool, err error) {
 	info, err := os.Stat(dir)
 	switch {
@@ -27,8 +27,8 @@ func CheckSpool(dir string) (exists bool, err error) {
 	return true, mayWrite(dir)
 }
 
-// canMake returns an error if this user cannot make a directory that does not exist: the nearest parent that exists must be a directory in which
-// this user may write.
+// canMake returns an error if this user cannot make a directory that does not exist: the nearest parent that exists
+// must be a directory in which this user may write.
 func canMake(dir string) error {
 	if _, err := os.Lstat(dir); err == nil { // os.Stat does not find what it points to
 		return fmt.Errorf("%s is a symbolic link to nothing", dir)

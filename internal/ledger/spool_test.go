@@ -21,7 +21,8 @@ func openSpool(t *testing.T, dir string, limit int64) *ledger.Spool {
 	return s
 }
 
-// TestSpoolFiles: files come back in order, damaged ones are renamed, unfinished ones are removed, and one process at a time has the directory.
+// TestSpoolFiles: files come back in order, damaged ones are renamed, unfinished ones are removed, and one process at a
+// time has the directory.
 func TestSpoolFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "spool")

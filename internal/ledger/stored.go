@@ -34,8 +34,8 @@ type Stored struct {
 	Begun        int       `json:"begun"` // how often the evidence began
 	Users        []User    `json:"users"`
 	History      []Event   `json:"history"` // the latest first
-	// Violation is the violation that is not resolved, as in the status; absent = none. Actions are what operators did with it,
-	// the latest first, and Accepted is its acceptance, whose date may have passed; nil = it is not accepted.
+	// Violation is the violation that is not resolved, as in the status; absent = none. Actions are what operators did
+	// with it, the latest first, and Accepted is its acceptance, whose date may have passed; nil = it is not accepted.
 	Violation json.RawMessage `json:"violation,omitempty"`
 	Actions   []Action        `json:"actions,omitempty"`
 	Accepted  *Action         `json:"accepted,omitempty"`

@@ -30,7 +30,8 @@ var notFinal = []rivertype.JobState{
 	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
 }
 
-// InsertOpts returns the options of the jobs. A turn has one attempt: the auditor decides what follows a turn that was lost.
+// InsertOpts returns the options of the jobs. A turn has one attempt: the auditor decides what follows a turn that was
+// lost.
 func (TurnArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: notFinal}}
 }
@@ -101,8 +102,8 @@ func (e *Engine) Turns(ctx context.Context) ([]GivenTurn, error) {
 	return all, nil
 }
 
-// TakeBack ends a turn that a worker has: what the worker may still deliver is refused. It returns false if the turn has ended
-// already.
+// TakeBack ends a turn that a worker has: what the worker may still deliver is refused. It returns false if the turn
+// has ended already.
 func (e *Engine) TakeBack(ctx context.Context, id int64) (bool, error) {
 	var ended bool
 	err := e.write(ctx, "take back a turn", func(tx pgx.Tx) error {
@@ -132,8 +133,8 @@ func (e *Engine) Forget(ctx context.Context, ids ...int64) error {
 // turnEnded is the channel of notifications about turns that workers have ended.
 const turnEnded = "dpwatch_turn_ended"
 
-// WaitForTurn waits until a worker has ended a turn and returns true, or until the given time has passed or ctx is done. Only
-// one goroutine may call it, and none while Close runs.
+// WaitForTurn waits until a worker has ended a turn and returns true, or until the given time has passed or ctx is
+// done. Only one goroutine may call it, and none while Close runs.
 func (e *Engine) WaitForTurn(ctx context.Context, most time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

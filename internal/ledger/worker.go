@@ -29,8 +29,8 @@ type WorkOptions struct {
 	Worker Worker
 	Every  time.Duration // interval of heartbeats
 	Logger *zap.Logger
-	// Run runs a turn and calls its Complete, unless the turn is lost. It is called for Worker.Slots turns at a time. When its
-	// context is done it ends the turn early.
+	// Run runs a turn and calls its Complete, unless the turn is lost. It is called for Worker.Slots turns at a time.
+	// When its context is done it ends the turn early.
 	Run func(context.Context, *Turn) error
 	// Heard is called with the result of every heartbeat.
 	Heard func(error)

@@ -27,8 +27,8 @@ type Worker struct {
 // forgetWorkers is the age of the last heartbeat at which a worker is deleted.
 const forgetWorkers = "1 hour"
 
-// Heartbeat records that a worker is alive. Times are those of the ledger's server, so that the clocks of the machines do not
-// matter.
+// Heartbeat records that a worker is alive. Times are those of the ledger's server, so that the clocks of the machines
+// do not matter.
 func (l *Ledger) Heartbeat(ctx context.Context, w Worker) error {
 	_, err := l.pool.Exec(ctx, `
 		INSERT INTO workers (id, engine, host, version, slots) VALUES ($1, $2, $3, $4, $5)
@@ -50,7 +50,8 @@ func (l *Ledger) Leave(ctx context.Context, id string) error {
 	return nil
 }
 
-// Workers returns the engine's workers, the earliest first, with those that have ended without a notice in the last hour.
+// Workers returns the engine's workers, the earliest first, with those that have ended without a notice in the last
+// hour.
 func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
 	rows, err := e.ledger.pool.Query(ctx, `
 		SELECT id, engine, host, version, slots, started, extract(epoch FROM clock_timestamp() - heartbeat)::float8

@@ -1,8 +1,8 @@
 // Package link is the channel between the relay process and the auditor process: frames over a socket pair.
 //
-// It owns only the framing. A frame is a four-byte big-endian length of the bytes that follow, one byte of kind, and the
-// payload. The relay sends Hello once and then Query, Pause, Deploy and Counts frames. The auditor sends Begin and End around every
-// statement that it parses, and Status, Metrics, Names and Settled when they change.
+// It owns only the framing. A frame is a four-byte big-endian length of the bytes that follow, one byte of kind, and
+// the payload. The relay sends Hello once and then Query, Pause, Deploy and Counts frames. The auditor sends Begin and
+// End around every statement that it parses, and Status, Metrics, Names and Settled when they change.
 package link
 
 import (
@@ -31,8 +31,8 @@ const (
 	Settled Kind = 'T' // auditor to relay: capture.Settled of this link, in its binary form
 )
 
-// MaxFrameBytes bounds the frames that a Reader accepts. A longer frame is an error: the peer is not a dpwatch process of
-// this build.
+// MaxFrameBytes bounds the frames that a Reader accepts. A longer frame is an error: the peer is not a dpwatch process
+// of this build.
 const MaxFrameBytes = 64 << 20
 
 // Writer writes frames. It is safe for concurrent use.

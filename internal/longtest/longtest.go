@@ -1,6 +1,6 @@
-// Package longtest separates the tests that users run at every change (make test) from the simulations, generated queries and
-// clients that take longer: make test-long, which CI runs too, sets DPWATCH_TEST_LONG=1 and runs the tests that Skip
-// skips, and those of the files that use the other functions.
+// Package longtest separates the tests that users run at every change (make test) from the simulations, generated
+// queries and clients that take longer: make test-long, which CI runs too, sets DPWATCH_TEST_LONG=1 and runs the tests
+// that Skip skips, and those of the files that use the other functions.
 package longtest
 
 import (
@@ -36,7 +36,8 @@ func Count(usual, long uint64) uint64 {
 	return usual
 }
 
-// Number returns the value of an environment variable that chooses how much a test does, or otherwise where it is not set.
+// Number returns the value of an environment variable that chooses how much a test does, or otherwise where it is not
+// set.
 func Number(t testing.TB, variable string, otherwise uint64) uint64 {
 	t.Helper()
 	text, ok := os.LookupEnv(variable)

@@ -1,7 +1,8 @@
-// Package odometer adds up the claims of the answers that an analyst received, and compares the sum with a privacy budget.
+// Package odometer adds up the claims of the answers that an analyst received, and compares the sum with a privacy
+// budget.
 //
-// Each answer is (epsilon, delta)-differentially private by its claim. What all of them reveal together is bounded by a composition
-// theorem; the sums that the theorems need are kept, not the answers. It is pure: no clock, no I/O.
+// Each answer is (epsilon, delta)-differentially private by its claim. What all of them reveal together is bounded by a
+// composition theorem; the sums that the theorems need are kept, not the answers. It is pure: no clock, no I/O.
 package odometer
 
 import "math"
@@ -16,9 +17,9 @@ type Spent struct {
 	Rho     float64 // of the zCDP of the answers, if those with a delta come from the Gaussian mechanism
 }
 
-// Of returns the sums of a number of answers with the same claim. Rho is epsilon^2/2 for delta = 0 (Bun and Steinke 2016, proposition
-// 1.4), otherwise that of Gaussian noise with standard deviation sqrt(2 ln(1.25/delta)) sensitivity/epsilon (Dwork and Roth 2014,
-// theorem A.1): epsilon^2 / (4 ln(1.25/delta)).
+// Of returns the sums of a number of answers with the same claim. Rho is epsilon^2/2 for delta = 0 (Bun and Steinke
+// 2016, proposition 1.4), otherwise that of Gaussian noise with standard deviation sqrt(2 ln(1.25/delta))
+// sensitivity/epsilon (Dwork and Roth 2014, theorem A.1): epsilon^2 / (4 ln(1.25/delta)).
 func Of(epsilon, delta float64, answers int64) Spent {
 	n := float64(answers)
 	rho := epsilon * epsilon / 2
@@ -52,10 +53,11 @@ const (
 // Compositions returns all compositions.
 func Compositions() []Composition { return []Composition{Best, Basic, Advanced, ZCDP} }
 
-// Loss returns the smallest epsilon for which a composition proves that all answers together are (epsilon, delta)-differentially private,
-// +Inf if it proves none: the answers' own deltas exceed delta. The analyst may have chosen
-// each query after seeing the earlier answers, but not the claims: an analyst who also chooses the next epsilon by the earlier answers can
-// learn slightly more (Whitehouse, Ramdas, Rogers and Wu 2023, "Fully adaptive composition": with epsilon^2/2 in place of the summands of Drift).
+// Loss returns the smallest epsilon for which a composition proves that all answers together are (epsilon,
+// delta)-differentially private, +Inf if it proves none: the answers' own deltas exceed delta. The analyst may have
+// chosen each query after seeing the earlier answers, but not the claims: an analyst who also chooses the next epsilon
+// by the earlier answers can learn slightly more (Whitehouse, Ramdas, Rogers and Wu 2023, "Fully adaptive composition":
+// with epsilon^2/2 in place of the summands of Drift).
 func (s Spent) Loss(c Composition, delta float64) float64 {
 	switch c {
 	case Basic:
@@ -113,7 +115,8 @@ func (b Budget) Exceeded(s Spent) bool {
 	return s.Loss(b.Composition, b.Delta) > b.Epsilon*(1+rounding)
 }
 
-// Left returns how many times the answers of recent can still be given before the budget is exceeded: 0 if it is, +Inf if it never will be.
+// Left returns how many times the answers of recent can still be given before the budget is exceeded: 0 if it is, +Inf
+// if it never will be.
 func (b Budget) Left(s, recent Spent) float64 {
 	exceeded := func(x float64) bool { return b.Exceeded(s.Add(recent.times(x))) }
 	if exceeded(0) {

@@ -46,8 +46,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestLossIsAnUpperBound compares advanced composition with the exact loss of k answers by randomised response, which is the worst
-// mechanism for its epsilon (Kairouz, Oh and Viswanath 2017, theorem 3.3): the exact loss is never larger.
+// TestLossIsAnUpperBound compares advanced composition with the exact loss of k answers by randomised response, which
+// is the worst mechanism for its epsilon (Kairouz, Oh and Viswanath 2017, theorem 3.3): the exact loss is never larger.
 func TestLossIsAnUpperBound(t *testing.T) {
 	t.Parallel()
 	const delta = 1e-5
@@ -64,7 +64,8 @@ func TestLossIsAnUpperBound(t *testing.T) {
 	}
 }
 
-// exactLoss returns the smallest epsilon for which k answers by randomised response are (epsilon, delta)-differentially private.
+// exactLoss returns the smallest epsilon for which k answers by randomised response are (epsilon, delta)-differentially
+// private.
 func exactLoss(each float64, k int, delta float64) float64 {
 	p := 1 / (1 + math.Exp(-each))
 	exceeds := func(epsilon float64) bool { // the sum over answers with more probability on D0 than e^epsilon times that on D1

@@ -17,9 +17,9 @@ var powers = func() (p [maxDigits + 1]uint64) {
 	return p
 }()
 
-// decimal parses the number at the start of text: digits as in JSON (RFC 8259, section 6), at most maxDigits of them, with
-// or without a fraction, without exponent. n is the number of bytes read, 0 if there is no such number; the value is that
-// of strconv.ParseFloat.
+// decimal parses the number at the start of text: digits as in JSON (RFC 8259, section 6), at most maxDigits of them,
+// with or without a fraction, without exponent. n is the number of bytes read, 0 if there is no such number; the value
+// is that of strconv.ParseFloat.
 func decimal[T string | []byte](text T) (x float64, n int, fraction bool) {
 	i, negative := 0, false
 	if len(text) > 0 && text[0] == '-' {
@@ -53,9 +53,9 @@ func decimal[T string | []byte](text T) (x float64, n int, fraction bool) {
 	return x, i, fraction
 }
 
-// quotient returns p/q for a power of ten q, rounded to the nearest float64, ties to even. It divides integers: 64 bits of the
-// quotient are exact, and the lowest bit is set if there is a remainder, so that rounding to the 53 bits of a float64 is
-// correct.
+// quotient returns p/q for a power of ten q, rounded to the nearest float64, ties to even. It divides integers: 64 bits
+// of the quotient are exact, and the lowest bit is set if there is a remainder, so that rounding to the 53 bits of a
+// float64 is correct.
 func quotient(p, q uint64) float64 {
 	if p < 1<<53 { // both are float64 values: powers of ten up to 10^22 are
 		return float64(p) / float64(q)

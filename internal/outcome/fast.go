@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// fastObject parses the plain form of a result set: the members columns and rows, scalars, and strings without escapes. ok
-// is false for everything else, including faults, which encoding/json then parses.
+// fastObject parses the plain form of a result set: the members columns and rows, scalars, and strings without escapes.
+// ok is false for everything else, including faults, which encoding/json then parses.
 func (r *Parser) fastObject(line []byte) (o Outcome, ok bool) {
 	p := fastParser{b: line, Parser: r}
 	var names []string
@@ -188,8 +188,8 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 	return rows, fraction
 }
 
-// value parses a scalar, and reports whether it is a number with a fraction or an exponent. It returns known if the text is
-// equal.
+// value parses a scalar, and reports whether it is a number with a fraction or an exponent. It returns known if the
+// text is equal.
 func (p *fastParser) value(known string) (v Value, fraction bool) {
 	p.blanks()
 	if p.at < len(p.b) && p.b[p.at] == '"' {

@@ -2,12 +2,12 @@ package outcome
 
 import "strconv"
 
-// Join returns the outcomes of the statements of a sequence as one outcome. None of them may have failed. One outcome alone is returned
-// as it is.
+// Join returns the outcomes of the statements of a sequence as one outcome. None of them may have failed. One outcome
+// alone is returned as it is.
 //
-// If each has one row, the result is one row with the columns of all, so that scores compare them. Otherwise each row of the result
-// is a row of one statement: its number, as text, and its columns in places of their own, with NULL in those of the other
-// statements. Columns are named after their statement, "q2.count".
+// If each has one row, the result is one row with the columns of all, so that scores compare them. Otherwise each row
+// of the result is a row of one statement: its number, as text, and its columns in places of their own, with NULL in
+// those of the other statements. Columns are named after their statement, "q2.count".
 //
 // Join is a function of the outcomes alone, so it reveals nothing beyond them, whichever form it takes.
 func Join(outcomes []Outcome) Outcome {

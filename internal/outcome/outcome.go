@@ -25,13 +25,13 @@ type Value struct {
 // Column describes one column of a result.
 type Column struct {
 	Name string
-	// Discrete is true if the type is known to hold no fractional noise (integer, text, boolean, date): such a column may
-	// be a group key. It is false for float, numeric and unknown types.
+	// Discrete is true if the type is known to hold no fractional noise (integer, text, boolean, date): such a column
+	// may be a group key. It is false for float, numeric and unknown types.
 	Discrete bool
 }
 
-// Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or Columns and Rows are. Every
-// row has len(Columns) values. An empty list of rows is an outcome too.
+// Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or Columns and Rows are.
+// Every row has len(Columns) values. An empty list of rows is an outcome too.
 type Outcome struct {
 	Columns  []Column
 	Rows     [][]Value

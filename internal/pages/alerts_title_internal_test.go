@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// TestAlertsTitle: the page of alerts does not say that nothing is wrong while violations are open, alerts cannot be read, or messages do not arrive.
+// TestAlertsTitle: the page of alerts does not say that nothing is wrong while violations are open, alerts cannot be
+// read, or messages do not arrive.
 func TestAlertsTitle(t *testing.T) {
 	t.Parallel()
 	late := []ledger.Undelivered{{Receiver: "r", Pending: 1, Oldest: 2 * view.LateAfter}}

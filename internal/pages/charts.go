@@ -43,8 +43,8 @@ func charts(d *findings.Details) (all []template.HTML) {
 // names are those of the lines over the trials.
 var names = []string{"first trials", "fresh trials, which confirm"}
 
-// pathLines returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure it as another one: their evidence and
-// their bound begin again.
+// pathLines returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure
+// it as another one: their evidence and their bound begin again.
 func pathLines(path []findings.PathPoint, y func(findings.PathPoint) analysis.Float) []chart.Line {
 	lines := []chart.Line{{Name: names[0], Class: "a"}}
 	for i, p := range path {
@@ -142,7 +142,8 @@ func groupChart(d *findings.Details) template.HTML {
 	return chart.Strip(chart.Labels{Title: "The groups with the largest estimates.", Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, cells)
 }
 
-// bar draws a claim and a bound for a line of a table. It ends at four times the claim, so that the claims of all lines are at one place.
+// bar draws a claim and a bound for a line of a table. It ends at four times the claim, so that the claims of all lines
+// are at one place.
 func bar(claim, bound analysis.Float) template.HTML {
 	most := 4 * float64(claim)
 	if !(most > 0) || math.IsInf(most, 0) {

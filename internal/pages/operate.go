@@ -55,7 +55,8 @@ func (s *site) alerts(r *http.Request) (content, error) {
 	return content{alertsTitle(engines, listed, len(receivers.Rows) > 0, err), d}, nil
 }
 
-// alertsTitle sums up the page of alerts. listed is the number of firing alerts in the ledgers, and err why those cannot be read.
+// alertsTitle sums up the page of alerts. listed is the number of firing alerts in the ledgers, and err why those
+// cannot be read.
 func alertsTitle(engines []status.Overview, listed int, receivers bool, err error) string {
 	open, firing, known := 0, 0, true
 	late := false

@@ -1,9 +1,9 @@
 // Package pgparse is the only caller of libpg_query's scanner, parser and deparser, which are C, in this module. A text
-// that could keep them busy for minutes, or crash the process, is rejected first, by a scan in Go in time proportional to
-// the text.
+// that could keep them busy for minutes, or crash the process, is rejected first, by a scan in Go in time proportional
+// to the text.
 //
-// It owns the limits. In: SQL text, or a tree. Out: the unchanged result of libpg_query, or a *LimitError. It is pure. The
-// texts come from clients and from catalogs.
+// It owns the limits. In: SQL text, or a tree. Out: the unchanged result of libpg_query, or a *LimitError. It is pure.
+// The texts come from clients and from catalogs.
 package pgparse
 
 import (
@@ -16,8 +16,8 @@ import (
 
 // Limits of every text. Measured with libpg_query 16: its output recurses at least once for each level of the tree and
 // overflows a stack of 8 MB between 16,000 and 64,000 levels, while Go's protobuf decodes 1,250 of the widest levels;
-// 16,000 nested comments, or consecutive operator characters, take 1 to 7 s, quadratic in their number. Within these limits
-// a text of 256 KB takes well below a second, most of it because of the size of the tree.
+// 16,000 nested comments, or consecutive operator characters, take 1 to 7 s, quadratic in their number. Within these
+// limits a text of 256 KB takes well below a second, most of it because of the size of the tree.
 const (
 	MaxDepth     = 1000
 	MaxComments  = 100
@@ -93,6 +93,6 @@ func Fingerprint(sql string) (string, error) {
 	return pg_query.Fingerprint(sql)
 }
 
-// Deparse converts a tree to text. The tree must be a result of Parse, with changes that make it deeper by at most a few
-// levels: the depth is not checked.
+// Deparse converts a tree to text. The tree must be a result of Parse, with changes that make it deeper by at most a
+// few levels: the depth is not checked.
 func Deparse(tree *pg_query.ParseResult) (string, error) { return pg_query.Deparse(tree) }

@@ -97,8 +97,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestLimits: of growing texts, none that libpg_query must not see reaches it, and all others are parsed. A text that is
-// not rejected in time would crash the process, or exceed the time limit of all tests.
+// TestLimits: of growing texts, none that libpg_query must not see reaches it, and all others are parsed. A text that
+// is not rejected in time would crash the process, or exceed the time limit of all tests.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, shape := range shapes() {

@@ -105,8 +105,8 @@ func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
 	return c.exec(ctx, sql)
 }
 
-// DropDatabase drops the database and ends its sessions. It succeeds if there is no such database. The server waits five
-// seconds for those sessions; if they take longer, DropDatabase retries for a minute.
+// DropDatabase drops the database and ends its sessions. It succeeds if there is no such database. The server waits
+// five seconds for those sessions; if they take longer, DropDatabase retries for a minute.
 func (c *Cluster) DropDatabase(ctx context.Context, name string) error {
 	for end := time.Now().Add(time.Minute); ; {
 		err := c.exec(ctx, "drop database if exists "+ident.Quote(name)+" with (force)")
@@ -127,9 +127,9 @@ func (c *Cluster) exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// Stop stops the server (SIGINT, which ends open sessions; after 10 s SIGQUIT; after another 5 s SIGKILL) and removes the
-// directory. It is idempotent and safe for concurrent use; all calls return the result of the first. The error names what
-// could not be removed.
+// Stop stops the server (SIGINT, which ends open sessions; after 10 s SIGQUIT; after another 5 s SIGKILL) and removes
+// the directory. It is idempotent and safe for concurrent use; all calls return the result of the first. The error
+// names what could not be removed.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() { c.stopErr = c.shutdown() })
 	return c.stopErr

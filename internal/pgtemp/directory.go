@@ -20,8 +20,8 @@ const (
 	longestTail = "/" + dirPrefix + "4294967295/s/.s.PGSQL.65535"
 )
 
-// directory is the private directory of one cluster. It belongs to the caller. Its content belongs to the account that runs
-// the server, except lock and postmaster, on which sweep relies.
+// directory is the private directory of one cluster. It belongs to the caller. Its content belongs to the account that
+// runs the server, except lock and postmaster, on which sweep relies.
 //
 //	lock        locked (flock) while the parent lives
 //	postmaster  the server's process id
@@ -66,8 +66,8 @@ func errnoText(err error) string {
 }
 
 func (d *directory) fill(a account) error {
-	// The file is locked before it gets its final name, so that a sweep never finds it unlocked, however slow this process
-	// is.
+	// The file is locked before it gets its final name, so that a sweep never finds it unlocked, however slow this
+	// process is.
 	name := filepath.Join(d.path, "lock")
 	lock, err := os.OpenFile(name+".new", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -151,8 +151,8 @@ func open(dir string) bool {
 	}
 }
 
-// sweep removes the directories of clusters whose parent and watchdog were both killed. It touches only unlocked directories
-// of the caller. It ignores errors, because the next Start sweeps again.
+// sweep removes the directories of clusters whose parent and watchdog were both killed. It touches only unlocked
+// directories of the caller. It ignores errors, because the next Start sweeps again.
 func sweep(base string) {
 	paths, err := filepath.Glob(filepath.Join(base, dirPrefix+"*"))
 	if err != nil {

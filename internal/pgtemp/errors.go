@@ -29,8 +29,8 @@ func (e *StartError) Error() string {
 // Unwrap returns the underlying error.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// hints maps PostgreSQL's messages to what an operator can do. The first match wins, because a full table of shared memory
-// segments is also reported as "No space left on device".
+// hints maps PostgreSQL's messages to what an operator can do. The first match wins, because a full table of shared
+// memory segments is also reported as "No space left on device".
 var hints = []struct{ text, hint string }{
 	{
 		"could not create shared memory segment",

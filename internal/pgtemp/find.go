@@ -59,9 +59,9 @@ func UsualPlaces() []string {
 	}
 }
 
-// FindBinDir returns the directory that holds initdb and postgres. It checks o.BinDir, then $DPWATCH_PG_BINDIR (a directory
-// named by either must be right: there is no silent fallback), then initdb on PATH, then the directory reported by pg_config
-// on PATH, then o.Patterns with the newest major version first. The error is a *NotFoundError.
+// FindBinDir returns the directory that holds initdb and postgres. It checks o.BinDir, then $DPWATCH_PG_BINDIR (a
+// directory named by either must be right: there is no silent fallback), then initdb on PATH, then the directory
+// reported by pg_config on PATH, then o.Patterns with the newest major version first. The error is a *NotFoundError.
 func FindBinDir(ctx context.Context, o Options) (string, error) {
 	for _, named := range []struct{ source, dir string }{
 		{"the directory given", o.BinDir},
@@ -84,8 +84,8 @@ func FindBinDir(ctx context.Context, o Options) (string, error) {
 	return "", &NotFoundError{}
 }
 
-// Tool returns the path of a client program, such as pgbench, that belongs to the server binaries in binDir, which can be
-// symbolic links. Without one it returns the bare name, for PATH.
+// Tool returns the path of a client program, such as pgbench, that belongs to the server binaries in binDir, which can
+// be symbolic links. Without one it returns the bare name, for PATH.
 func Tool(binDir, name string) string {
 	if real, err := filepath.EvalSymlinks(filepath.Join(binDir, "initdb")); err == nil {
 		if path := filepath.Join(filepath.Dir(real), name); executable(path) {
@@ -95,8 +95,8 @@ func Tool(binDir, name string) string {
 	return name
 }
 
-// serverDir reports whether dir holds initdb and postgres, and returns their directory: dir itself, or the target directory
-// of the initdb link if only that has both.
+// serverDir reports whether dir holds initdb and postgres, and returns their directory: dir itself, or the target
+// directory of the initdb link if only that has both.
 func serverDir(dir string) (string, bool) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

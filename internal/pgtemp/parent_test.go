@@ -178,8 +178,8 @@ func copyOfSelf(t *testing.T) string {
 	return path
 }
 
-// program makes an executable file. Another process writes it: a child started meanwhile by another test would inherit a
-// file that is open for writing here, and such a file cannot be executed ("text file busy").
+// program makes an executable file. Another process writes it: a child started meanwhile by another test would inherit
+// a file that is open for writing here, and such a file cannot be executed ("text file busy").
 func program(t *testing.T, path string, content io.Reader) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)

@@ -25,9 +25,9 @@ const (
 // errPortTaken means that another process took the port between its choice and the start.
 var errPortTaken = errors.New("the port was taken by another process")
 
-// Start creates a cluster and returns when it accepts connections, after about a second. The context covers only the start:
-// a started cluster lives until Stop or the end of this process. If Start fails or the context ends first, nothing is left
-// behind.
+// Start creates a cluster and returns when it accepts connections, after about a second. The context covers only the
+// start: a started cluster lives until Stop or the end of this process. If Start fails or the context ends first,
+// nothing is left behind.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("temporary postgresql: %w", err)

@@ -13,8 +13,8 @@ import (
 //go:embed watchdog.sh
 var watchdogScript string
 
-// watchdog is the process that cleans up if this one dies; watchdog.sh is its program. It runs as the caller, in its own
-// session, and outlives this process until the server has stopped.
+// watchdog is the process that cleans up if this one dies; watchdog.sh is its program. It runs as the caller, in its
+// own session, and outlives this process until the server has stopped.
 type watchdog struct {
 	cmd *exec.Cmd
 

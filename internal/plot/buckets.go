@@ -16,8 +16,9 @@ import (
 // maxBars is how many buckets are drawn.
 const maxBars = 30
 
-// WriteBuckets plots the counts of buckets in the order of their likelihood ratio (buckets), and the error rates of the tests that they give
-// with the region that the claim allows (errors). It returns the files, which are like those of Write.
+// WriteBuckets plots the counts of buckets in the order of their likelihood ratio (buckets), and the error rates of the
+// tests that they give with the region that the claim allows (errors). It returns the files, which are like those of
+// Write.
 func WriteBuckets(dir string, r buckets.Report) ([]string, error) {
 	return writeAll(dir, r, []drawing[buckets.Report]{{"buckets", bars}, {"errors", errorRates}})
 }
@@ -50,8 +51,9 @@ func bars(r buckets.Report) (*plot.Plot, error) {
 	return categories(analysis.Figures{Categories: &c})
 }
 
-// errorRates draws the curve of the false negatives against the false positives, in both directions, over the lines below which no test of a
-// mechanism that keeps the claim can be: FP + e^epsilon FN >= 1 - delta and the reverse (Kairouz, Oh and Viswanath 2015).
+// errorRates draws the curve of the false negatives against the false positives, in both directions, over the lines
+// below which no test of a mechanism that keeps the claim can be: FP + e^epsilon FN >= 1 - delta and the reverse
+// (Kairouz, Oh and Viswanath 2015).
 func errorRates(r buckets.Report) (*plot.Plot, error) {
 	p := newPlot("Error rates of the test: is the result from D0 or from D1?", "false positives", "false negatives")
 	p.Legend.Top, p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = true, 0, 1, 0, 1

@@ -23,8 +23,8 @@ type Interval struct {
 	Low, Mid, High float64
 }
 
-// Points returns an SVG with the groups as points on logarithmic axes and the line on which both coordinates are equal, with its name. Points
-// that are not finite and positive are left out; nil = there is none.
+// Points returns an SVG with the groups as points on logarithmic axes and the line on which both coordinates are equal,
+// with its name. Points that are not finite and positive are left out; nil = there is none.
 func Points(title, x, y, equal string, groups []Group) ([]byte, error) {
 	p := newPlot(title, x, y)
 	p.Legend.Top, p.Legend.Left = true, true

@@ -1,5 +1,5 @@
-// Package plot plots the figures of an audit: histograms, the paths of wealth and bound, and the privacy profile, each as
-// SVG and PNG. In: figures of package analysis. Out: images or files. It computes no statistics.
+// Package plot plots the figures of an audit: histograms, the paths of wealth and bound, and the privacy profile, each
+// as SVG and PNG. In: figures of package analysis. Out: images or files. It computes no statistics.
 package plot
 
 import (
@@ -27,9 +27,9 @@ var (
 	shade  = color.NRGBA{R: 255, G: 215, B: 0, A: 90}
 )
 
-// Write plots the figures into a directory, which it creates, and returns the files written: histogram, categories, wealth,
-// bound and profile, as .svg and .png. Figures without data are skipped. The files show results and need the protection of
-// the raw data: only their owner may read them.
+// Write plots the figures into a directory, which it creates, and returns the files written: histogram, categories,
+// wealth, bound and profile, as .svg and .png. Figures without data are skipped. The files show results and need the
+// protection of the raw data: only their owner may read them.
 func Write(dir string, f analysis.Figures) ([]string, error) {
 	return writeAll(dir, f, slices.Concat(ofValues, ofBounds))
 }
@@ -40,8 +40,8 @@ var (
 	ofBounds = []drawing[analysis.Figures]{{"wealth", wealth}, {"bound", bound}, {"profile", profile}}
 )
 
-// Draw returns the plots of the figures, in the order of Write. Without values, those that show values of results are left out: histogram and
-// categories.
+// Draw returns the plots of the figures, in the order of Write. Without values, those that show values of results are
+// left out: histogram and categories.
 func Draw(f analysis.Figures, values bool) ([]Image, error) {
 	if values {
 		return drawAll(f, slices.Concat(ofValues, ofBounds))
@@ -124,7 +124,8 @@ func newPlot(title, x, y string) *plot.Plot {
 	return p
 }
 
-// event shades a rectangle, given by two opposite corners, where the event is; the first one has an entry in the legend.
+// event shades a rectangle, given by two opposite corners, where the event is; the first one has an entry in the
+// legend.
 func event(p *plot.Plot, direction string, first bool, a, b plotter.XY) error {
 	box, err := plotter.NewPolygon(plotter.XYs{a, {X: a.X, Y: b.Y}, b, {X: b.X, Y: a.Y}})
 	if err != nil {
@@ -270,7 +271,8 @@ func profile(f analysis.Figures) (*plot.Plot, error) {
 	return p, line(p, "lower bound of delta, each point by itself", blue, xys, false)
 }
 
-// wholeTicks sets the ticks of an axis of counts: at most seven whole numbers, in steps of 1, 2 or 5 times a power of ten.
+// wholeTicks sets the ticks of an axis of counts: at most seven whole numbers, in steps of 1, 2 or 5 times a power of
+// ten.
 type wholeTicks struct{}
 
 // Ticks implements [plot.Ticker].

@@ -59,7 +59,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestExtremeRanges draws histograms of values at the edges of what a float64 holds: in a few last places, subnormal, and all there is.
+// TestExtremeRanges draws histograms of values at the edges of what a float64 holds: in a few last places, subnormal,
+// and all there is.
 func TestExtremeRanges(t *testing.T) {
 	t.Parallel()
 	for _, ends := range [][2]float64{

@@ -59,7 +59,8 @@ func open(ctx context.Context, key, dsn string, timeout time.Duration) *session 
 		return s
 	}
 	s.add(key, where, OK, "connects", "")
-	// Signatures and names are then printed with their schemas, whatever the path of the role and of the one who runs the statements is.
+	// Signatures and names are then printed with their schemas, whatever the path of the role and of the one who runs
+	// the statements is.
 	if _, err := s.conn.Exec(ctx, "SELECT pg_catalog.set_config('search_path', '', false)"); err != nil {
 		s.failed(key, err)
 	}

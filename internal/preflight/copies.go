@@ -11,8 +11,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// relationsQuery returns the properties of relations that matter to a role: schema, name, kind, columns in physical order,
-// whether it may use the schema and read the relation, whether row security hides rows from it, and whether it is on.
+// relationsQuery returns the properties of relations that matter to a role: schema, name, kind, columns in physical
+// order, whether it may use the schema and read the relation, whether row security hides rows from it, and whether it
+// is on.
 const relationsQuery = `SELECT n.nspname, c.relname, c.relkind::text,
 	coalesce((SELECT pg_catalog.string_agg(pg_catalog.format('%s %s', a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum)
 		FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), ''),
@@ -100,7 +101,8 @@ func (s *session) copies(ctx context.Context, o *Options) {
 	}
 }
 
-// types checks that the role may use the schemas of the types of copies: a query that names such a type fails otherwise.
+// types checks that the role may use the schemas of the types of copies: a query that names such a type fails
+// otherwise.
 func (s *session) types(ctx context.Context, worlds []string) {
 	found, err := connect.Structs[ident.Table](ctx, s.conn, `SELECT DISTINCT n.nspname, coalesce(e.typname, t.typname) FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 		JOIN pg_catalog.pg_namespace w ON w.oid = c.relnamespace JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'

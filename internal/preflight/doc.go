@@ -1,8 +1,9 @@
 // Package preflight checks, before dpwatch run, the databases, engines and addresses that run needs.
 //
 // In: Options, which name every database, schema, table and function of a configuration. Out: one Check for each object
-// that was checked, or could not be. All checks are reported, not only the first fault. Independent parts run concurrently,
-// so that a host that does not answer costs one timeout. The package changes nothing, and reads only catalogs; Rows alone counts rows.
+// that was checked, or could not be. All checks are reported, not only the first fault. Independent parts run
+// concurrently, so that a host that does not answer costs one timeout. The package changes nothing, and reads only
+// catalogs; Rows alone counts rows.
 package preflight
 
 import (
@@ -46,7 +47,8 @@ type Options struct {
 	SearchPath     []string // of replays: shadow.search_path
 	ClientPath     []string // privacy.search_path
 	Hoist          bool     // trials may use temporary tables
-	// Catalog is the connection string of the engine's database, Source that of the database that the copies were made from; "" = none.
+	// Catalog is the connection string of the engine's database, Source that of the database that the copies were made
+	// from; "" = none.
 	Catalog, Source string
 	Unit            string                    // the table of the privacy unit, schema.table; "" = not configured
 	Set             func(context.Context) Set // reads the record of the set; nil = the copies are hand-made
@@ -88,7 +90,8 @@ func Count(checks []Check, s Status) int {
 	return n
 }
 
-// Grants returns the GRANT statements in the checks, each once, in order, by the database to run them in; databases has these in order.
+// Grants returns the GRANT statements in the checks, each once, in order, by the database to run them in; databases has
+// these in order.
 func Grants(checks []Check) (databases []string, grants map[string][]string) {
 	grants = map[string][]string{}
 	for _, c := range checks {

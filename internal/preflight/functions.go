@@ -14,9 +14,9 @@ import (
 // callable is the condition that the role may call the function f of the schema n.
 const callable = "pg_catalog.has_function_privilege(f.oid, 'EXECUTE') AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')"
 
-// functionsQuery returns every function that is not built in or whose name is among $1: schema, name, number of arguments,
-// whether the last is variadic, volatility, whether the role may use its schema and call it, its signature, whether its body
-// draws random numbers.
+// functionsQuery returns every function that is not built in or whose name is among $1: schema, name, number of
+// arguments, whether the last is variadic, volatility, whether the role may use its schema and call it, its signature,
+// whether its body draws random numbers.
 const functionsQuery = `SELECT n.nspname, f.proname, f.pronargs, f.provariadic <> 0, CASE f.prokind WHEN 'a' THEN 'v' ELSE f.provolatile::text END,
 	pg_catalog.has_schema_privilege(n.oid, 'USAGE'), pg_catalog.has_function_privilege(f.oid, 'EXECUTE'), f.oid::regprocedure::text, l.lanname IN ('sql', 'plpgsql') AND f.prosrc ~* '\mrandom\s*\('
 	FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
@@ -115,7 +115,8 @@ func (s *session) resolve(key, name string, all []function, path []string) (foun
 	return found
 }
 
-// callable reports whether the role may call an existing function: that takes USAGE on its schema and EXECUTE on the function.
+// callable reports whether the role may call an existing function: that takes USAGE on its schema and EXECUTE on the
+// function.
 func (s *session) callable(key, name string, found []function) {
 	var denied []string
 	message := "the role may not call it"

@@ -12,14 +12,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Bounds of counting. The rows of a larger table are not counted: its number is the planner's estimate, which may be wrong by estimateFactor.
+// Bounds of counting. The rows of a larger table are not counted: its number is the planner's estimate, which may be
+// wrong by estimateFactor.
 const (
 	countedBytes   = 128 << 20
 	estimateFactor = 2
 	rowsTimeout    = time.Minute
 )
 
-// changedShare is the share of a table's rows by which a copy may differ, with a warning: production goes on after the copy was made.
+// changedShare is the share of a table's rows by which a copy may differ, with a warning: production goes on after the
+// copy was made.
 const changedShare = 0.01
 
 // Set is what the record of a set of copies says. A nil Rows: the copies are hand-made.
@@ -28,8 +30,8 @@ type Set struct {
 	Rows     map[string]int64 // of the unit, in all tables, by the schema of the neighbour
 }
 
-// Rows compares the number of rows of copies and public tables with the engine's, and those of D0 with each neighbour's. No message has a number of
-// rows: they are facts about protected data.
+// Rows compares the number of rows of copies and public tables with the engine's, and those of D0 with each
+// neighbour's. No message has a number of rows: they are facts about protected data.
 func Rows(o Options) Task {
 	return func(ctx context.Context) []Check {
 		ctx, cancel := context.WithTimeout(ctx, rowsTimeout)
@@ -82,7 +84,8 @@ type number struct {
 	about bool
 }
 
-// numbersQuery returns the facts of the relations named by the arrays $1 and $2; sizes and estimates with their partitions and children.
+// numbersQuery returns the facts of the relations named by the arrays $1 and $2; sizes and estimates with their
+// partitions and children.
 const numbersQuery = `SELECT n.nspname, c.relname, c.relkind::text, coalesce(x.bytes, 0)::bigint, coalesce(x.estimate, -1)::float8,
 	EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
 	pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)
@@ -91,7 +94,8 @@ const numbersQuery = `SELECT n.nspname, c.relname, c.relkind::text, coalesce(x.b
 		SELECT sum(pg_catalog.pg_relation_size(p.oid)) AS bytes, CASE WHEN min(p.reltuples) >= 0 THEN sum(p.reltuples) END AS estimate
 		FROM t JOIN pg_catalog.pg_class p ON p.oid = t.oid WHERE p.relkind IN ('r', 'm')) x`
 
-// numbers returns the numbers of rows of tables, by name. Views and foreign tables have none, as counting them can take any time, unless counted names them.
+// numbers returns the numbers of rows of tables, by name. Views and foreign tables have none, as counting them can take
+// any time, unless counted names them.
 func (s *session) numbers(ctx context.Context, tables []ident.Table, counted func(ident.Table) bool) (map[ident.Table]number, error) {
 	schemas, names := []string{}, []string{}
 	for _, t := range tables {

@@ -103,14 +103,16 @@ func (o *Options) declared() []string {
 // isDeclared is the condition that the name of the function f of the schema n is among $1, with or without the schema.
 const isDeclared = "coalesce(f.proname = ANY ($1) OR n.nspname || '.' || f.proname = ANY ($1), false)"
 
-// definersQuery is the beginning of a query of the SECURITY DEFINER functions that the role may call, including those of extensions; a condition follows.
+// definersQuery is the beginning of a query of the SECURITY DEFINER functions that the role may call, including those
+// of extensions; a condition follows.
 const definersQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
 	WHERE f.prosecdef AND f.proowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
 	AND ` + callable + ` AND `
 
-// foreignQuery returns ways out of the database: functions of extensions that connect elsewhere or run programs, built-in
-// functions that read or write files of the server (a superuser may call all of them, which is reported elsewhere),
-// functions in untrusted languages, foreign tables and servers. The declared functions are the operator's choice.
+// foreignQuery returns ways out of the database: functions of extensions that connect elsewhere or run programs,
+// built-in functions that read or write files of the server (a superuser may call all of them, which is reported
+// elsewhere), functions in untrusted languages, foreign tables and servers. The declared functions are the operator's
+// choice.
 const foreignQuery = `SELECT f.oid::regprocedure::text FROM pg_catalog.pg_proc f
 	JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace JOIN pg_catalog.pg_language l ON l.oid = f.prolang
 	LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'

@@ -104,8 +104,8 @@ func schemasOf(names []string) []string {
 	return schemas
 }
 
-// rolePaths returns the search_path settings of roles, databases and the server at the start of clients' sessions, as one
-// text; "" if they are not known.
+// rolePaths returns the search_path settings of roles, databases and the server at the start of clients' sessions, as
+// one text; "" if they are not known.
 func rolePaths(ctx context.Context, o *Options) string {
 	if o.Catalog == "" {
 		return ""

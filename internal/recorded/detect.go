@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// sampleBytes is the size of the sample from which the format of a file is detected. The whole file is then checked against
-// it.
+// sampleBytes is the size of the sample from which the format of a file is detected. The whole file is then checked
+// against it.
 const sampleBytes = 256 << 10
 
 // refusal returns an error at a line of a file.
@@ -81,8 +81,8 @@ func semicolons(lines [][]byte) bool {
 	return false
 }
 
-// detectDelimiter finds the delimiter that gives every line of a sample the same number of fields. If there is none, every
-// line is one value.
+// detectDelimiter finds the delimiter that gives every line of a sample the same number of fields. If there is none,
+// every line is one value.
 func detectDelimiter(sample []byte, lines [][]byte) (Format, byte, error) {
 	var doubt error
 	for _, delim := range []byte{'\t', ';', ','} {
@@ -103,8 +103,8 @@ func detectDelimiter(sample []byte, lines [][]byte) (Format, byte, error) {
 	return Lines, 0, blankSeparated(lines)
 }
 
-// widths returns the number of fields of the first record and the line of the first record with another number; 0 if there
-// is none, or if so few records have the delimiter that it is part of their texts.
+// widths returns the number of fields of the first record and the line of the first record with another number; 0 if
+// there is none, or if so few records have the delimiter that it is part of their texts.
 func widths(sample []byte, delim byte) (width, ragged int, err error) {
 	r := newRecords(bytes.NewReader(sample), delim)
 	some, all := 0, 0

@@ -1,10 +1,10 @@
-// Package recorded reads results of a query that were recorded elsewhere: two files, one of trials on D0 and one of trials
-// on D1.
+// Package recorded reads results of a query that were recorded elsewhere: two files, one of trials on D0 and one of
+// trials on D1.
 //
-// In: two paths and Options. Out: pairs of outcomes in the order of the files, and an Input for each file that describes
-// how it was read. A format that is not given is detected. A file that fits several formats, or none, is an error with the
-// line and the option to use. Errors and Inputs contain no value of a result, only names of columns, line numbers and
-// counts.
+// In: two paths and Options. Out: pairs of outcomes in the order of the files, and an Input for each file that
+// describes how it was read. A format that is not given is detected. A file that fits several formats, or none, is an
+// error with the line and the option to use. Errors and Inputs contain no value of a result, only names of columns,
+// line numbers and counts.
 package recorded
 
 // Format is the format of a file of results.

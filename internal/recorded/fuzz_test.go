@@ -13,8 +13,8 @@ func fmtFloat(f float64) string { return strconv.FormatFloat(f, 'f', 6, 64) }
 
 func fmtInt(i int) string { return strconv.Itoa(i) }
 
-// FuzzOpen: every file is read or rejected; every row has a value for each column; the number of results is the reported
-// one.
+// FuzzOpen: every file is read or rejected; every row has a value for each column; the number of results is the
+// reported one.
 func FuzzOpen(f *testing.F) {
 	for _, s := range []string{"1\n2\n", "n\n1\n", "a,b\n1,x\n2,\"y\nz\"\n", "t\tn\n1\t\\N\n1\t2\n3\t1\n", `{"rows":[[1]]}` + "\n", "a;b\n1,5;2\n", "\ufeffa,b\r\n1,2\r\n\r\n"} {
 		for _, mode := range []uint8{0, 1, 2, 3, 4, 64, 200} {

@@ -98,8 +98,8 @@ func firstRecords(sample []byte, delim byte) (first [][]byte, rest [][][]byte, l
 }
 
 // isHeader reports whether the first record is a header: it holds no number, and some column with a text there holds
-// numbers below. If all values are texts, it is recognised only by a column in the options, or by a repetition of the first
-// record.
+// numbers below. If all values are texts, it is recognised only by a column in the options, or by a repetition of the
+// first record.
 func isHeader(first [][]byte, rest [][][]byte, line int, o Options) (bool, error) {
 	switch o.Header {
 	case HeaderYes:

@@ -131,8 +131,8 @@ func (s *source) describe() string {
 	return fmt.Sprintf("%s with the columns %s", s.format, strings.Join(l.names, ", "))
 }
 
-// gaps handles trial numbers missing in a file: a trial that returned no row leaves none in a table of rows, and dropping
-// such trials would hide a leak. It returns the range of numbers to fill, or nil.
+// gaps handles trial numbers missing in a file: a trial that returned no row leaves none in a table of rows, and
+// dropping such trials would hide a leak. It returns the range of numbers to fill, or nil.
 func (p *Pair) gaps(o Options) (*trialRange, error) {
 	a, b := p.files[0], p.files[1]
 	if o.Trial == "" || a.table == nil || b.table == nil {

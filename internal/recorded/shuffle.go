@@ -22,8 +22,8 @@ type Shuffled struct {
 	next   int
 }
 
-// Shuffle reads all pairs and returns them in an order that depends only on the seed. It first calls each for every pair,
-// in the order of the files; the pair is valid until each returns. The caller must close the result.
+// Shuffle reads all pairs and returns them in an order that depends only on the seed. It first calls each for every
+// pair, in the order of the files; the pair is valid until each returns. The caller must close the result.
 func Shuffle(p *Pair, seed uint64, each func(d0, d1 outcome.Outcome)) (*Shuffled, error) {
 	s := &Shuffled{n: p.Pairs()}
 	for w := range s.worlds {

@@ -34,8 +34,8 @@ func newRecords(r io.Reader, delim byte) *records {
 	return &records{scan: scan, delim: delim}
 }
 
-// next returns the fields of the next record, which are valid until the next call; none for an empty line. A nil field is
-// NULL: nothing between two delimiters. The error is io.EOF after the last record; other errors name the line.
+// next returns the fields of the next record, which are valid until the next call; none for an empty line. A nil field
+// is NULL: nothing between two delimiters. The error is io.EOF after the last record; other errors name the line.
 func (r *records) next() ([][]byte, error) {
 	line, err := r.read()
 	if err != nil {

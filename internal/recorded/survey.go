@@ -19,8 +19,8 @@ type column struct {
 	cycle cycle
 }
 
-// survey reads a delimited file once, before any result of it is used: it checks that every record fits, counts the trials,
-// and finds columns that show that the options do not match the file.
+// survey reads a delimited file once, before any result of it is used: it checks that every record fits, counts the
+// trials, and finds columns that show that the options do not match the file.
 type survey struct {
 	layout  layout
 	columns []column
@@ -236,8 +236,8 @@ func (c *cycle) add(h uint64, record int) {
 }
 
 // repeats reports whether at least five periods of two or more values, and 40 records, repeat without exception.
-// Independent results do so with a probability below 1e-6: the most likely case is one value among 39 equal ones, at rate
-// 1/8, that occurs 5 times at equal distances, (1/8)^5 (7/8)^35 = 3e-7.
+// Independent results do so with a probability below 1e-6: the most likely case is one value among 39 equal ones, at
+// rate 1/8, that occurs 5 times at equal distances, (1/8)^5 (7/8)^35 = 3e-7.
 func (c *cycle) repeats() bool {
 	return !c.broken && c.period >= 2 && c.n >= 5*c.period && c.n >= 40
 }

@@ -1,5 +1,5 @@
-// Package reload holds a value that is made from files (a certificate and its key, a token) and reloads it when the files
-// are replaced.
+// Package reload holds a value that is made from files (a certificate and its key, a token) and reloads it when the
+// files are replaced.
 package reload
 
 import (
@@ -16,8 +16,9 @@ import (
 // settled is the minimum age of a file at which its modification time reliably shows later writes.
 const settled = 2 * time.Second
 
-// Files is a value that is made from files and reloaded when they are replaced: by a rename, a rewrite, or the swap of a
-// symbolic link in their path. If they cannot be read or parsed, the last good value stays. It is safe for concurrent use.
+// Files is a value that is made from files and reloaded when they are replaced: by a rename, a rewrite, or the swap of
+// a symbolic link in their path. If they cannot be read or parsed, the last good value stays. It is safe for concurrent
+// use.
 type Files[T any] struct {
 	what  string // for logs and errors
 	paths []string

@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/report"
 )
 
-// TestDocument: text is escaped in HTML, long cells and characters beyond the fonts are no error in the PDF, and the same document gives the same bytes.
+// TestDocument: text is escaped in HTML, long cells and characters beyond the fonts are no error in the PDF, and the
+// same document gives the same bytes.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	d := report.Document{

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Names of the files beside those of the report. The signature is that of the bytes of the manifest, 64 bytes: openssl verifies it as well.
+// Names of the files beside those of the report. The signature is that of the bytes of the manifest, 64 bytes: openssl
+// verifies it as well.
 const (
 	ManifestName  = "manifest.json"
 	SignatureName = "manifest.sig"
@@ -23,13 +24,14 @@ const (
 // Format is the version of the manifest.
 const Format = 1
 
-// Manifest says what a report was made from, and has the hashes of its files. Its JSON form is a contract with scripts. It holds no values of rows and no
-// statements.
+// Manifest says what a report was made from, and has the hashes of its files. Its JSON form is a contract with scripts.
+// It holds no values of rows and no statements.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Created time.Time `json:"created"`
 	Version string    `json:"dpwatch_version"`
-	// PostgreSQL has the versions of the servers of "ledger" and "shadow", by engine if there are several; "" = not known.
+	// PostgreSQL has the versions of the servers of "ledger" and "shadow", by engine if there are several; "" = not
+	// known.
 	PostgreSQL map[string]string `json:"postgresql_versions"`
 	// Configurations are hashes of what decides about audits in the configuration, by engine.
 	Configurations map[string]string `json:"configuration_hashes"`
@@ -55,8 +57,8 @@ type Audit struct {
 	Confidence *float64 `json:"confidence"` // null = not read, or deterministic answers
 	Trials     int64    `json:"trials"`
 	Begun      int      `json:"begun"` // how often the evidence began
-	// Seeds has the seed of the order of the trials of the present evidence, drawn before the first; null = the evidence was not read. A replay that starts after n
-	// turns uses seed + n (replay.Player.Start).
+	// Seeds has the seed of the order of the trials of the present evidence, drawn before the first; null = the
+	// evidence was not read. A replay that starts after n turns uses seed + n (replay.Player.Start).
 	Seeds       []uint64 `json:"seeds"`
 	DataEpoch   string   `json:"data_epoch"`
 	EngineEpoch string   `json:"engine_epoch"`
@@ -106,7 +108,8 @@ func (m *Manifest) Sign(key ed25519.PrivateKey) (text, signature []byte, err err
 	return text, signature, nil
 }
 
-// Open returns the manifest of text if the signature is that of the key in it and, unless public is nil, that key is public.
+// Open returns the manifest of text if the signature is that of the key in it and, unless public is nil, that key is
+// public.
 func Open(text, signature []byte, public ed25519.PublicKey) (Manifest, error) {
 	var m Manifest
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -135,7 +138,8 @@ func Open(text, signature []byte, public ed25519.PublicKey) (Manifest, error) {
 	return m, nil
 }
 
-// Compare returns what is wrong with the files of a report. read returns the contents of a file, and names are those that exist.
+// Compare returns what is wrong with the files of a report. read returns the contents of a file, and names are those
+// that exist.
 func (m *Manifest) Compare(names []string, read func(name string) ([]byte, error)) (faults []string) {
 	known := []string{ManifestName, SignatureName}
 	for _, f := range m.Files {

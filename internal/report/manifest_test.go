@@ -28,7 +28,8 @@ func signed(t *testing.T) (text, signature []byte, key ed25519.PrivateKey) {
 	return text, signature, key
 }
 
-// TestTampering: every change of a byte of the manifest or of its signature is found: of each bit, its loss, and its repetition.
+// TestTampering: every change of a byte of the manifest or of its signature is found: of each bit, its loss, and its
+// repetition.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	text, signature, key := signed(t)

@@ -2,8 +2,8 @@ package showcase
 
 import "math"
 
-// Causes returns further queries that break their claim of epsilon 1, each for another cause, and a sequence: each of its queries keeps its
-// claim, and their answers together do not.
+// Causes returns further queries that break their claim of epsilon 1, each for another cause, and a sequence: each of
+// its queries keeps its claim, and their answers together do not.
 func Causes() []Query {
 	inf := math.Inf(1)
 	claim := Claim{Epsilon: 1, Source: "comment"}

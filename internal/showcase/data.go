@@ -114,15 +114,16 @@ func transactions(rng *rand.Rand) []Transaction {
 	return all
 }
 
-// heavyStores returns the heavy user's stores: each once, and further ones with a probability proportional to the store's
-// id.
+// heavyStores returns the heavy user's stores: each once, and further ones with a probability proportional to the
+// store's id.
 func heavyStores(rng *rand.Rand) []int32 {
 	stores := make([]int32, 0, HeavyRows)
 	for s := range int32(Stores) {
 		stores = append(stores, s)
 	}
 	for len(stores) < HeavyRows {
-		// The larger of two draws is s with probability (2s+1)/Stores^2; the strictly larger one 2s/(Stores*(Stores-1)).
+		// The larger of two draws is s with probability (2s+1)/Stores^2; the strictly larger one
+		// 2s/(Stores*(Stores-1)).
 		a, b := rng.Int32N(Stores), rng.Int32N(Stores)
 		if a != b {
 			stores = append(stores, max(a, b))

@@ -87,7 +87,8 @@ func TestIncomes(t *testing.T) {
 			t.Errorf("seed %d: %d users in the class top", seed, top)
 		}
 	}
-	// 5,000 normal(40000, 10000): 6 standard errors of the mean are 849, of the standard deviation 600. False alarm 4e-9.
+	// 5,000 normal(40000, 10000): 6 standard errors of the mean are 849, of the standard deviation 600. False alarm
+	// 4e-9.
 	if mean, sd := sum/n, math.Sqrt(squares/n); math.Abs(mean-40_000) > 849 || math.Abs(sd-10_000) > 600 {
 		t.Errorf("mean %.0f, standard deviation %.0f", mean, sd)
 	}

@@ -78,8 +78,8 @@ func Honest() []Query {
 FROM stores AS s LEFT JOIN transactions AS t ON t.store_id = s.store_id
 WHERE s.store_id >= 190 GROUP BY s.store_id ORDER BY s.store_id /*dp_epsilon='1.0'*/`,
 			Claim: Claim{Epsilon: 1, Source: "comment"}, Epsilon: 1,
-			// The heavy user is one visitor in each of the ten: ten shifts of 1 against Laplace noise of scale 10. Tight,
-			// but only all ten together show it: each group alone loses 0.1.
+			// The heavy user is one visitor in each of the ten: ten shifts of 1 against Laplace noise of scale 10.
+			// Tight, but only all ten together show it: each group alone loses 0.1.
 			Note: "public groups, noise for a user who is in all of them",
 		},
 		{
@@ -93,8 +93,8 @@ WHERE s.store_id >= 190 GROUP BY s.store_id ORDER BY s.store_id /*dp_epsilon='1.
 			Name: "average by parameter", Params: []any{1.0},
 			SQL:   `SELECT anon_avg(income, 0, 100000, $1) FROM users`,
 			Claim: Claim{Epsilon: 1, Source: "argument"}, Epsilon: 0.5 + 0.5*(71228.6953540247-50000)/50000,
-			// Half of epsilon for the count, which changes by its sensitivity, 1; half for the sum of distances from the
-			// middle, which changes by 21,229 of at most 50,000. The result depends only on these two.
+			// Half of epsilon for the count, which changes by its sensitivity, 1; half for the sum of distances from
+			// the middle, which changes by 21,229 of at most 50,000. The result depends only on these two.
 			Note: "bound parameter as epsilon",
 		},
 		{
@@ -102,10 +102,11 @@ WHERE s.store_id >= 190 GROUP BY s.store_id ORDER BY s.store_id /*dp_epsilon='1.
 			SQL:   strings.TrimSpace(rewrittenSQL) + " /*dp_epsilon='2.0',dp_delta='1e-4'*/",
 			Claim: Claim{Epsilon: 2, Delta: 1e-4, Source: "comment"}, Epsilon: 0.98,
 			// epsilon 1 and delta 3e-5 for the number of users per store, the same for the sums, and delta 3e-5 for the
-			// threshold: m = sqrt(2 ln(1.25/3e-5)) = 4.61247. A user is in at most 3 stores (L2 sqrt 3: sigma = m sqrt 3 =
-			// 7.98904) with sums clipped to L2 norm 500 (sigma = 500 m = 2306.24). tau = 1 + m sqrt 3 z, z the quantile at
-			// (1 - 3e-5)^(1/3). All four stores have other visitors, so that on this pair only the two Gaussians count: mu
-			// = sqrt(2)/m = 0.30661, which at delta 1e-4 is epsilon 0.974 (Balle and Wang 2018, theorem 8).
+			// threshold: m = sqrt(2 ln(1.25/3e-5)) = 4.61247. A user is in at most 3 stores (L2 sqrt 3: sigma = m sqrt
+			// 3 = 7.98904) with sums clipped to L2 norm 500 (sigma = 500 m = 2306.24). tau = 1 + m sqrt 3 z, z the
+			// quantile at (1 - 3e-5)^(1/3). All four stores have other visitors, so that on this pair only the two
+			// Gaussians count: mu = sqrt(2)/m = 0.30661, which at delta 1e-4 is epsilon 0.974 (Balle and Wang 2018,
+			// theorem 8).
 			Note: "clipping, Gaussian noise, a threshold on rare groups",
 		},
 	})

@@ -18,8 +18,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/showcase"
 )
 
-// results holds the results of repeated executions of a query: per key (all columns but the last, "" if there are none) the
-// values of the last column, except NULLs.
+// results holds the results of repeated executions of a query: per key (all columns but the last, "" if there are none)
+// the values of the last column, except NULLs.
 type results struct {
 	runs   int
 	values map[string][]float64
@@ -138,11 +138,11 @@ func queryNamed(t testing.TB, name string) showcase.Query {
 	return showcase.Query{}
 }
 
-// TestLaws replays every Laplace query on both neighbours: the results must have the centres derived from the data and the
-// scale of the distribution, so that the true epsilon is the sum over the groups of |centre on D0 - centre on D1| / scale,
-// +Inf if a group is missing in one world. False alarm: each comparison is at 8 standard errors of its own, estimated from
-// 70 values or more; Student's distribution with 69 degrees of freedom has 2e-11 beyond that, and all 450 comparisons
-// together 1e-8.
+// TestLaws replays every Laplace query on both neighbours: the results must have the centres derived from the data and
+// the scale of the distribution, so that the true epsilon is the sum over the groups of |centre on D0 - centre on D1| /
+// scale, +Inf if a group is missing in one world. False alarm: each comparison is at 8 standard errors of its own,
+// estimated from 70 values or more; Student's distribution with 69 degrees of freedom has 2e-11 beyond that, and all
+// 450 comparisons together 1e-8.
 func TestLaws(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -227,8 +227,9 @@ func TestAverageByParameter(t *testing.T) {
 			n++
 			sum += min(100_000, max(0, u.Income)) - 50_000
 		}
-		// To first order in the noise: mean + (100000 L1 - 2 mean L2) / n, where L1 and L2 are Laplace of scale 1; the bias
-		// of second order, (2/n)^2 2 mean, is below 10. False alarm at 6 standard errors, widened by the bias: below 1e-8.
+		// To first order in the noise: mean + (100000 L1 - 2 mean L2) / n, where L1 and L2 are Laplace of scale 1; the
+		// bias of second order, (2/n)^2 2 mean, is below 10. False alarm at 6 standard errors, widened by the bias:
+		// below 1e-8.
 		mean := sum / n
 		sd := math.Sqrt2 * math.Hypot(100_000, 2*mean) / n
 		const runs = 1000
@@ -248,8 +249,8 @@ func TestAverageByParameter(t *testing.T) {
 	checkVerdict(t, q)
 }
 
-// gaussianDelta returns the delta at epsilon of Gaussian noise with standard deviation 1 against a shift of mu: Balle and
-// Wang 2018 (Improving the Gaussian mechanism), theorem 8.
+// gaussianDelta returns the delta at epsilon of Gaussian noise with standard deviation 1 against a shift of mu: Balle
+// and Wang 2018 (Improving the Gaussian mechanism), theorem 8.
 func gaussianDelta(mu, epsilon float64) float64 {
 	phi := distuv.UnitNormal.CDF
 	return phi(mu/2-epsilon/mu) - math.Exp(epsilon)*phi(-mu/2-epsilon/mu)
@@ -281,10 +282,10 @@ func TestRewrittenSQL(t *testing.T) {
 	}
 	checkVerdict(t, q)
 
-	// Results of the server: the same four groups in both worlds, sometimes below the threshold, and sums with the expected
-	// noise. The choice of the counted groups of a user is random too, so that the standard deviation is a little larger.
-	// In measurements, the groups are present with probabilities from .18 to .94: fewer than 10 of 400, or all, have a
-	// probability below 1e-10.
+	// Results of the server: the same four groups in both worlds, sometimes below the threshold, and sums with the
+	// expected noise. The choice of the counted groups of a user is random too, so that the standard deviation is a
+	// little larger. In measurements, the groups are present with probabilities from .18 to .94: fewer than 10 of 400,
+	// or all, have a probability below 1e-10.
 	const runs = 400
 	for _, schema := range []string{showcase.D0, showcase.D1} {
 		r := replay(t, schema, q, runs)

@@ -125,9 +125,9 @@ var tablesSQL string
 var indexesSQL string
 
 // Load creates the tables users and transactions in the schema, which it creates if it does not exist, and fills them.
-// Existing tables are an error and are not changed. The columns have the same order in every schema. Load then vacuums and
-// analyses the tables, so that plans in two schemas differ only because of their data. The connection must not be in a
-// transaction.
+// Existing tables are an error and are not changed. The columns have the same order in every schema. Load then vacuums
+// and analyses the tables, so that plans in two schemas differ only because of their data. The connection must not be
+// in a transaction.
 func Load(ctx context.Context, conn *pgx.Conn, schema string, d Data) error {
 	if err := fill(ctx, conn, schema, d); err != nil {
 		return fmt.Errorf("load schema %s: %w", schema, err)

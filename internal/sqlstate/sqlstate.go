@@ -1,6 +1,6 @@
 // Package sqlstate describes PostgreSQL errors without their messages, which can contain values of rows and literals of
-// queries: `invalid input syntax for type integer: "..."`, `Key (id)=(...) already exists`, and any text that a function
-// raises.
+// queries: `invalid input syntax for type integer: "..."`, `Key (id)=(...) already exists`, and any text that a
+// function raises.
 //
 // In: errors of pgconn. Out: errors and texts with the SQLSTATE and its condition name from PostgreSQL's manual.
 package sqlstate

@@ -58,7 +58,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// The messages of a real server's errors contain a value and a literal; the error of a refused connection keeps its address.
+// The messages of a real server's errors contain a value and a literal; the error of a refused connection keeps its
+// address.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Connect(t, pgtest.Database(t))

@@ -16,7 +16,8 @@ type Operand struct {
 }
 
 // assignments reads the list of a SELECT after that word, to the end of the statement. ok is false unless each call of
-// set_config is an item by itself, with constants and parameters, and the statement has no other clause: then each runs once.
+// set_config is an item by itself, with constants and parameters, and the statement has no other clause: then each runs
+// once.
 func (p *parser) assignments() (list []Assignment, ok bool) {
 	p.accept("all")
 	for {
@@ -103,7 +104,8 @@ func (p *parser) assignment() (Assignment, bool) {
 	return a, p.acceptSymbol(')')
 }
 
-// operand reads a constant or $n, in parentheses or without, with casts or without, of type text or, for the last operand, bool.
+// operand reads a constant or $n, in parentheses or without, with casts or without, of type text or, for the last
+// operand, bool.
 func (p *parser) operand(last bool) (Operand, bool) {
 	at := *p
 	for p.acceptSymbol('(') || p.accept("cast") {
@@ -152,8 +154,8 @@ func (p *parser) keepsValueAfter(last bool) bool {
 
 func isText(oid uint32) bool { return oid == oidText || oid == oidVarchar }
 
-// ParseBool returns the value of a boolean's text, as the server reads it: unique prefixes of true, false, yes, no, on and
-// off in any case, 1 and 0.
+// ParseBool returns the value of a boolean's text, as the server reads it: unique prefixes of true, false, yes, no, on
+// and off in any case, 1 and 0.
 func ParseBool(text string) (value, ok bool) {
 	text = strings.ToLower(strings.Trim(text, " \t\n\r\f\v"))
 	switch text {

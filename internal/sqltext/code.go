@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Doubt says what a statement, or the code that it runs, can change in a way that its text does not show. Names are those of
-// settings.
+// Doubt says what a statement, or the code that it runs, can change in a way that its text does not show. Names are
+// those of settings.
 type Doubt struct {
 	Any   bool     // every setting
 	Names []string // these settings
-	// Calls are functions and procedures that may run, by names without schemas: what they change depends on their bodies.
-	// Those with the name of a common built-in function are left out (Common).
+	// Calls are functions and procedures that may run, by names without schemas: what they change depends on their
+	// bodies. Those with the name of a common built-in function are left out (Common).
 	Calls []string
 }
 
@@ -48,8 +48,8 @@ func (d *Doubt) add(other Doubt) {
 	}
 }
 
-// Code is what a body of SQL or PL/pgSQL can do to the session that runs it, by its words: a body that does less is possible, one
-// that does more is not.
+// Code is what a body of SQL or PL/pgSQL can do to the session that runs it, by its words: a body that does less is
+// possible, one that does more is not.
 type Code struct {
 	Doubt
 	Dynamic bool     // it executes texts that are built at run time

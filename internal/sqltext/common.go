@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Common reports whether a name, in lower case, is left out of Doubt.Calls: a keyword that can precede a parenthesis, or a
-// common built-in function, none of which changes settings. A user-defined function of such a name may do so.
+// Common reports whether a name, in lower case, is left out of Doubt.Calls: a keyword that can precede a parenthesis,
+// or a common built-in function, none of which changes settings. A user-defined function of such a name may do so.
 func Common(name string) bool { return isKeyword(name) || isBuiltin(name) }
 
 // isKeyword reports whether a word is a keyword, or a type with a modifier.
@@ -55,8 +55,8 @@ func runsText(name string) bool {
 	return strings.HasSuffix(name, "_to_xml") || strings.HasSuffix(name, "_to_xmlschema") || strings.HasSuffix(name, "_to_xml_and_xmlschema")
 }
 
-// quickCalls returns the functions that sql, a statement, calls, apart from common ones. It does not read tokens, which makes it
-// fast: it looks at what precedes each parenthesis. ok is false if the tokens must be read.
+// quickCalls returns the functions that sql, a statement, calls, apart from common ones. It does not read tokens, which
+// makes it fast: it looks at what precedes each parenthesis. ok is false if the tokens must be read.
 func quickCalls(sql string) (calls []string, ok bool) {
 	for from := 0; ; {
 		i := strings.IndexByte(sql[from:], '&')
@@ -99,8 +99,8 @@ func mayHoldStrings(sql string) bool {
 	return false
 }
 
-// nameBefore returns the name of the function that may be called by a parenthesis after sql, "" if there is none or it is
-// common. certain is false if the tokens must be read.
+// nameBefore returns the name of the function that may be called by a parenthesis after sql, "" if there is none or it
+// is common. certain is false if the tokens must be read.
 func nameBefore(sql string, comments bool) (name string, certain bool) {
 	at := skipBack(sql)
 	if at == 0 {
@@ -138,7 +138,8 @@ func nameBefore(sql string, comments bool) (name string, certain bool) {
 	return name, name != "set_config" && name != "current_setting" && !runsText(name)
 }
 
-// columnsOf reports whether the possibly qualified name that ends at a position follows a word after which it is no function.
+// columnsOf reports whether the possibly qualified name that ends at a position follows a word after which it is no
+// function.
 func columnsOf(sql string, at int) bool {
 	for {
 		part := at
@@ -167,8 +168,8 @@ func columnsOf(sql string, at int) bool {
 	return end < at && noFunctionAfter(sql[start:end])
 }
 
-// noFunctionAfter reports whether a name after a word, and before a parenthesis, is that of a relation or an alias with a list of
-// columns, or of a function with the types of its arguments.
+// noFunctionAfter reports whether a name after a word, and before a parenthesis, is that of a relation or an alias with
+// a list of columns, or of a function with the types of its arguments.
 func noFunctionAfter(w string) bool {
 	switch Lower(w) {
 	case "into", "as", "table", "view", "exists", "references", "function", "procedure", "routine", "aggregate":

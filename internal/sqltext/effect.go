@@ -30,13 +30,13 @@ const (
 	Unclear                     // an unsupported form
 )
 
-// Effect is the effect of one statement on its session. Names are as the server stores them: unquoted ones in lower case,
-// truncated to 63 bytes; names of settings always in lower case, their parts joined by a dot.
+// Effect is the effect of one statement on its session. Names are as the server stores them: unquoted ones in lower
+// case, truncated to 63 bytes; names of settings always in lower case, their parts joined by a dot.
 type Effect struct {
 	Action Action
 	Name   string
-	// Value is a setting's value without quotes ('0.5' becomes 0.5). The items of a list are joined by ", "; for settings
-	// that are lists of identifiers (search_path) items are quoted where necessary.
+	// Value is a setting's value without quotes ('0.5' becomes 0.5). The items of a list are joined by ", "; for
+	// settings that are lists of identifiers (search_path) items are quoted where necessary.
 	Value string
 	Local bool // SET LOCAL: until the transaction ends
 	Chain bool // AND CHAIN: a new transaction block begins immediately
@@ -59,8 +59,8 @@ type Effect struct {
 	Statement string   // the statement that PREPARE prepares
 	Args      []Arg    // arguments of EXECUTE
 	Before    string   // the text before an EXECUTE within another statement
-	// Plain is true if all types of a PREPARE are supported, or if all arguments of an EXECUTE are literals. Otherwise Types
-	// and Args are nil.
+	// Plain is true if all types of a PREPARE are supported, or if all arguments of an EXECUTE are literals. Otherwise
+	// Types and Args are nil.
 	Plain bool
 }
 
@@ -239,8 +239,8 @@ func (p *parser) namedOrAll(action Action) Effect {
 	return p.named(action)
 }
 
-// containsAround reports whether s contains before+after (both lower case), ignoring case. It searches for the first byte of
-// after if that is an underscore, which is fast because underscores are rare.
+// containsAround reports whether s contains before+after (both lower case), ignoring case. It searches for the first
+// byte of after if that is an underscore, which is fast because underscores are rare.
 func containsAround(s, before, after string) bool {
 	for i := 0; i+len(after) <= len(s); i++ {
 		if after[0] == '_' {

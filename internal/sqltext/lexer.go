@@ -82,9 +82,9 @@ func (l *lexer) word(c byte) kind {
 	return word
 }
 
-// quote scans from the opening quote q to past the closing one. A doubled quote is an escaped quote; with backslash, so is
-// any byte after a backslash. As in SQL, a string continues after whitespace that contains a newline if another quote
-// follows.
+// quote scans from the opening quote q to past the closing one. A doubled quote is an escaped quote; with backslash, so
+// is any byte after a backslash. As in SQL, a string continues after whitespace that contains a newline if another
+// quote follows.
 func (l *lexer) quote(q byte, backslash bool) {
 	for l.pos++; l.pos < len(l.sql); l.pos++ {
 		c := l.sql[l.pos]
@@ -158,8 +158,8 @@ func (l *lexer) dollar() kind {
 	return str
 }
 
-// number scans digits, points, underscores and letters, and the sign of an exponent: enough to find the end of a numeric
-// literal in text that the server accepts.
+// number scans digits, points, underscores and letters, and the sign of an exponent: enough to find the end of a
+// numeric literal in text that the server accepts.
 func (l *lexer) number() {
 	hex := l.sql[l.pos] == '0' && (l.at(1)|0x20) == 'x'
 	for l.pos++; l.pos < len(l.sql); l.pos++ {

@@ -7,8 +7,8 @@ type Limits struct {
 	Tokens   int // tokens, without comments
 	Depth    int // estimated depth of the syntax tree; that of libpg_query can be up to 8 times as deep: see Check
 	Comments int // nesting depth of comments
-	// Operators limits the operator characters and comment openings in a row. PostgreSQL's scanner rescans the whole run for
-	// each operator that it takes from its front.
+	// Operators limits the operator characters and comment openings in a row. PostgreSQL's scanner rescans the whole
+	// run for each operator that it takes from its front.
 	Operators int
 }
 
@@ -26,14 +26,14 @@ const (
 	ExcessOperators = "too many operator characters in a row"
 )
 
-// Check scans sql once and returns the first limit that it exceeds, or nil. It takes O(len(sql)) time and O(Limits.Depth)
-// memory, or O(len(sql)) memory if Depth is 0.
+// Check scans sql once and returns the first limit that it exceeds, or nil. It takes O(len(sql)) time and
+// O(Limits.Depth) memory, or O(len(sql)) memory if Depth is 0.
 //
-// The depth of an expression is that of its deepest operand plus one for each operator, because a chain of n operators is a
-// tree of n levels. A comma, AND, OR, WHEN, THEN, ELSE, SELECT, ON, WHERE and HAVING begin a new expression. Parentheses,
-// brackets and CASE hold one or several expressions and add one level. Joins, set operations and BETWEEN add to the depth of
-// the parentheses around them. The estimate is never less than an eighth of the depth of libpg_query's tree, which has up to
-// eight messages for one level; it can be more.
+// The depth of an expression is that of its deepest operand plus one for each operator, because a chain of n operators
+// is a tree of n levels. A comma, AND, OR, WHEN, THEN, ELSE, SELECT, ON, WHERE and HAVING begin a new expression.
+// Parentheses, brackets and CASE hold one or several expressions and add one level. Joins, set operations and BETWEEN
+// add to the depth of the parentheses around them. The estimate is never less than an eighth of the depth of
+// libpg_query's tree, which has up to eight messages for one level; it can be more.
 func Check(sql string, l Limits) *Excess {
 	m := meter{lexer: lexer{sql: sql}, limits: l, levels: []level{{}}}
 	for m.excess == nil {
@@ -183,9 +183,9 @@ func (m *meter) lastWord(w string) bool {
 	return m.last.kind == word && strings.EqualFold(m.sql[m.last.start:m.last.end], w)
 }
 
-// keyword processes a word. A word after a dot is a name, never a keyword. A word after AS is also taken as a name, which
-// does not lower the estimate. Only reserved words can end an expression here: any other word can be a column name in the
-// middle of one.
+// keyword processes a word. A word after a dot is a name, never a keyword. A word after AS is also taken as a name,
+// which does not lower the estimate. Only reserved words can end an expression here: any other word can be a column
+// name in the middle of one.
 func (m *meter) keyword(t token) {
 	if m.last.kind == symbol && m.sql[m.last.start] == '.' || m.lastWord("as") {
 		return

@@ -76,8 +76,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckIsLinear: a megabyte of text that can occupy a parser for hours is scanned quickly. Otherwise the test would hit
-// the time limit of all tests.
+// TestCheckIsLinear: a megabyte of text that can occupy a parser for hours is scanned quickly. Otherwise the test would
+// hit the time limit of all tests.
 func TestCheckIsLinear(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"/*", "+", "(", "[", "CASE ", "/**/", "1+", "NOT ", "'a' ", "$a$", "$a", "--\n", "U&'", "--"} {

@@ -9,8 +9,8 @@ import (
 const maxExponent = 100
 
 // canonicalNumber returns the text that PostgreSQL prints for a numeric literal with an optional minus sign: an integer
-// without leading zeros, or a decimal that keeps the zeros of its fraction. ok is false for hexadecimal, octal, binary and
-// underscored literals.
+// without leading zeros, or a decimal that keeps the zeros of its fraction. ok is false for hexadecimal, octal, binary
+// and underscored literals.
 func canonicalNumber(text string) (value string, integer, ok bool) {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent, scientific := strings.Cut(Lower(text), "e")

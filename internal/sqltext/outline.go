@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Outline returns a text as people read it, in one line of at most limit bytes: without comments, constants as ?, lists of them as
-// one "?, ...". It holds no constant: a quoted identifier that is no plain name is "...", because clients of other systems quote
-// strings so.
+// Outline returns a text as people read it, in one line of at most limit bytes: without comments, constants as ?, lists
+// of them as one "?, ...". It holds no constant: a quoted identifier that is no plain name is "...", because clients of
+// other systems quote strings so.
 func Outline(sql string, limit int) string {
 	l := lexer{sql: sql}
 	var out strings.Builder
@@ -60,8 +60,8 @@ func cutOutline(s string, limit int) string {
 	return s[:end] + mark
 }
 
-// OutlineUnread is Outline for a text whose strings the lexer may read otherwise than the server, because of its encoding or
-// standard_conforming_strings: it ends before the first byte that may begin a string.
+// OutlineUnread is Outline for a text whose strings the lexer may read otherwise than the server, because of its
+// encoding or standard_conforming_strings: it ends before the first byte that may begin a string.
 func OutlineUnread(sql string, limit int) string {
 	for i := range len(sql) {
 		if c := sql[i]; c == '\'' || c == '"' || c == '$' || c == '\\' || c >= 0x80 {

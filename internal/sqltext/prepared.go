@@ -31,8 +31,8 @@ func (p *parser) prepared(name string) Effect {
 	return e
 }
 
-// types reads the list of types after its opening parenthesis, past the closing one. It returns nil, false if a type is not
-// supported.
+// types reads the list of types after its opening parenthesis, past the closing one. It returns nil, false if a type is
+// not supported.
 func (p *parser) types() ([]uint32, bool) {
 	var types []uint32
 	known := true
@@ -75,11 +75,11 @@ type Arg struct {
 	Type  uint32 // OID of its type; 0 for an untyped literal such as 'text'
 }
 
-// As returns the text that gives a parameter of type oid the argument's value; oid 0 is a type that the server inferred from
-// the statement. ok is false if EXECUTE's conversion could give a different value.
+// As returns the text that gives a parameter of type oid the argument's value; oid 0 is a type that the server inferred
+// from the statement. ok is false if EXECUTE's conversion could give a different value.
 //
-// If the server inferred an integer type for a parameter, EXECUTE rounds a decimal; its text is rejected there. The text
-// never represents a different value.
+// If the server inferred an integer type for a parameter, EXECUTE rounds a decimal; its text is rejected there. The
+// text never represents a different value.
 func (a Arg) As(oid uint32) (string, bool) {
 	switch {
 	case a.Null, a.Type == 0, a.Type == oid:
@@ -179,8 +179,8 @@ func (p *parser) arguments() ([]Arg, bool) {
 	}
 }
 
-// argument reads literal, literal::type, CAST(literal AS type) or type 'literal', in parentheses or without: some clients put every
-// value in parentheses.
+// argument reads literal, literal::type, CAST(literal AS type) or type 'literal', in parentheses or without: some
+// clients put every value in parentheses.
 func (p *parser) argument() (Arg, bool) {
 	depth := p.parentheses()
 	a, ok := p.castLiteral()
@@ -231,8 +231,8 @@ func (p *parser) castAfter(a Arg) (Arg, bool) {
 	return p.castTo(a)
 }
 
-// castTo reads a type and gives the argument that type. The server converts the value of an unquoted number; such a cast is
-// accepted only if the value cannot change.
+// castTo reads a type and gives the argument that type. The server converts the value of an unquoted number; such a
+// cast is accepted only if the value cannot change.
 func (p *parser) castTo(a Arg) (Arg, bool) {
 	oid, modified, ok := p.typeName()
 	if !ok || modified || oid == oidBpchar {

@@ -24,8 +24,8 @@ const (
 // MentionLen is the length of the longest word that Mentions looks for.
 const MentionLen = len("pg_settings")
 
-// Mentions returns the risks of the words in a text that is not read further, possibly a piece of a statement. Together with
-// TagRisk it covers a whole statement.
+// Mentions returns the risks of the words in a text that is not read further, possibly a piece of a statement. Together
+// with TagRisk it covers a whole statement.
 func Mentions(text string) Risk {
 	var r Risk
 	if containsAround(text, "set", "_config") || containsAround(text, "pg", "_settings") || strings.Contains(text, `U&"`) || strings.Contains(text, `u&"`) {
@@ -40,8 +40,8 @@ func Mentions(text string) Risk {
 	return r
 }
 
-// TagRisk returns the risks of a completed statement with this command tag, as far as the tag shows them. Mentions covers the
-// others.
+// TagRisk returns the risks of a completed statement with this command tag, as far as the tag shows them. Mentions
+// covers the others.
 func TagRisk(tag string) Risk {
 	verb, rest, _ := strings.Cut(tag, " ")
 	switch verb {

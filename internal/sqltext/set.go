@@ -110,8 +110,8 @@ func (p *parser) reset() Effect {
 	return Effect{Action: Reset, Name: name}
 }
 
-// value reads DEFAULT or a list of values for the setting name, to the end of the statement. A value that is not supported is
-// not known.
+// value reads DEFAULT or a list of values for the setting name, to the end of the statement. A value that is not
+// supported is not known.
 func (p *parser) value(name string) Effect {
 	if p.accept("default") {
 		return Effect{Action: Reset, Name: name}
@@ -240,8 +240,8 @@ func quoteIdentifier(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// unquote returns the value of a complete string literal: '..', E'..' or $tag$..$tag$, including continued ones. ok is false
-// for other forms and for unsupported escapes.
+// unquote returns the value of a complete string literal: '..', E'..' or $tag$..$tag$, including continued ones. ok is
+// false for other forms and for unsupported escapes.
 func unquote(s string) (string, bool) {
 	switch {
 	case s[0] == '$':

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Shape returns a hash that is equal for texts that differ only in constants, comments, whitespace, the case of words, and
-// the number of repetitions of one or two tokens: 1+1 and 1+2+3, or lists of different lengths. Such texts are likely to
-// have the same effect on a parser.
+// Shape returns a hash that is equal for texts that differ only in constants, comments, whitespace, the case of words,
+// and the number of repetitions of one or two tokens: 1+1 and 1+2+3, or lists of different lengths. Such texts are
+// likely to have the same effect on a parser.
 func Shape(sql string) [sha256.Size]byte {
 	l := lexer{sql: sql}
 	var shape []string

@@ -2,12 +2,12 @@ package sqltext
 
 import "strings"
 
-// Split splits the text of a simple query into its statements, in order: each with its comments, without the semicolon and
-// without surrounding whitespace. Pieces of only whitespace and comments are not statements, as for the server. The
+// Split splits the text of a simple query into its statements, in order: each with its comments, without the semicolon
+// and without surrounding whitespace. Pieces of only whitespace and comments are not statements, as for the server. The
 // statements share sql's memory.
 //
-// As in psql, a semicolon inside parentheses (CREATE RULE) or between the BEGIN ATOMIC and END of a routine's body is not a
-// separator.
+// As in psql, a semicolon inside parentheses (CREATE RULE) or between the BEGIN ATOMIC and END of a routine's body is
+// not a separator.
 func Split(sql string) []string {
 	var statements []string
 	s := NewSplitter(sql)

@@ -11,8 +11,8 @@ type TempChange struct {
 	Old, New     string   // a relation that is renamed, if it is temporary
 }
 
-// temporary returns the effect of the statement sql, whose first word is keyword, on temporary relations; unknown is true if
-// it can create a temporary object whose name is unknown.
+// temporary returns the effect of the statement sql, whose first word is keyword, on temporary relations; unknown is
+// true if it can create a temporary object whose name is unknown.
 func temporary(sql, keyword string) (change *TempChange, unknown bool) {
 	p := parser{lexer: lexer{sql: sql}}
 	p.advance()

@@ -28,7 +28,8 @@ func (s *Supervisor) once(ctx context.Context) error {
 	defer near.Close() //nolint:errcheck // it may be closed already
 	cmd := s.opt.Command()
 	cmd.ExtraFiles = []*os.File{far}
-	// Its own process group: Ctrl-C reaches the relay first. The child exits when the link closes, even if the relay is killed.
+	// Its own process group: Ctrl-C reaches the relay first. The child exits when the link closes, even if the relay is
+	// killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
 	_ = far.Close()
@@ -73,8 +74,9 @@ type child struct {
 	counted uint64          // statements in all frames of Counts
 	parsing parsing
 	hung    bool // watch killed it
-	// now counts the seconds that watch has seen pass; heard is its value at the child's last frame. So time in which this
-	// process itself did not run (stopped, starved), or a change of the clock, does not count as silence of the child.
+	// now counts the seconds that watch has seen pass; heard is its value at the child's last frame. So time in which
+	// this process itself did not run (stopped, starved), or a change of the clock, does not count as silence of the
+	// child.
 	now, heard atomic.Int64
 }
 
@@ -107,7 +109,8 @@ func (c *child) talk(ctx context.Context, exited <-chan error, process *os.Proce
 	return exitErr
 }
 
-// watch waits until the child has exited. It kills a child that hangs. When ctx ends it calls last and lets the child finish.
+// watch waits until the child has exited. It kills a child that hangs. When ctx ends it calls last and lets the child
+// finish.
 func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Process, last func()) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -219,8 +222,8 @@ func (s *Supervisor) batchLimit() int {
 	return max(1, int(int64(s.opt.MaxRate)*int64(batchPause)/int64(time.Second)))
 }
 
-// Queries are sent to the child in batches: after a pause, in writes of about batchBytes. A system call and a process wakeup
-// for each query would cost more than everything else in capture.
+// Queries are sent to the child in batches: after a pause, in writes of about batchBytes. A system call and a process
+// wakeup for each query would cost more than everything else in capture.
 const (
 	batchPause   = 50 * time.Millisecond
 	batchQueries = 256
@@ -264,8 +267,8 @@ func (c *child) send(w *link.Writer, queries []capture.Query) error {
 	return flush()
 }
 
-// listenPause is the delay between reads of the child's frames: it sends two for each statement, and none is urgent. Frames
-// of a child that has died can still be read afterwards.
+// listenPause is the delay between reads of the child's frames: it sends two for each statement, and none is urgent.
+// Frames of a child that has died can still be read afterwards.
 const listenPause = 50 * time.Millisecond
 
 // listen reads the child's frames until the link ends.
@@ -335,5 +338,6 @@ func killed(state *os.ProcessState) bool {
 	return ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGTERM)
 }
 
-// lowerPriority raises the child's nice value, so that it yields the processor to the relay and the engine. Best effort.
+// lowerPriority raises the child's nice value, so that it yields the processor to the relay and the engine. Best
+// effort.
 func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, 10) }

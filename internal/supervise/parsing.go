@@ -58,9 +58,9 @@ func (p *parsing) longest(now int64) (seconds int64) {
 	return seconds
 }
 
-// spent returns the CPU time of the child since the first call that saw the oldest statement, 0 without statements or if the
-// system does not report CPU times. It never exceeds the statement's own time, and misses the time before the first call.
-// cpu returns the child's CPU time.
+// spent returns the CPU time of the child since the first call that saw the oldest statement, 0 without statements or
+// if the system does not report CPU times. It never exceeds the statement's own time, and misses the time before the
+// first call. cpu returns the child's CPU time.
 func (p *parsing) spent(cpu func() (time.Duration, bool)) (longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package supervise keeps the auditor process running: it starts the child, sends it captured queries, restarts it when it
-// dies or hangs, and sets aside the statement that it was parsing then.
+// Package supervise keeps the auditor process running: it starts the child, sends it captured queries, restarts it when
+// it dies or hangs, and sets aside the statement that it was parsing then.
 //
 // It owns the child's life cycle and the relay's end of the link. It cannot affect client sessions: it shares only the
-// bounded queue with the proxy, and that drops and counts when the child is slow or not running. In: capture.Query values
-// from the queue. Out: the child's latest status and metrics, as bytes.
+// bounded queue with the proxy, and that drops and counts when the child is slow or not running. In: capture.Query
+// values from the queue. Out: the child's latest status and metrics, as bytes.
 package supervise
 
 import (
@@ -26,18 +26,18 @@ type Options struct {
 	Hello     []byte // payload of the first frame
 	Queue     *capture.Queue
 	HangLimit time.Duration // silence after which the child is killed, counted in seconds; a child reports every 500 ms
-	// ParseTimeout limits the CPU time that the child uses while it parses one statement; the child is then killed. Waiting
-	// for a busy machine does not count here, but it does for HangLimit. 0 = only HangLimit applies.
+	// ParseTimeout limits the CPU time that the child uses while it parses one statement; the child is then killed.
+	// Waiting for a busy machine does not count here, but it does for HangLimit. 0 = only HangLimit applies.
 	ParseTimeout time.Duration
 	StopGrace    time.Duration // how long the child may take to finish after Run's context ends
-	// MaxRate limits the queries per second that the child receives; the rest stay in the queue, which drops and counts. 0 =
-	// no limit.
+	// MaxRate limits the queries per second that the child receives; the rest stay in the queue, which drops and
+	// counts. 0 = no limit.
 	MaxRate  int
 	Logger   *zap.Logger
 	OnStatus func([]byte) // called with every Status payload; may be nil
 	OnNames  func([]byte) // called with every Names payload; may be nil
-	// Uncaptured returns the statements that were not sent to a child since the start, by reason; the child receives the
-	// differences. It may be nil.
+	// Uncaptured returns the statements that were not sent to a child since the start, by reason; the child receives
+	// the differences. It may be nil.
 	Uncaptured func() map[string]uint64
 	// Samples are a few of these statements; the child receives them. It may be nil.
 	Samples *capture.Samples
@@ -49,7 +49,8 @@ type Stats struct {
 	Starts      uint64    `json:"starts"`         // of the child, including the first
 	Since       time.Time `json:"since,omitzero"` // start of the running child
 	QueriesSent uint64    `json:"queries_sent"`
-	// QueriesLost were taken from the queue, and a child ended before it reported a lasting record of them; a few of them may have one. Also those of which a frame was too long.
+	// QueriesLost were taken from the queue, and a child ended before it reported a lasting record of them; a few of
+	// them may have one. Also those of which a frame was too long.
 	QueriesLost  uint64        `json:"queries_lost"`
 	SetAside     uint64        `json:"set_aside"` // not sent because a child ended while it parsed a statement of this shape
 	LastHeardAgo time.Duration `json:"last_heard_ago_ns"`
@@ -100,8 +101,8 @@ func (s *Supervisor) Renew(hello []byte) {
 // healthyAfter is the lifetime of a child after which the restart backoff is reset.
 const healthyAfter = time.Minute
 
-// Run keeps a child running until ctx ends, then lets it finish for StopGrace. It returns nil: a failed start is logged and
-// retried, because traffic must not end because of it.
+// Run keeps a child running until ctx ends, then lets it finish for StopGrace. It returns nil: a failed start is logged
+// and retried, because traffic must not end because of it.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval = 100 * time.Millisecond
@@ -140,7 +141,8 @@ func (s *Supervisor) Pause(paused bool) {
 	s.turn()
 }
 
-// Deploy reports to the child that another version of the engine was deployed, under a label. It also applies to children started later.
+// Deploy reports to the child that another version of the engine was deployed, under a label. It also applies to
+// children started later.
 func (s *Supervisor) Deploy(label string) {
 	s.label.Store(&label)
 	s.turn()
@@ -187,8 +189,8 @@ func (s *Supervisor) Stats() Stats {
 // LinkFD is the file descriptor of the link in the child.
 const LinkFD = 3
 
-// strikes counts the shapes (sqltext.Shape) of the statements that were being parsed when a child died: the same statement
-// with other constants would end the next child as well.
+// strikes counts the shapes (sqltext.Shape) of the statements that were being parsed when a child died: the same
+// statement with other constants would end the next child as well.
 type strikes struct {
 	mu    sync.Mutex // guards the fields below
 	count map[[32]byte]int
@@ -197,8 +199,8 @@ type strikes struct {
 // maxStrikes bounds the memory of set-aside statements.
 const maxStrikes = 10_000
 
-// died records that a child ended while it parsed the statement. A crash or a hang sets it aside immediately; a kill from
-// outside may be a coincidence and counts half.
+// died records that a child ended while it parsed the statement. A crash or a hang sets it aside immediately; a kill
+// from outside may be a coincidence and counts half.
 func (s *strikes) died(hash [32]byte, fromOutside bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -214,8 +214,8 @@ func TestBothStatementsAreSetAside(t *testing.T) {
 	}
 }
 
-// A statement that keeps the parser busy is stopped long before HangLimit, and other statements of its shape are not sent
-// again. A statement that only waits for a processor, as on a busy machine, is not stopped.
+// A statement that keeps the parser busy is stopped long before HangLimit, and other statements of its shape are not
+// sent again. A statement that only waits for a processor, as on a busy machine, is not stopped.
 func TestLongParseIsStopped(t *testing.T) {
 	t.Parallel()
 	r := startLimited(t, time.Hour, time.Second)

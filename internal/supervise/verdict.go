@@ -18,13 +18,14 @@ import (
 	"time"
 )
 
-// This file runs a command whose exit code is a verdict in a child process. A panic, a fatal error of the Go runtime and a signal in C end a
-// process with a status that could be taken for a verdict. So the child sends its exit code over the link before it exits, and a child that
-// ends otherwise has no verdict.
+// This file runs a command whose exit code is a verdict in a child process. A panic, a fatal error of the Go runtime
+// and a signal in C end a process with a status that could be taken for a verdict. So the child sends its exit code
+// over the link before it exits, and a child that ends otherwise has no verdict.
 //
-// The child has the standard input and output of its parent, and its standard error as another descriptor: file descriptor 2, to which the
-// runtime writes the trace of a panic, is a pipe to the parent. The child obeys the signals that the parent received, which it gets
-// over the link, and not its own: a terminal sends Ctrl-C to both. The child ends if the link ends, because the parent was killed.
+// The child has the standard input and output of its parent, and its standard error as another descriptor: file
+// descriptor 2, to which the runtime writes the trace of a panic, is a pipe to the parent. The child obeys the signals
+// that the parent received, which it gets over the link, and not its own: a terminal sends Ctrl-C to both. The child
+// ends if the link ends, because the parent was killed.
 
 // VerdictCommand is the first argument of such a child; the arguments of the parent follow.
 const VerdictCommand = "supervised"
@@ -35,9 +36,10 @@ const (
 	maxSignals = 3       // the child ends by itself at the second or third signal; the parent kills it at the last one
 )
 
-// Verdict runs cmd, whose arguments begin with VerdictCommand, and returns its exit code. The error is a *DeathError if the child ended
-// without sending its exit code. A signal that ended the child because this process received it ends this process, too. forward is called with
-// the function that takes the signals SIGINT and SIGTERM of this process from then on, one after the other.
+// Verdict runs cmd, whose arguments begin with VerdictCommand, and returns its exit code. The error is a *DeathError if
+// the child ended without sending its exit code. A signal that ended the child because this process received it ends
+// this process, too. forward is called with the function that takes the signals SIGINT and SIGTERM of this process from
+// then on, one after the other.
 func Verdict(ctx context.Context, cmd *exec.Cmd, stderr *os.File, forward func(func(os.Signal))) (code int, err error) {
 	near, far, err := socketPair()
 	if err != nil {
@@ -103,7 +105,8 @@ func (r *received) add(s os.Signal) {
 	}
 }
 
-// endBy ends this process by the signal that ended the child, if this process received it, or by the last signal if that made it kill the child.
+// endBy ends this process by the signal that ended the child, if this process received it, or by the last signal if
+// that made it kill the child.
 func (r *received) endBy(s syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

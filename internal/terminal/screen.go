@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen shows progress on a terminal as a bar and elsewhere as lines, with log lines in between. It is an io.Writer for the
-// logs of this process and of the auditor. It is safe for concurrent use.
+// Screen shows progress on a terminal as a bar and elsewhere as lines, with log lines in between. It is an io.Writer
+// for the logs of this process and of the auditor. It is safe for concurrent use.
 type Screen struct {
 	mu   sync.Mutex // guards the fields below
 	w    io.Writer
@@ -71,8 +71,8 @@ func (s *Screen) Progress(decided, total, trials int, elapsed time.Duration) {
 	s.show(fmt.Sprintf("%d of %d audits decided, %d pairs of trials, %.0f s", decided, total, trials, elapsed.Seconds()), decided, total, decided)
 }
 
-// Rows shows the progress of a copy; total is an estimate. Without a terminal it prints a line at every quarter and every
-// five seconds.
+// Rows shows the progress of a copy; total is an estimate. Without a terminal it prints a line at every quarter and
+// every five seconds.
 func (s *Screen) Rows(step string, done, total int64, elapsed time.Duration) {
 	percent := 0
 	if total > 0 {

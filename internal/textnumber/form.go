@@ -1,7 +1,7 @@
 // Package textnumber parses texts that represent numbers: money, dates, times, intervals, numbers written as text, and
-// arrays, composite values and JSON documents of numbers. It owns the forms of such texts but does not decide which column
-// has one. Texts go in, numbers come out. Everything in a text except its numbers must be the same in all texts of a form,
-// so that a form and its numbers determine the text.
+// arrays, composite values and JSON documents of numbers. It owns the forms of such texts but does not decide which
+// column has one. Texts go in, numbers come out. Everything in a text except its numbers must be the same in all texts
+// of a form, so that a form and its numbers determine the text.
 package textnumber
 
 import (

@@ -104,8 +104,8 @@ func inWord(c byte) bool {
 }
 
 // scanMoney parses an amount: a number with a currency before or after it, a minus sign or parentheses, and thousands
-// separators. comma reports that the decimal point is a comma. It returns the texts before and after the digits, without
-// the sign.
+// separators. comma reports that the decimal point is a comma. It returns the texts before and after the digits,
+// without the sign.
 func scanMoney(s string, comma bool) (n number, before, behind string, ok bool) {
 	m := positive
 	if len(s) > 2 && s[0] == '(' && s[len(s)-1] == ')' {

@@ -1,7 +1,7 @@
 // Package web serves the admin port: it authorizes requests and bounds what they cost.
 //
-// It owns the protection of the listeners (Host, bearer tokens, TLS, time and size limits); the served content comes from
-// the caller's handler. In: Options. Out: a Server for the listeners of one section of the configuration.
+// It owns the protection of the listeners (Host, bearer tokens, TLS, time and size limits); the served content comes
+// from the caller's handler. In: Options. Out: a Server for the listeners of one section of the configuration.
 //
 // A request is served if it passes these checks, in this order:
 //

@@ -17,7 +17,8 @@ const (
 	beatInterval  = 15 * time.Second // between two lines without an event, which show that the connection is alive
 )
 
-// Events sends a server-sent event "change" whenever version returns another number, until the client leaves or the server shuts down.
+// Events sends a server-sent event "change" whenever version returns another number, until the client leaves or the
+// server shuts down.
 func Events(w http.ResponseWriter, r *http.Request, version func() uint64) {
 	control := http.NewResponseController(w)
 	closing, _ := r.Context().Value(closingKey{}).(<-chan struct{})

@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
-// A stream sends an event for each change, outlasts the timeouts of other requests, takes none of their places, and ends when the server shuts down.
+// A stream sends an event for each change, outlasts the timeouts of other requests, takes none of their places, and
+// ends when the server shuts down.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	var version atomic.Uint64

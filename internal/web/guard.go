@@ -105,8 +105,9 @@ func (g *guard) current() tokens {
 	return ts
 }
 
-// knows reports whether Host names this listener. The owner of a DNS name can rebind it to any address; an IP address cannot
-// be rebound. If other machines can reach the listener, possibly through a translated address, any IP address is accepted.
+// knows reports whether Host names this listener. The owner of a DNS name can rebind it to any address; an IP address
+// cannot be rebound. If other machines can reach the listener, possibly through a translated address, any IP address is
+// accepted.
 func (g *guard) knows(r *http.Request) bool {
 	if overUnix(r) { // browsers cannot use Unix sockets
 		return true

@@ -64,8 +64,8 @@ func IdentityOf(ctx context.Context) Identity {
 	return id
 }
 
-// MayReadValues reports whether the answer to the request of a context may have values of rows, and statements with their literals. It
-// is the only place that decides so.
+// MayReadValues reports whether the answer to the request of a context may have values of rows, and statements with
+// their literals. It is the only place that decides so.
 func MayReadValues(ctx context.Context) bool { return IdentityOf(ctx).Roles&Auditor != 0 }
 
 // ProxyLogin trusts a reverse proxy that has authenticated its users.
@@ -76,7 +76,8 @@ type ProxyLogin struct {
 	Viewers, Auditors, Operators []string
 }
 
-// identify returns the user that the proxy names. false: the request does not come from the proxy, or the user has no role.
+// identify returns the user that the proxy names. false: the request does not come from the proxy, or the user has no
+// role.
 func (p *ProxyLogin) identify(r *http.Request) (Identity, bool) {
 	if p == nil {
 		return Identity{}, false

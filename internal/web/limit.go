@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// limitRequests bounds the number of concurrent requests. Probes are not counted: a flood of other requests must not make
-// the process look dead. Streams of events are counted by themselves, because they last as long as a page is open.
+// limitRequests bounds the number of concurrent requests. Probes are not counted: a flood of other requests must not
+// make the process look dead. Streams of events are counted by themselves, because they last as long as a page is open.
 func limitRequests(next http.Handler, refused func(reason string)) http.Handler {
 	requests, streams := make(chan struct{}, maxRequests), make(chan struct{}, maxStreams)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,8 +32,8 @@ func limitRequests(next http.Handler, refused func(reason string)) http.Handler 
 	})
 }
 
-// boundedListener closes its oldest connection when it accepts one beyond its limit, so that clients that hold connections
-// open cannot block probes.
+// boundedListener closes its oldest connection when it accepts one beyond its limit, so that clients that hold
+// connections open cannot block probes.
 type boundedListener struct {
 	net.Listener
 	limit int

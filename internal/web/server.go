@@ -19,13 +19,13 @@ import (
 type Options struct {
 	// Handler serves the requests that pass the checks.
 	Handler http.Handler
-	// Exposed means that other machines can reach a listener. Then Host can be any IP address, otherwise only a loopback
-	// address.
+	// Exposed means that other machines can reach a listener. Then Host can be any IP address, otherwise only a
+	// loopback address.
 	Exposed bool
 	// Hosts are the names and addresses, besides localhost, that Host can be. Ports are ignored.
 	Hosts []string
-	// TokenFile holds the tokens, one per line, possibly after roles and a name; "" = no token is required. It is reloaded when it is
-	// replaced.
+	// TokenFile holds the tokens, one per line, possibly after roles and a name; "" = no token is required. It is
+	// reloaded when it is replaced.
 	TokenFile string
 	// ProxyLogin accepts the users that a reverse proxy names; nil = none.
 	ProxyLogin *ProxyLogin
@@ -37,8 +37,8 @@ type Options struct {
 	MetricsOnly bool
 	// Logger logs errors of files and connections.
 	Logger *zap.Logger
-	// Refused is called with the reason of each refused request: host, cross_origin, metrics_only, token, no_token, role, busy. It
-	// must be safe for concurrent use.
+	// Refused is called with the reason of each refused request: host, cross_origin, metrics_only, token, no_token,
+	// role, busy. It must be safe for concurrent use.
 	Refused func(reason string)
 }
 

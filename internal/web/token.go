@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// minToken is the length of the shortest accepted token, in bytes: 16 random hexadecimal digits cannot be guessed over a
-// network.
+// minToken is the length of the shortest accepted token, in bytes: 16 random hexadecimal digits cannot be guessed over
+// a network.
 const minToken = 16
 
 // maxName bounds the name of a token.
@@ -59,8 +59,8 @@ func readTokens(path string) (string, error) {
 
 var errNoToken = errors.New("no token in it: openssl rand -hex 32 makes one")
 
-// parseTokens reads one token per line; several tokens allow rotation. Before the token, a line may have its roles and then the
-// name of its user; a token alone is an operator's. Errors contain no part of a token.
+// parseTokens reads one token per line; several tokens allow rotation. Before the token, a line may have its roles and
+// then the name of its user; a token alone is an operator's. Errors contain no part of a token.
 func parseTokens(contents [][]byte) (tokens, error) {
 	var out tokens
 	number := 0

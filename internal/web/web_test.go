@@ -158,8 +158,8 @@ func raw(t *testing.T, addr, text string) string {
 	return line
 }
 
-// The host of an absolute request line takes precedence, a missing Host is refused, and paths that need cleaning do not pass
-// as probes.
+// The host of an absolute request line takes precedence, a missing Host is refused, and paths that need cleaning do not
+// pass as probes.
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "tcp", "127.0.0.1:0", func(o *web.Options) { o.TokenFile = tokenFile(t, token) })

@@ -9,10 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// errText is the fault of a request with a text that no name, identifier or reason can have. PostgreSQL does not take it either.
+// errText is the fault of a request with a text that no name, identifier or reason can have. PostgreSQL does not take
+// it either.
 var errText = errors.New("texts must be UTF-8 without NUL")
 
-// requireText refuses requests whose path or parameters cannot be read, or are no text, so that no handler has to check that.
+// requireText refuses requests whose path or parameters cannot be read, or are no text, so that no handler has to check
+// that.
 func requireText(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkText(r); err != nil {

@@ -13,8 +13,9 @@ type Revealer interface {
 	Reveal() string
 }
 
-// Reveal returns the message of err with the full messages of the Revealers in its tree. The message of a wrapping error
-// contains the short message, which Reveal replaces; if it does not contain it, its message is returned unchanged.
+// Reveal returns the message of err with the full messages of the Revealers in its tree. The message of a wrapping
+// error contains the short message, which Reveal replaces; if it does not contain it, its message is returned
+// unchanged.
 func Reveal(err error) string {
 	if err == nil {
 		return ""
@@ -43,9 +44,9 @@ func children(err error) []error {
 	return nil
 }
 
-// Recovered returns an error for a value returned by recover in a deferred function. Its message has the place of the panic.
-// For a runtime.Error it has the runtime's message, which contains types and indexes. Any other value can contain data, so
-// the message has only its type. Reveal returns the full message.
+// Recovered returns an error for a value returned by recover in a deferred function. Its message has the place of the
+// panic. For a runtime.Error it has the runtime's message, which contains types and indexes. Any other value can
+// contain data, so the message has only its type. Reveal returns the full message.
 func Recovered(r any) Revealer {
 	short := fmt.Sprintf("a value of type %T %s", r, Mark)
 	if fault, ok := r.(runtime.Error); ok {

@@ -1,9 +1,10 @@
-// Package withheld holds the types for values from rows of protected tables: a text, a category, a group key, a threshold,
-// the edge of a bin.
+// Package withheld holds the types for values from rows of protected tables: a text, a category, a group key, a
+// threshold, the edge of a bin.
 //
-// A [Text] has two forms. Every way of printing it (the verbs of package fmt, JSON, YAML, zap, a template) gives the public
-// form, which says what kind of value was left out. Only [Text.Reveal] gives the value, so that a search for that name finds
-// every place where a value can leave the process. [Value] does the same for other types, and [Reveal] for errors.
+// A [Text] has two forms. Every way of printing it (the verbs of package fmt, JSON, YAML, zap, a template) gives the
+// public form, which says what kind of value was left out. Only [Text.Reveal] gives the value, so that a search for
+// that name finds every place where a value can leave the process. [Value] does the same for other types, and [Reveal]
+// for errors.
 //
 // The package does no I/O.
 package withheld
@@ -65,8 +66,8 @@ func (t *Text) UnmarshalText(b []byte) error {
 // Equal reports whether both forms are equal.
 func (t Text) Equal(u Text) bool { return t.public == u.public && t.Reveal() == u.Reveal() }
 
-// Sprintf formats like fmt.Sprintf. Arguments of type Text contribute their values to the value of the result, and their
-// public forms to its public form.
+// Sprintf formats like fmt.Sprintf. Arguments of type Text contribute their values to the value of the result, and
+// their public forms to its public form.
 func Sprintf(format string, args ...any) Text {
 	values := make([]any, len(args))
 	withheld := false
@@ -84,8 +85,8 @@ func Sprintf(format string, args ...any) Text {
 	return New(fmt.Sprintf(format, values...), public)
 }
 
-// Join joins texts. Consecutive equal public forms of withheld texts are written once, because their number would reveal the
-// number of values.
+// Join joins texts. Consecutive equal public forms of withheld texts are written once, because their number would
+// reveal the number of values.
 func Join(texts []Text, separator string) Text {
 	var public, values []string
 	for _, t := range texts {

@@ -14,7 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/zoo"
 )
 
-// TestCauses audits every wrong query on a real server, with fixed seeds. The right cause must be first for at least 90 % of them.
+// TestCauses audits every wrong query on a real server, with fixed seeds. The right cause must be first for at least 90
+// % of them.
 func TestCauses(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

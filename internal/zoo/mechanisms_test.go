@@ -15,8 +15,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/zoo"
 )
 
-// world holds the results of repeated executions in one world: the last column's values, and the distinct outcomes without
-// values ("NULL", the set of keys).
+// world holds the results of repeated executions in one world: the last column's values, and the distinct outcomes
+// without values ("NULL", the set of keys).
 type world struct {
 	values []float64
 	shapes map[string]bool
@@ -56,8 +56,8 @@ func run(t *testing.T, conn *pgx.Conn, sql string, trials int) world {
 	return w
 }
 
-// shift returns the distance of the two worlds' means in units of the scale of their Laplace noise: epsilon, if both worlds
-// have the same noise. Whole numbers are treated as rounded noise.
+// shift returns the distance of the two worlds' means in units of the scale of their Laplace noise: epsilon, if both
+// worlds have the same noise. Whole numbers are treated as rounded noise.
 func shift(a, b world) float64 {
 	meanA, meanB := stat.Mean(a.values, nil), stat.Mean(b.values, nil)
 	var sum float64
@@ -78,9 +78,9 @@ func shift(a, b world) float64 {
 	return math.Abs(meanA-meanB) / scale
 }
 
-// TestMechanisms measures the privacy loss of every mechanism on the showcase's neighbours. With n = 1000 trials per world
-// the error of shift is below 12/sqrt(n) (its means, 6 standard errors) + 6 epsilon/sqrt(n) (its scale, at least 8 standard
-// errors): 0.38 + 0.19 epsilon; total false-alarm probability below 1e-7.
+// TestMechanisms measures the privacy loss of every mechanism on the showcase's neighbours. With n = 1000 trials per
+// world the error of shift is below 12/sqrt(n) (its means, 6 standard errors) + 6 epsilon/sqrt(n) (its scale, at least
+// 8 standard errors): 0.38 + 0.19 epsilon; total false-alarm probability below 1e-7.
 func TestMechanisms(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -56,8 +56,8 @@ var sequences = []struct {
 	},
 }
 
-// TestSequences audits every sequence on a real server, with fixed seeds. The wrong ones are found, the right ones are not, and no query
-// of a wrong one is found alone. The error rate of all audits together is below 1e-6.
+// TestSequences audits every sequence on a real server, with fixed seeds. The wrong ones are found, the right ones are
+// not, and no query of a wrong one is found alone. The error rate of all audits together is below 1e-6.
 func TestSequences(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -102,8 +102,9 @@ create table d1.users as select * from d0.users where id > 0`); err != nil {
 	return sessions
 }
 
-// auditSequence audits the sequence of queries against the claim of 0.5 for each. A trial begins with what a new session has: none of
-// the zoo's settings. The seed of random() goes on, so that trials are independent, and is the same in every run of a test.
+// auditSequence audits the sequence of queries against the claim of 0.5 for each. A trial begins with what a new
+// session has: none of the zoo's settings. The seed of random() goes on, so that trials are independent, and is the
+// same in every run of a test.
 func auditSequence(t *testing.T, sessions [2]*pgx.Conn, queries []string, pairs int) analysis.Report {
 	t.Helper()
 	for w, conn := range sessions {

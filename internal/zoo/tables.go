@@ -3,8 +3,8 @@ package zoo
 // Function describes one SQL function of the zoo, as needed for a signature rule.
 type Function struct {
 	Name string
-	// Epsilon is the position of the epsilon argument, counted from the end as a negative number: -1 is the last argument.
-	// 0 means that there is none.
+	// Epsilon is the position of the epsilon argument, counted from the end as a negative number: -1 is the last
+	// argument. 0 means that there is none.
 	Epsilon int
 }
 

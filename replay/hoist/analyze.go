@@ -64,8 +64,8 @@ func (s *ctes) addAll(list []*cte) {
 	}
 }
 
-// follow adds all CTEs that the CTEs of the set read, directly or indirectly. It does not add those that are read only by
-// CTEs for which stop returns true.
+// follow adds all CTEs that the CTEs of the set read, directly or indirectly. It does not add those that are read only
+// by CTEs for which stop returns true.
 func (s *ctes) follow(stop func(*cte) bool) {
 	for i := 0; i < len(s.list); i++ {
 		if c := s.list[i]; !stop(c) {
@@ -181,9 +181,9 @@ func (a *analysis) markVarying(m protoreflect.Message, in *scope, marks map[*pg_
 	return props.varies
 }
 
-// reevaluates reports whether a node that varies may give another result when it is evaluated again within one statement: a
-// CTE is computed once, the current time is that of the transaction, and a rescan of a sample uses the same seed. It returns
-// false for a SELECT, whose parts are analysed one by one.
+// reevaluates reports whether a node that varies may give another result when it is evaluated again within one
+// statement: a CTE is computed once, the current time is that of the transaction, and a rescan of a sample uses the
+// same seed. It returns false for a SELECT, whose parts are analysed one by one.
 func (a *analysis) reevaluates(m protoreflect.Message, in *scope) bool {
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt, *pg_query.SQLValueFunction, *pg_query.A_Const, *pg_query.RangeTableSample:
@@ -264,8 +264,8 @@ func (a *analysis) rangeVar(n *pg_query.RangeVar, in *scope, props *properties) 
 	props.varies = props.varies || a.know.relationVaries(n)
 }
 
-// isCurrent reports whether c is the CTE that is being analysed: the first of its clause without properties. A reference to
-// it is one to itself; a reference to another CTE without properties is one to a later CTE.
+// isCurrent reports whether c is the CTE that is being analysed: the first of its clause without properties. A
+// reference to it is one to itself; a reference to another CTE without properties is one to a later CTE.
 func isCurrent(c *cte) bool {
 	for _, other := range c.with.ctes {
 		if other.properties == nil {

@@ -23,7 +23,8 @@ func cteNode(n *pg_query.CommonTableExpr) *pg_query.Node {
 	return &pg_query.Node{Node: &pg_query.Node_CommonTableExpr{CommonTableExpr: n}}
 }
 
-// needs returns the CTEs that the query of a piece must contain. Those that only a CTE with a table reads are not among them.
+// needs returns the CTEs that the query of a piece must contain. Those that only a CTE with a table reads are not among
+// them.
 func (h *hoister) needs(p *piece) []*cte {
 	var found ctes
 	found.addAll(p.reads)

@@ -10,15 +10,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// How often a volatile condition is evaluated depends on its place in the plan: a condition over columns of one relation is
-// evaluated for each row of that relation, before the relation is joined with others; a condition over two relations is
-// evaluated for each pair of their rows, even if the query joins a third. A subquery in FROM does not prevent that. In
+// How often a volatile condition is evaluated depends on its place in the plan: a condition over columns of one
+// relation is evaluated for each row of that relation, before the relation is joined with others; a condition over two
+// relations is evaluated for each pair of their rows, even if the query joins a third. A subquery in FROM does not
+// prevent that. In
 //
 //	SELECT count(*) FROM (SELECT a.x FROM a JOIN b ON a.id = b.id) AS s WHERE random() < s.x
 //
 // the planner pulls the subquery up and evaluates the condition for each row of a, before the join. If a table took the
-// place of the subquery, the condition would be evaluated for each row of the join. PostgreSQL 14 to 18 move conditions and
-// subqueries in these ways:
+// place of the subquery, the condition would be evaluated for each row of the join. PostgreSQL 14 to 18 move conditions
+// and subqueries in these ways:
 //
 //   - pull_up_subqueries (prepjointree.c) pulls a simple subquery up into the enclosing query (is_simple_subquery: no set
 //     operation, aggregate, window function, set-returning function, GROUP BY, HAVING, ORDER BY, DISTINCT, LIMIT, FOR
@@ -35,11 +36,12 @@ import (
 // initsplan.c). There are two exceptions. It is pushed down into a set operation, before duplicates are removed. With a
 // semijoin it is evaluated for each row that may match, until one does.
 //
-// An item of FROM that is volatile may be rescanned for each outer row of a nested loop, and gives other values each time.
+// An item of FROM that is volatile may be rescanned for each outer row of a nested loop, and gives other values each
+// time.
 //
-// So the hoister leaves the FROM and WHERE of a query unchanged, and all CTEs that they read, if replacing a part of them by
-// a table could change how often a volatile expression is evaluated. freezeQuery lists the cases. A query includes here the
-// subqueries that the planner pulls up into it.
+// So the hoister leaves the FROM and WHERE of a query unchanged, and all CTEs that they read, if replacing a part of
+// them by a table could change how often a volatile expression is evaluated. freezeQuery lists the cases. A query
+// includes here the subqueries that the planner pulls up into it.
 
 // volatileConditions summarises the volatile conditions on the input of a query.
 type volatileConditions struct {
@@ -83,8 +85,8 @@ func fromAndWhere(s *pg_query.SelectStmt) []*pg_query.Node {
 	return all
 }
 
-// mayReadColumns reports whether an expression contains a column or a subquery, which may contain columns of the enclosing
-// query.
+// mayReadColumns reports whether an expression contains a column or a subquery, which may contain columns of the
+// enclosing query.
 func mayReadColumns(n *pg_query.Node) bool {
 	found := false
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
@@ -128,8 +130,9 @@ func (r *joinInputs) add(other joinInputs) {
 // unknownInputs is the worst case, for items that cannot be analysed.
 var unknownInputs = joinInputs{relations: 2, setOperation: true, volatile: true}
 
-// joinInputs returns what FROM and WHERE of a query join. With forPushdown, it counts the relations to which the planner may
-// push a condition on the query down; otherwise those that it joins in this query, after pulling subqueries up.
+// joinInputs returns what FROM and WHERE of a query join. With forPushdown, it counts the relations to which the
+// planner may push a condition on the query down; otherwise those that it joins in this query, after pulling subqueries
+// up.
 func (h *hoister) joinInputs(s *pg_query.SelectStmt, in *scope, forPushdown bool) joinInputs {
 	var r joinInputs
 	for _, f := range s.GetFromClause() {
@@ -255,8 +258,8 @@ func (h *hoister) volatileTargets(s *pg_query.SelectStmt) bool {
 	})
 }
 
-// blocksPushdown reports whether a volatile condition on a query is evaluated once for each row of its result, whatever its
-// FROM and WHERE contain: the planner pushes such a condition down into HAVING at most.
+// blocksPushdown reports whether a volatile condition on a query is evaluated once for each row of its result, whatever
+// its FROM and WHERE contain: the planner pushes such a condition down into HAVING at most.
 func (h *hoister) blocksPushdown(s *pg_query.SelectStmt) bool {
 	if s.GetLimitCount() != nil || s.GetLimitOffset() != nil {
 		return true
@@ -293,8 +296,8 @@ func (h *hoister) freeze(m protoreflect.Message) {
 	pgparse.Children(m, h.freeze)
 }
 
-// freezeQuery is freeze for one query that varies. If the query is not frozen, its volatile conditions are pushed down into
-// its subqueries.
+// freezeQuery is freeze for one query that varies. If the query is not frozen, its volatile conditions are pushed down
+// into its subqueries.
 func (h *hoister) freezeQuery(s *pg_query.SelectStmt, props *properties) {
 	outer := h.pushedDown[s]
 	if s.GetOp() != pg_query.SetOperation_SETOP_NONE {
@@ -328,7 +331,8 @@ func (h *hoister) freezeQuery(s *pg_query.SelectStmt, props *properties) {
 	}
 }
 
-// pushDown records that the planner may push conditions down into a query. If there is a new one, it repeats freezeQuery.
+// pushDown records that the planner may push conditions down into a query. If there is a new one, it repeats
+// freezeQuery.
 func (h *hoister) pushDown(s *pg_query.SelectStmt, c volatileConditions) {
 	props, before := h.selects[s], h.pushedDown[s]
 	now := volatileConditions{readColumns: c.readColumns || before.readColumns, exist: c.exist || before.exist}

@@ -8,20 +8,21 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// PostgreSQL evaluates equal expressions of a target list, ORDER BY, GROUP BY and DISTINCT ON once: the parser makes one
-// target of them (findTargetlistEntrySQL99, parse_clause.c), and above a sort every expression or subexpression that equals
-// a sorted one takes its value (search_indexed_tlist_for_non_var, setrefs.c). In
+// PostgreSQL evaluates equal expressions of a target list, ORDER BY, GROUP BY and DISTINCT ON once: the parser makes
+// one target of them (findTargetlistEntrySQL99, parse_clause.c), and above a sort every expression or subexpression
+// that equals a sorted one takes its value (search_indexed_tlist_for_non_var, setrefs.c). In
 //
 //	SELECT random() AS a, x + random() AS b FROM t ORDER BY a
 //
-// b is x + a. Two expressions are equal if they have the same columns, functions and types after names are resolved, casts
-// are added, and subqueries are pulled up. In the random part of a query, equal expressions must stay equal, and different
-// ones must stay different. Expressions with the same text keep the same text.
+// b is x + a. Two expressions are equal if they have the same columns, functions and types after names are resolved,
+// casts are added, and subqueries are pulled up. In the random part of a query, equal expressions must stay equal, and
+// different ones must stay different. Expressions with the same text keep the same text.
 
 // maxEqual bounds the number of expressions that are compared. A query with more counts as ambiguous.
 const maxEqual = 200
 
-// sorted reports whether a query has ORDER BY, DISTINCT, WINDOW or GROUP BY, which reuse the values of equal expressions.
+// sorted reports whether a query has ORDER BY, DISTINCT, WINDOW or GROUP BY, which reuse the values of equal
+// expressions.
 func sorted(s *pg_query.SelectStmt) bool {
 	return len(s.GetSortClause()) > 0 || len(s.GetDistinctClause()) > 0 || len(s.GetWindowClause()) > 0 || len(s.GetGroupClause()) > 0
 }
@@ -38,8 +39,8 @@ func results(s *pg_query.SelectStmt) []*pg_query.Node {
 	return all
 }
 
-// ambiguous reports whether two expressions that vary, in a query's results, may be equal although their texts differ. split
-// could give the columns in them different names, and they would no longer be equal.
+// ambiguous reports whether two expressions that vary, in a query's results, may be equal although their texts differ.
+// split could give the columns in them different names, and they would no longer be equal.
 func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 	if !sorted(s) {
 		return false
@@ -65,8 +66,8 @@ func (h *hoister) ambiguous(s *pg_query.SelectStmt, in *scope) bool {
 	return false
 }
 
-// repeated reports whether two columns that a query reads may be the same expression. Volatile expressions of the query over
-// these columns are equal after subqueries are pulled up, and would not be equal over the columns of a table.
+// repeated reports whether two columns that a query reads may be the same expression. Volatile expressions of the query
+// over these columns are equal after subqueries are pulled up, and would not be equal over the columns of a table.
 func (h *hoister) repeated(s *pg_query.SelectStmt, in *scope) bool {
 	volatile := false
 	for _, n := range results(s) {
@@ -121,7 +122,8 @@ func (h *hoister) repeatedBelow(m protoreflect.Message) bool {
 	return found
 }
 
-// repeatsTarget reports whether a target list may contain an expression twice: as two targets, or as a column and in a star.
+// repeatsTarget reports whether a target list may contain an expression twice: as two targets, or as a column and in a
+// star.
 func repeatsTarget(targets []*pg_query.Node) bool {
 	seen, stars, columns := map[string]bool{}, false, false
 	for _, t := range targets {

@@ -6,8 +6,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// columnName returns the name that the server gives to a result column (FigureColname in PostgreSQL's parse_target.c), or
-// "" if it cannot be derived here.
+// columnName returns the name that the server gives to a result column (FigureColname in PostgreSQL's parse_target.c),
+// or "" if it cannot be derived here.
 func columnName(t *pg_query.ResTarget) string {
 	if t.GetName() != "" {
 		return t.GetName()
@@ -16,8 +16,8 @@ func columnName(t *pg_query.ResTarget) string {
 	return name
 }
 
-// figure returns a name and its strength: 0 for a default that any other name replaces, 1 for the name of a type or "case", 2
-// for any other name.
+// figure returns a name and its strength: 0 for a default that any other name replaces, 1 for the name of a type or
+// "case", 2 for any other name.
 func figure(n *pg_query.Node) (string, int) {
 	switch n := n.GetNode().(type) {
 	case *pg_query.Node_ColumnRef:

@@ -15,8 +15,8 @@ type Plan struct {
 	Pieces []Piece // in the order of creation: a later one may read an earlier one
 	Rest   string  // the query of every trial
 	Reason string  // why there are no pieces
-	// MayCorrelate reports that a piece was a subquery of an expression, or LATERAL, and may read columns of the enclosing
-	// query. The server rejects such a piece.
+	// MayCorrelate reports that a piece was a subquery of an expression, or LATERAL, and may read columns of the
+	// enclosing query. The server rejects such a piece.
 	MayCorrelate bool
 }
 
@@ -29,8 +29,8 @@ type Piece struct {
 // Options selects what is hoisted.
 type Options struct {
 	Knowledge Knowledge
-	// Prefix begins the names of the tables, which must be unique in a session. It consists of lower-case letters, digits
-	// and _.
+	// Prefix begins the names of the tables, which must be unique in a session. It consists of lower-case letters,
+	// digits and _.
 	Prefix string
 	// NoSubLinks leaves subqueries in expressions unchanged, so that the plan never has MayCorrelate set.
 	NoSubLinks bool
@@ -40,8 +40,8 @@ type Options struct {
 	NoRanks bool
 }
 
-// Split returns the plan for a query. It returns an error if sql is not one SELECT that can be parsed, or if a part of the
-// plan cannot be written as SQL text.
+// Split returns the plan for a query. It returns an error if sql is not one SELECT that can be parsed, or if a part of
+// the plan cannot be written as SQL text.
 func Split(sql string, opt Options) (Plan, error) {
 	stmt, err := parse(sql)
 	if err != nil {

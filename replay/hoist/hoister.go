@@ -171,8 +171,8 @@ func (h *hoister) pieceFor(s *pg_query.SelectStmt, mayCorrelate bool) *piece {
 	return h.piece(s, props.reads.list, mayCorrelate)
 }
 
-// piece returns the piece for a deterministic query, the same one for equal queries. It returns nil if the query reads no
-// table or cannot be executed alone.
+// piece returns the piece for a deterministic query, the same one for equal queries. It returns nil if the query reads
+// no table or cannot be executed alone.
 func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, mayCorrelate bool) *piece {
 	if mayCorrelate && (h.opt.NoSubLinks || namesARow(s)) {
 		return nil
@@ -199,8 +199,8 @@ func (h *hoister) piece(s *pg_query.SelectStmt, reads []*cte, mayCorrelate bool)
 	return p
 }
 
-// namesARow reports whether an unqualified name may stand for a whole row of a relation of the query. In the enclosing query
-// a column of that name would take precedence, so that the query would have another meaning alone.
+// namesARow reports whether an unqualified name may stand for a whole row of a relation of the query. In the enclosing
+// query a column of that name would take precedence, so that the query would have another meaning alone.
 func namesARow(s *pg_query.SelectStmt) bool {
 	relations, columns := map[string]bool{}, map[string]bool{}
 	pgparse.Inspect(s.ProtoReflect(), func(m proto.Message) bool {
@@ -224,8 +224,8 @@ func namesARow(s *pg_query.SelectStmt) bool {
 	return false
 }
 
-// savesTime reports whether materializing a query can save time: columns of one table, without conditions, are read from the
-// table itself as fast.
+// savesTime reports whether materializing a query can save time: columns of one table, without conditions, are read
+// from the table itself as fast.
 func savesTime(s *pg_query.SelectStmt) bool {
 	bare := s.GetWithClause() == nil && len(s.GetFromClause()) == 1 && s.GetFromClause()[0].GetRangeVar().GetSchemaname() != "" &&
 		s.GetWhereClause() == nil && len(s.GetGroupClause()) == 0 && s.GetHavingClause() == nil && len(s.GetDistinctClause()) == 0 &&
@@ -235,8 +235,8 @@ func savesTime(s *pg_query.SelectStmt) bool {
 	})
 }
 
-// closure returns the given CTEs and all that they read, in an order that one WITH clause allows. ok is false if one clause
-// cannot hold them, because two have the same name or only some are of a WITH RECURSIVE.
+// closure returns the given CTEs and all that they read, in an order that one WITH clause allows. ok is false if one
+// clause cannot hold them, because two have the same name or only some are of a WITH RECURSIVE.
 func closure(reads []*cte) (all []*cte, ok bool) {
 	var found ctes
 	found.addAll(reads)

@@ -17,8 +17,8 @@ func relationOf(n *pg_query.RangeVar) Relation {
 	return Relation{Schema: n.GetSchemaname(), Name: n.GetRelname()}
 }
 
-// Traits are the properties of a function name. Except for AlwaysVolatile, a trait is set if it holds for any function of
-// that name, in any schema.
+// Traits are the properties of a function name. Except for AlwaysVolatile, a trait is set if it holds for any function
+// of that name, in any schema.
 type Traits struct {
 	Volatile       bool // pg_proc.provolatile = 'v', a DP function, or a built-in one that is not listed
 	Aggregate      bool // pg_proc.prokind is 'a' or 'w'
@@ -60,8 +60,8 @@ func (k *Knowledge) attributeVaries(name string) bool {
 	return k.Functions[name].Volatile
 }
 
-// relationVaries reports whether a relation that is not a CTE may give different rows in two trials. A name without a schema
-// is that of a system catalog, in which the tables that hoisting creates appear.
+// relationVaries reports whether a relation that is not a CTE may give different rows in two trials. A name without a
+// schema is that of a system catalog, in which the tables that hoisting creates appear.
 func (k *Knowledge) relationVaries(n *pg_query.RangeVar) bool {
 	switch n.GetSchemaname() {
 	case "", "pg_catalog", "information_schema":

@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
-// TestLarge: statements of the largest size that is parsed can be planned. Its only time limit is that of all tests; work
-// quadratic in the size times the depth would exceed it.
+// TestLarge: statements of the largest size that is parsed can be planned. Its only time limit is that of all tests;
+// work quadratic in the size times the depth would exceed it.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	r := strings.Repeat

@@ -14,8 +14,8 @@ import (
 // rankColumn is the column that ranks adds.
 const rankColumn = "dpwatch_rank"
 
-// ranks makes a construct of DP query rewriters faster. To choose a few random rows of every privacy unit, they join a table
-// with itself and count, for every row, the rows of the same unit whose random number is not smaller:
+// ranks makes a construct of DP query rewriters faster. To choose a few random rows of every privacy unit, they join a
+// table with itself and count, for every row, the rows of the same unit whose random number is not smaller:
 //
 //	a (x, g, u) AS (SELECT random(), ...),
 //	j (x, g, u, rx, rg, ru) AS (SELECT * FROM a AS l JOIN a AS r ON l.x <= r.x AND l.u = r.u),
@@ -26,9 +26,9 @@ const rankColumn = "dpwatch_rank"
 //
 //	j (x, g, u, dpwatch_rank) AS (SELECT *, count(*) OVER (PARTITION BY u ORDER BY x DESC) FROM a WHERE u IS NOT NULL)
 //
-// Rows of equal x count for each other, as in the join. c becomes the sum over the rows of a group. random() is never NULL.
-// j and p must not be referenced elsewhere, and p must use only the left columns of j. It is assumed that = is the equality
-// operator of the type's default B-tree operator class.
+// Rows of equal x count for each other, as in the join. c becomes the sum over the rows of a group. random() is never
+// NULL. j and p must not be referenced elsewhere, and p must use only the left columns of j. It is assumed that = is
+// the equality operator of the type's default B-tree operator class.
 func ranks(stmt *pg_query.SelectStmt) {
 	with := stmt.GetWithClause()
 	if with == nil || with.GetRecursive() {

@@ -11,9 +11,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// split moves the deterministic part of a query into a piece. The random expressions of its target list, HAVING and ORDER BY
-// stay in the query, which evaluates them for each row of the piece. split does nothing if that could change a result or would
-// not save time.
+// split moves the deterministic part of a query into a piece. The random expressions of its target list, HAVING and
+// ORDER BY stay in the query, which evaluates them for each row of the piece. split does nothing if that could change a
+// result or would not save time.
 func (h *hoister) split(s *pg_query.SelectStmt, props *properties, mayCorrelate bool) {
 	if !h.splittable(s, props.scope) || mayCorrelate && h.opt.NoSubLinks || h.ambiguous(s, props.scope) {
 		return
@@ -70,11 +70,12 @@ func (h *hoister) split(s *pg_query.SelectStmt, props *properties, mayCorrelate 
 	s.GroupClause, s.HavingClause = nil, nil
 }
 
-// splittable reports whether split keeps the result of a query and can save time. The random expressions must be above the
-// query's aggregation: a FROM, WHERE or GROUP BY that varies is excluded, and so is a HAVING that varies without GROUP BY.
-// Also excluded are set operations, VALUES, a query without FROM, window functions, locking clauses, INTO, DISTINCT ON,
-// GROUP BY DISTINCT, grouping sets and, in the other clauses, unknown or set-returning functions, GROUPING, and aggregates or
-// subqueries that vary. A piece saves time if it contains an aggregation, a condition or a join.
+// splittable reports whether split keeps the result of a query and can save time. The random expressions must be above
+// the query's aggregation: a FROM, WHERE or GROUP BY that varies is excluded, and so is a HAVING that varies without
+// GROUP BY. Also excluded are set operations, VALUES, a query without FROM, window functions, locking clauses, INTO,
+// DISTINCT ON, GROUP BY DISTINCT, grouping sets and, in the other clauses, unknown or set-returning functions,
+// GROUPING, and aggregates or subqueries that vary. A piece saves time if it contains an aggregation, a condition or a
+// join.
 func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if s.GetOp() != pg_query.SetOperation_SETOP_NONE || len(s.GetValuesLists()) > 0 || len(s.GetFromClause()) == 0 ||
 		len(s.GetWindowClause()) > 0 || len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil || s.GetGroupDistinct() {
@@ -105,8 +106,8 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	return plain && (aggregates || having != nil || len(s.GetGroupClause()) > 0 || s.GetWhereClause() != nil || !single)
 }
 
-// calls inspects the functions of an expression above the aggregation. aggregates reports whether one is an aggregate; plain,
-// whether evaluating the expression for each row of a piece gives the same result.
+// calls inspects the functions of an expression above the aggregation. aggregates reports whether one is an aggregate;
+// plain, whether evaluating the expression for each row of a piece gives the same result.
 func (h *hoister) calls(n *pg_query.Node, in *scope) (aggregates, plain bool) {
 	plain = true
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
@@ -155,8 +156,8 @@ type columns struct {
 	impossible bool
 }
 
-// column returns a reference to the piece's column that holds a deterministic expression, and adds the column if the piece
-// has none for it. name is the column's name; with "" column chooses one.
+// column returns a reference to the piece's column that holds a deterministic expression, and adds the column if the
+// piece has none for it. name is the column's name; with "" column chooses one.
 func (c *columns) column(n *pg_query.Node, name string) *pg_query.Node {
 	expression := key(n)
 	if known := c.names[expression]; known != "" && (name == "" || name == known) {
@@ -180,8 +181,8 @@ func (c *columns) target(t *pg_query.ResTarget) *pg_query.Node {
 	return c.expression(t.GetVal())
 }
 
-// groups returns GROUP BY for the piece, in which a position is that of the piece's column. It returns false if a position
-// does not refer to a deterministic target.
+// groups returns GROUP BY for the piece, in which a position is that of the piece's column. It returns false if a
+// position does not refer to a deterministic target.
 func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 	var group []*pg_query.Node
 	for _, g := range s.GetGroupClause() {
@@ -206,8 +207,8 @@ func (c *columns) groups(s *pg_query.SelectStmt) ([]*pg_query.Node, bool) {
 	return group, true
 }
 
-// expression returns an expression over the piece's columns: its largest deterministic parts that contain a column, a subquery
-// or an aggregate become columns of the piece.
+// expression returns an expression over the piece's columns: its largest deterministic parts that contain a column, a
+// subquery or an aggregate become columns of the piece.
 func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	n = proto.CloneOf(n)
 	c.varying = map[*pg_query.Node]bool{}
@@ -216,10 +217,10 @@ func (c *columns) expression(n *pg_query.Node) *pg_query.Node {
 	return n
 }
 
-// replace turns the deterministic parts of n into columns, in place. lazy: PostgreSQL may skip the evaluation of n, so that
-// most parts whose evaluation can fail are not computed in advance. Only columns, aggregates and subqueries are: a column cannot
-// fail, and PostgreSQL computes aggregates before the expressions over them. A subquery can fail although the query never
-// evaluates it; then no table is made, and every trial runs the whole query.
+// replace turns the deterministic parts of n into columns, in place. lazy: PostgreSQL may skip the evaluation of n, so
+// that most parts whose evaluation can fail are not computed in advance. Only columns, aggregates and subqueries are: a
+// column cannot fail, and PostgreSQL computes aggregates before the expressions over them. A subquery can fail although
+// the query never evaluates it; then no table is made, and every trial runs the whole query.
 func (c *columns) replace(n *pg_query.Node, lazy bool) {
 	if !c.varying[n] && c.candidate(n, lazy) {
 		if c.rowDependent(n) {
@@ -270,8 +271,8 @@ func (c *columns) candidate(n *pg_query.Node, lazy bool) bool {
 	return false
 }
 
-// rowDependent reports whether an expression contains a column, a subquery or an aggregate. Other expressions stay where they
-// are, because a literal gets its type from its context.
+// rowDependent reports whether an expression contains a column, a subquery or an aggregate. Other expressions stay
+// where they are, because a literal gets its type from its context.
 func (c *columns) rowDependent(n *pg_query.Node) bool {
 	found := false
 	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {

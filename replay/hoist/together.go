@@ -9,9 +9,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// Together reports whether trials of a query are as independent in one transaction as in separate ones. That holds if the
-// query reads no clock of the transaction, every function that it calls is known and does not depend on the transaction's
-// state (Traits.Transaction), and all that it reads are CTEs, tables of pieces, and known relations that are no views.
+// Together reports whether trials of a query are as independent in one transaction as in separate ones. That holds if
+// the query reads no clock of the transaction, every function that it calls is known and does not depend on the
+// transaction's state (Traits.Transaction), and all that it reads are CTEs, tables of pieces, and known relations that
+// are no views.
 func Together(sql string, k Knowledge) bool {
 	stmt, err := parse(sql)
 	if err != nil {

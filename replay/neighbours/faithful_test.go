@@ -37,8 +37,8 @@ func TestFaithful(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTheServer: values that the server itself keeps beside the options of tables and columns, as PostgreSQL 15.20
-// does, are neither copied nor compared; the options that a statement can set are both.
+// TestOptionsOfTheServer: values that the server itself keeps beside the options of tables and columns, as PostgreSQL
+// 15.20 does, are neither copied nor compared; the options that a statement can set are both.
 func TestOptionsOfTheServer(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.people", "public.visits")

@@ -85,7 +85,8 @@ func (n *node) bounds() string {
 	return "FOR VALUES IN (" + strings.Join(values, ", ") + ")"
 }
 
-// sql returns the statements that create the forest: a script for tables and rows, then a statement for each foreign key.
+// sql returns the statements that create the forest: a script for tables and rows, then a statement for each foreign
+// key.
 func (f *forest) sql() []string {
 	out, keys := []string{"CREATE SCHEMA app"}, []string(nil)
 	for _, w := range f.trees {

@@ -33,8 +33,8 @@ type reference struct {
 	foreign bool // declared as a foreign key in some table
 }
 
-// forestRow holds the referenced key of each reference, -1 = NULL; half: d is NULL, so that a foreign key of two columns
-// references nothing.
+// forestRow holds the referenced key of each reference, -1 = NULL; half: d is NULL, so that a foreign key of two
+// columns references nothing.
 type forestRow struct {
 	keys []int
 	half []bool
@@ -98,8 +98,8 @@ func (w *tree) references(row forestRow, edge route, foreign bool) bool {
 	return edge.to.holds(a)
 }
 
-// edges returns the references that apply to the rows of a leaf: those of the nearest declared paths, otherwise the foreign
-// keys at it and above it.
+// edges returns the references that apply to the rows of a leaf: those of the nearest declared paths, otherwise the
+// foreign keys at it and above it.
 func (f *forest) edges(leaf *node) (edges []route, foreign bool) {
 	if leaf.within(f.unit) {
 		return nil, false

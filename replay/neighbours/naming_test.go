@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestSameNames: views, partitions, sequences, statistics and functions that have one name in several schemas are copied
-// under different names, and references to them stay correct.
+// TestSameNames: views, partitions, sequences, statistics and functions that have one name in several schemas are
+// copied under different names, and references to them stay correct.
 func TestSameNames(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "a.orders", "b.invoices", "a.listed")

@@ -48,31 +48,32 @@ const (
 // ErrNoSet reports that the shadow database holds no completed set.
 var ErrNoSet = shadow.ErrNoSet
 
-// MakePlan determines what Create (or Refresh) would do, and everything that is missing for it, without changing anything:
-// rights, extensions, types, paths to the unit, definitions that the shadow database rejects. It tries definitions in a
-// transaction that is rolled back. The error is ctx's; all other faults are in the Plan.
+// MakePlan determines what Create (or Refresh) would do, and everything that is missing for it, without changing
+// anything: rights, extensions, types, paths to the unit, definitions that the shadow database rejects. It tries
+// definitions in a transaction that is rolled back. The error is ctx's; all other faults are in the Plan.
 func MakePlan(ctx context.Context, o Options, refresh bool) (Plan, error) {
 	return build.MakePlan(ctx, o, refresh)
 }
 
-// Create creates a set; there must be none. It reports the faults of MakePlan before anything is written. On any fault, and
-// when ctx is done, it removes what it created. A killed process leaves records with which the next command removes the
-// rest.
+// Create creates a set; there must be none. It reports the faults of MakePlan before anything is written. On any fault,
+// and when ctx is done, it removes what it created. A killed process leaves records with which the next command removes
+// the rest.
 func Create(ctx context.Context, o Options) (Set, error) { return build.Create(ctx, o, false) }
 
-// Refresh creates a set beside the current one and replaces it in one transaction, under a new epoch. A fault before that
-// leaves the current set unchanged.
+// Refresh creates a set beside the current one and replaces it in one transaction, under a new epoch. A fault before
+// that leaves the current set unchanged.
 func Refresh(ctx context.Context, o Options) (Set, error) { return build.Create(ctx, o, true) }
 
-// Verify checks for every pair of the current set that it differs by exactly one unit, and that no other rows differ. It
-// computes checksums of the present rows, per table, of the unit's rows and of all others; it takes only the unit's
-// identity from the records. It also compares the schemas, as far as plans, results and rights depend on them: D0 with what
-// create would make of the source's present definitions, if the source can be reached, and every neighbour with D0. The
-// server does the work; it reads every table of every schema once. Rows are not compared with the source's, which change.
+// Verify checks for every pair of the current set that it differs by exactly one unit, and that no other rows differ.
+// It computes checksums of the present rows, per table, of the unit's rows and of all others; it takes only the unit's
+// identity from the records. It also compares the schemas, as far as plans, results and rights depend on them: D0 with
+// what create would make of the source's present definitions, if the source can be reached, and every neighbour with
+// D0. The server does the work; it reads every table of every schema once. Rows are not compared with the source's,
+// which change.
 func Verify(ctx context.Context, o Options) (Report, error) { return verify.Run(ctx, o) }
 
-// Current returns the set that audits may use; the session is that of the copies' owner. The error is ErrNoSet if there is
-// none.
+// Current returns the set that audits may use; the session is that of the copies' owner. The error is ErrNoSet if there
+// is none.
 func Current(ctx context.Context, dsn, control string) (Set, error) {
 	o := &Options{Target: dsn, Control: control}
 	conn, err := session.Open(ctx, dsn, "the shadow database")

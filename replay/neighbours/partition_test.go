@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestPathOfPartitionedTable: a declared path applies to partitions, sub-partitions and children with foreign keys of their
-// own.
+// TestPathOfPartitionedTable: a declared path applies to partitions, sub-partitions and children with foreign keys of
+// their own.
 func TestPathOfPartitionedTable(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, tables string }{
@@ -81,7 +81,8 @@ func TestPathOfPartition(t *testing.T) {
 	}
 }
 
-// TestUnitBelowAnother: the unit's table may be a child, or a partition, of a table whose foreign keys are paths for other rows.
+// TestUnitBelowAnother: the unit's table may be a child, or a partition, of a table whose foreign keys are paths for
+// other rows.
 func TestUnitBelowAnother(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.base")
@@ -108,8 +109,8 @@ func TestPartitionAlone(t *testing.T) {
 	}
 }
 
-// TestPrunedPartition: rows are found in a DEFAULT partition that the server wrongly prunes for any condition on a table
-// above it.
+// TestPrunedPartition: rows are found in a DEFAULT partition that the server wrongly prunes for any condition on a
+// table above it.
 func TestPrunedPartition(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.u", "public.p")

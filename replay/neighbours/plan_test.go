@@ -79,7 +79,8 @@ func TestPlanReportsAll(t *testing.T) {
 	}
 }
 
-// TestPlanExtensions: the extensions that the definitions need are listed by schema, with the statements that create them.
+// TestPlanExtensions: the extensions that the definitions need are listed by schema, with the statements that create
+// them.
 func TestPlanExtensions(t *testing.T) {
 	t.Parallel()
 	o := bare(pgtest.Database(t), pgtest.Database(t), "public.people", "public.mails")

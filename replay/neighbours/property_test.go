@@ -86,8 +86,8 @@ func (w world) sql() []string {
 	return slices.Concat(tables, rows, keys)
 }
 
-// without returns the keys of the rows of each table that do not belong to a unit, found by following references backwards
-// from the unit's row until nothing is added.
+// without returns the keys of the rows of each table that do not belong to a unit, found by following references
+// backwards from the unit's row until nothing is added.
 func (w world) without(unit int) [][]int {
 	gone := make([]map[int]bool, len(w.rows))
 	for t := range gone {

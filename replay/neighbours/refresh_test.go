@@ -74,9 +74,9 @@ func withPaths(o neighbours.Options) neighbours.Options {
 	return o
 }
 
-// TestKilled kills processes that create and refresh: at steps spread over the whole command, where the process waits to be
-// killed, and during the swap of the sets. The shadow database then holds the complete old or new set, and the next command
-// removes the rest.
+// TestKilled kills processes that create and refresh: at steps spread over the whole command, where the process waits
+// to be killed, and during the swap of the sets. The shadow database then holds the complete old or new set, and the
+// next command removes the rest.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("DPWATCH_TEST_BUILD") != "" {
@@ -219,8 +219,8 @@ func TestBuildToBeKilled(t *testing.T) {
 	}
 }
 
-// TestDropInterrupted cancels a drop while a table of the set is in use: then there is no set, not a part of one, and the
-// next command removes the rest.
+// TestDropInterrupted cancels a drop while a table of the set is in use: then there is no set, not a part of one, and
+// the next command removes the rest.
 func TestDropInterrupted(t *testing.T) {
 	t.Parallel()
 	o := shop(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestSourceChangesMeanwhile: while rows are copied, tables of the source cannot be altered, and changed rows are ignored:
-// the copy shows the moment when it began.
+// TestSourceChangesMeanwhile: while rows are copied, tables of the source cannot be altered, and changed rows are
+// ignored: the copy shows the moment when it began.
 func TestSourceChangesMeanwhile(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -118,8 +118,8 @@ func TestSourceIsAltered(t *testing.T) {
 	verified(t, o)
 }
 
-// TestRights: every missing privilege is reported with role, database and the GRANT statement; nothing is left behind, and after the printed statements create
-// succeeds.
+// TestRights: every missing privilege is reported with role, database and the GRANT statement; nothing is left behind,
+// and after the printed statements create succeeds.
 func TestRights(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -210,8 +210,8 @@ func smallDisk(t *testing.T, name string, megabytes int) {
 	t.Cleanup(func() { run(t, admin, "DROP TABLESPACE "+name) })
 }
 
-// TestNoSpace: a full disk ends create and refresh with a remedy; what was created is removed, the previous set stays, and
-// with less to copy the next command succeeds.
+// TestNoSpace: a full disk ends create and refresh with a remedy; what was created is removed, the previous set stays,
+// and with less to copy the next command succeeds.
 func TestNoSpace(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

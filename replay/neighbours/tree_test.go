@@ -17,9 +17,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestRandomForests: for partitions, sub-partitions and children with keys of their own, and paths declared for tables and
-// for parts of them, D1 is D0 without exactly the rows that the declarations assign to the unit, as computed in Go; verify
-// counts them, and reports a row too few or too many. DPWATCH_ORACLE_SCHEMAS is the number of databases,
+// TestRandomForests: for partitions, sub-partitions and children with keys of their own, and paths declared for tables
+// and for parts of them, D1 is D0 without exactly the rows that the declarations assign to the unit, as computed in Go;
+// verify counts them, and reports a row too few or too many. DPWATCH_ORACLE_SCHEMAS is the number of databases,
 // DPWATCH_ORACLE_SEED the seed.
 func TestRandomForests(t *testing.T) {
 	t.Parallel()
@@ -120,8 +120,8 @@ func (f *forest) check(t *testing.T, r *rand.Rand, o neighbours.Options) {
 	}
 }
 
-// change deletes a row of another unit from a neighbour, or inserts one of the unit's, and describes the change, beginning
-// with the table.
+// change deletes a row of another unit from a neighbour, or inserts one of the unit's, and describes the change,
+// beginning with the table.
 func (f *forest) change(t *testing.T, r *rand.Rand, o neighbours.Options, schema string, gone []map[int]bool, more bool) string {
 	t.Helper()
 	type place struct {

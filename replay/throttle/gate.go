@@ -1,8 +1,8 @@
 // Package throttle throttles replays to the load on the shadow database that its operator allows.
 //
-// It owns a Gate, which every session passes before it runs trials: a rate, a number of sessions that shrinks when trials
-// become slower, hours of the day, a guard on the database's load, and a pause switch. It has no information about queries
-// or results. In: the limits of an operator. Out: when trials may run, and how many.
+// It owns a Gate, which every session passes before it runs trials: a rate, a number of sessions that shrinks when
+// trials become slower, hours of the day, a guard on the database's load, and a pause switch. It has no information
+// about queries or results. In: the limits of an operator. Out: when trials may run, and how many.
 package throttle
 
 import (
@@ -16,14 +16,14 @@ import (
 type Options struct {
 	Rate     float64 // trials per second, all sessions together; 0 = no limit
 	Sessions int     // that run trials at the same time; 0 = no limit
-	// Share is the part of the time in which a single session runs trials, if it is above 0 and below 1; Sessions is then
-	// ignored.
+	// Share is the part of the time in which a single session runs trials, if it is above 0 and below 1; Sessions is
+	// then ignored.
 	Share float64
 	// Default describes, for the status, the limits that hold because the operator set none, and the reason.
 	Default string
-	// Slowdown is the allowed ratio of the time of trials to their shortest time. After a second in which the mean ratio
-	// was above it, the number of sessions is halved; after a second in which it was not, one session is added. Below one
-	// session, the last one pauses between its trials. 0 = not watched; it needs Sessions.
+	// Slowdown is the allowed ratio of the time of trials to their shortest time. After a second in which the mean
+	// ratio was above it, the number of sessions is halved; after a second in which it was not, one session is added.
+	// Below one session, the last one pauses between its trials. 0 = not watched; it needs Sessions.
 	Slowdown float64
 	Windows  []Window // when replays may run; none = always
 	Guard    Guard

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var _ replay.Pace = (*throttle.Gate)(nil)
 
-// work runs sessions that ask for batches of 25 trials, of duration each, for the time long, and returns how many ran. It
-// runs inside a synctest bubble with fake time.
+// work runs sessions that ask for batches of 25 trials, of duration each, for the time long, and returns how many ran.
+// It runs inside a synctest bubble with fake time.
 func work(t *testing.T, g *throttle.Gate, sessions int, each, long time.Duration, slowdown func() float64) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)

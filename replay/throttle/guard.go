@@ -29,10 +29,10 @@ type Load struct {
 	MaxLagSeconds  float64 `json:"max_lag_seconds"` // 0 = not watched
 }
 
-// loadQuery counts the sessions of others that run a statement or ran one in the last $1 milliseconds, counts the sessions
-// whose state this role may not see, and returns the lag in seconds. A session of short statements is idle at most moments,
-// so the statements that run at the moment of the query say little about the load. On an idle primary a standby's last
-// transaction is old without a lag.
+// loadQuery counts the sessions of others that run a statement or ran one in the last $1 milliseconds, counts the
+// sessions whose state this role may not see, and returns the lag in seconds. A session of short statements is idle at
+// most moments, so the statements that run at the moment of the query say little about the load. On an idle primary a
+// standby's last transaction is old without a lag.
 const loadQuery = `SELECT
 	(SELECT count(*) FILTER (WHERE state = 'active' OR state_change > clock_timestamp() - $1 * interval '1 ms') FROM pg_catalog.pg_stat_activity
 		WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' AND application_name NOT IN ('dpwatch-replay', 'dpwatch-guard')),

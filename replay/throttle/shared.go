@@ -14,16 +14,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 )
 
-// Other is a server that clients use, with the configuration key that names it. It has either a connection string or only
-// an address.
+// Other is a server that clients use, with the configuration key that names it. It has either a connection string or
+// only an address.
 type Other struct {
 	Key              string
 	DSN              string
 	Network, Address string // of an engine whose database has no connection string in the configuration
 }
 
-// identity identifies a server: its start time, its port, and the system identifier of its cluster, which a file-level copy
-// of the cluster shares. system is "" if the role may not call pg_control_system.
+// identity identifies a server: its start time, its port, and the system identifier of its cluster, which a file-level
+// copy of the cluster shares. system is "" if the role may not call pg_control_system.
 type identity struct {
 	started time.Time
 	port    string
@@ -53,9 +53,10 @@ func identify(ctx context.Context, dsn string) (id identity, err error) {
 	return id, nil
 }
 
-// Shared returns the key of the other server that is the server of the shadow database; "" = none. Servers with connection
-// strings are the same if they have the same start time, port and system identifier; those without, if the address is the
-// shadow's. If none of the servers that could be checked is the same, the error names what could not be checked.
+// Shared returns the key of the other server that is the server of the shadow database; "" = none. Servers with
+// connection strings are the same if they have the same start time, port and system identifier; those without, if the
+// address is the shadow's. If none of the servers that could be checked is the same, the error names what could not be
+// checked.
 func Shared(ctx context.Context, shadow string, others []Other) (key string, err error) {
 	cfg, err := pgx.ParseConfig(shadow)
 	if err != nil {

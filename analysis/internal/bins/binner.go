@@ -123,10 +123,9 @@ func appendEdges(edges, values []float64, bins int) []float64 {
 // leastTail is the fewest values in a tail that gets an edge.
 const leastTail = 8
 
-// quantileEdges places the edges at i/bins, i = 1 .. bins-1, and, where there are enough values, at a half, a quarter and an eighth of
-// the first and of the last bin: tails show noise of another scale or of lighter tails; one on each side of an
-// atom. It treats both ends alike, so
-// that a score and its negative have the same bins.
+// quantileEdges places the edges at i/bins, i = 1 .. bins-1, and, where there are enough values, at a half, a quarter
+// and an eighth of the first and of the last bin: tails show noise of another scale or of lighter tails; one on each
+// side of an atom. It treats both ends alike, so that a score and its negative have the same bins.
 func quantileEdges(edges, values []float64, bins int) []float64 {
 	n := len(values)
 	last := math.Inf(-1)

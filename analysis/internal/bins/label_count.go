@@ -18,8 +18,8 @@ type labelCount struct {
 
 func (c *labelCount) total() int { return c.n[0] + c.n[1] }
 
-// Limits on counting labels. Beyond maxCounted the most frequent half of them is kept: of n outcomes, a label that makes up
-// several in maxCounted is among them, whenever it comes.
+// Limits on counting labels. Beyond maxCounted the most frequent half of them is kept: of n outcomes, a label that
+// makes up several in maxCounted is among them, whenever it comes.
 const (
 	maxCounted = 2048
 	fewLabels  = 16 // up to here a list is searched from its start
@@ -80,11 +80,11 @@ func (s *Scratch) sortLabels() {
 	})
 }
 
-// chooseLabels appends the labels that get a bin, at most the given number: all, if they are few enough. Of more it takes those that are
-// more than twice as frequent as the first that has no place, and then those whose counts on both worlds differ by more than
-// chance makes them among as many labels of their frequency. The others share a bin: which of many equally rare ones is slightly more
-// frequent has no meaning. From LeastCommon pairs on, a text or an error that came once gets no bin: it stands for those that have not
-// come yet.
+// chooseLabels appends the labels that get a bin, at most the given number: all, if they are few enough. Of more it
+// takes those that are more than twice as frequent as the first that has no place, and then those whose counts on both
+// worlds differ by more than chance makes them among as many labels of their frequency. The others share a bin: which
+// of many equally rare ones is slightly more frequent has no meaning. From LeastCommon pairs on, a text or an error
+// that came once gets no bin: it stands for those that have not come yet.
 func (s *Scratch) chooseLabels(dst []code.Label, most, pairs int) []code.Label {
 	s.sortLabels()
 	if len(s.labels) <= most {
@@ -112,8 +112,8 @@ func (s *Scratch) chooseLabels(dst []code.Label, most, pairs int) []code.Label {
 	return dst
 }
 
-// leastTelling is the squared gap beyond 2 ln(rank) from which a rare label gets a bin: where the worlds are alike, chance makes
-// one of as many do so about once in ten times.
+// leastTelling is the squared gap beyond 2 ln(rank) from which a rare label gets a bin: where the worlds are alike,
+// chance makes one of as many do so about once in ten times.
 const leastTelling = 1
 
 // gap is the squared difference of a label's counts in standard errors.

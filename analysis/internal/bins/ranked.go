@@ -2,8 +2,8 @@ package bins
 
 import "github.com/dpwatch/dpwatch/analysis/internal/code"
 
-// Ranked are the numbers of a past in ascending order. What was sorted once is kept, so that only what came since then has to be. It
-// follows from the past and is not part of the state.
+// Ranked are the numbers of a past in ascending order. What was sorted once is kept, so that only what came since then
+// has to be. It follows from the past and is not part of the state.
 type Ranked struct {
 	Values []float64
 	seen   int // codes of the past that were read

@@ -12,9 +12,10 @@ const leastRadix = 96
 // sorter is the memory of a radix sort.
 type sorter struct{ from, to []uint64 }
 
-// Sort sorts finite numbers, ascending, as slices.Sort does. It is a radix sort of keys in the order of the numbers: the bits of a
-// float64 ascend with its magnitude, so that the sign bit is turned over, and all bits of negatives. The bytes from the highest bit
-// on in which keys differ are sorted, lowest first. Few keys are equal in all of these; insertion puts them in order.
+// Sort sorts finite numbers, ascending, as slices.Sort does. It is a radix sort of keys in the order of the numbers:
+// the bits of a float64 ascend with its magnitude, so that the sign bit is turned over, and all bits of negatives. The
+// bytes from the highest bit on in which keys differ are sorted, lowest first. Few keys are equal in all of these;
+// insertion puts them in order.
 func (r *sorter) Sort(values []float64) {
 	n := len(values)
 	if n < leastRadix {

@@ -64,7 +64,8 @@ const (
 // tables alone, so that a process can be computed later.
 type Epoch struct {
 	Retire []ScoreID // their wealth becomes cash
-	// DiscardGains: if the wealth is more than 1 it becomes 1, because the gains relied on an assumption that does not hold.
+	// DiscardGains: if the wealth is more than 1 it becomes 1, because the gains relied on an assumption that does not
+	// hold.
 	DiscardGains bool
 	// Restart: a confirmation begins. The wealth becomes 1; the proportions of its parts remain.
 	Restart bool
@@ -148,8 +149,8 @@ func (p *Process) lend(k *Book, g Grant) {
 	p.spread(k, g.Score, all+math.Log(g.Fraction))
 }
 
-// shares returns the fractions by which the wealth of the scores is divided again: at the claim those of the epoch, elsewhere those that
-// follow from the past evidence against this epsilon, unless there are too many scores.
+// shares returns the fractions by which the wealth of the scores is divided again: at the claim those of the epoch,
+// elsewhere those that follow from the past evidence against this epsilon, unless there are too many scores.
 func (p *Process) shares(k *Book, e *Epoch) []Grant {
 	if len(e.Shift) == 0 || len(e.Shift) > maxOwnShares || p.Epsilon == e.At {
 		return e.Shift
@@ -239,8 +240,8 @@ func (p *Process) of(k *Book, id ScoreID) []float64 {
 // Total returns the log of the whole wealth.
 func (p *Process) Total() float64 { return eprocess.LogAdd(p.cash, eprocess.LogSumExp(p.sums)) }
 
-// End applies what the bets of an epoch gained, and shares. Below the claim, what is not bet follows the wealth at the claim: a null
-// there is part of the null at the claim.
+// End applies what the bets of an epoch gained, and shares. Below the claim, what is not bet follows the wealth at the
+// claim: a null there is part of the null at the claim.
 func (p *Process) End(k *Book, e *Epoch, scratch *Bet) {
 	rest := 0.0
 	if gain := e.Claim - e.Opened; p.Below && gain > math.Inf(-1) { // or it is NaN

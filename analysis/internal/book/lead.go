@@ -88,8 +88,8 @@ func (l *Lead) End(k *Book, e *Epoch) {
 // maxAhead bounds how many pairs go by between two looks.
 const maxAhead = 1 << 10
 
-// LowFor returns a number of pairs, at least 1, before which the wealth stays below a level, whatever their outcomes. It must follow a look: no
-// place grows by more than the most that a pair adds to it.
+// LowFor returns a number of pairs, at least 1, before which the wealth stays below a level, whatever their outcomes.
+// It must follow a look: no place grows by more than the most that a pair adds to it.
 func (l *Lead) LowFor(k *Book, e *Epoch, level float64) int {
 	if len(l.most) == 0 {
 		l.bound(k, e)

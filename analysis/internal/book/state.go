@@ -62,8 +62,8 @@ func (k *Book) Verify(c *state.Codec) {
 	c.Check(places == k.Places)
 }
 
-// Verify checks that the process is the one against h, that it has at most the places and scores of the book, and that no wealth
-// is NaN or plus infinity.
+// Verify checks that the process is the one against h, that it has at most the places and scores of the book, and that
+// no wealth is NaN or plus infinity.
 func (p *Process) Verify(c *state.Codec, k *Book, h eprocess.Null) {
 	c.Check(len(p.Logw) <= k.Places && len(p.sums) <= len(k.stakes))
 	c.Check(p.Null == h)
@@ -80,9 +80,9 @@ func (l *Lead) Verify(c *state.Codec, k *Book, h eprocess.Null) {
 	l.Process.Verify(c, k, h)
 }
 
-// Verify checks that all scores of an epoch are in the book, that fractions are in [0, 1], that Priors and Shift have the same length,
-// that no wealth is NaN or plus infinity, and that the table of every entry has the form of its score's mixture. laws and paired are
-// the mixtures of the tables that are bet on bin by bin and by pairs.
+// Verify checks that all scores of an epoch are in the book, that fractions are in [0, 1], that Priors and Shift have
+// the same length, that no wealth is NaN or plus infinity, and that the table of every entry has the form of its
+// score's mixture. laws and paired are the mixtures of the tables that are bet on bin by bin and by pairs.
 func (e *Epoch) Verify(c *state.Codec, k *Book, laws, paired eprocess.Mixture) {
 	known := func(id ScoreID) { c.Check(id >= 0 && int(id) < len(k.stakes)) }
 	fraction := func(x float64) { c.Check(x >= 0 && x <= 1) }

@@ -9,13 +9,14 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// A Code is one outcome of one score as a float64. A finite number is its own code. Everything else (an absent row, NULL, NaN,
-// an infinity, a text, an error class) is a category, stored in the payload of a NaN.
+// A Code is one outcome of one score as a float64. A finite number is its own code. Everything else (an absent row,
+// NULL, NaN, an infinity, a text, an error class) is a category, stored in the payload of a NaN.
 type Code = float64
 
 const categoryBits = 0x7FF8_0000_0000_0000
 
-// The categories that every score has. The categories of texts start at FirstText, those of error classes at FirstError.
+// The categories that every score has. The categories of texts start at FirstText, those of error classes at
+// FirstError.
 const (
 	Absent = iota + 1
 	NullValue
@@ -29,8 +30,8 @@ const (
 	FirstError = FirstText + maxCategories
 )
 
-// maxCategories is the maximum number of texts, or error classes, that a dictionary holds. Other texts are distinguished by hash;
-// other error classes are one category.
+// maxCategories is the maximum number of texts, or error classes, that a dictionary holds. Other texts are
+// distinguished by hash; other error classes are one category.
 const maxCategories = 256
 
 // Category returns the code of a category.
@@ -39,8 +40,8 @@ func Category(id int) Code { return math.Float64frombits(categoryBits | uint64(i
 // CategoryOf returns the category of a code that is not a number.
 func CategoryOf(c Code) uint16 { return uint16(math.Float64bits(c) & 0xFFFF) }
 
-// Label identifies an outcome that is not a number: the category in the low 16 bits and, for a text that the dictionary does not hold, 32
-// bits of its hash above them. So a text that is rare, or appears late, can still have its own bin.
+// Label identifies an outcome that is not a number: the category in the low 16 bits and, for a text that the dictionary
+// does not hold, 32 bits of its hash above them. So a text that is rare, or appears late, can still have its own bin.
 type Label uint64
 
 const (
@@ -106,13 +107,14 @@ type Dictionary struct {
 	late  map[Label]string // words that are not in the full dictionary and have a bin; "" until they appear again
 }
 
-// NewDictionary returns an empty dictionary. Its words get the categories first, first+1, ...; when it is full, further words get
-// the category rest.
+// NewDictionary returns an empty dictionary. Its words get the categories first, first+1, ...; when it is full, further
+// words get the category rest.
 func NewDictionary(first, rest int) *Dictionary {
 	return &Dictionary{ids: map[string]int{}, First: first, Rest: rest}
 }
 
-// Code returns the code of a word, and adds the word if the dictionary is not full. It stores a long word as Brief does.
+// Code returns the code of a word, and adds the word if the dictionary is not full. It stores a long word as Brief
+// does.
 func (d *Dictionary) Code(word string) Code {
 	word = Brief(word)
 	id, ok := d.ids[word]
@@ -222,8 +224,8 @@ func LowestBit(x float64) float64 {
 	return float64(exponent - 1075 + zeros)
 }
 
-// SignificantBits returns the number of significant bits of x: from its highest to its lowest bit set. It is 0 for 0 and for a
-// category.
+// SignificantBits returns the number of significant bits of x: from its highest to its lowest bit set. It is 0 for 0
+// and for a category.
 func SignificantBits(x float64) int {
 	if x == 0 || !IsNumber(x) {
 		return 0

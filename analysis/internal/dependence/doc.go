@@ -1,2 +1,3 @@
-// Package dependence tests whether trials depend on each other ([Independence]), and whether they have shown that they do not ([Mixing]).
+// Package dependence tests whether trials depend on each other ([Independence]), and whether they have shown that they
+// do not ([Mixing]).
 package dependence

@@ -12,16 +12,16 @@ import (
 )
 
 // Independence tests whether trials of one slot depend on each other. Every outcome becomes two bits (see marks), by
-// thresholds that follow the latest outcomes. Each relation between an earlier trial and a later one predicts the later bits
-// from the earlier ones, and is compared with the best that a coin of unknown probability could do.
+// thresholds that follow the latest outcomes. Each relation between an earlier trial and a later one predicts the later
+// bits from the earlier ones, and is compared with the best that a coin of unknown probability could do.
 //
-// For one relation and one bit, let n[a][b] count the later bits b after the earlier bits a. The numerator is the probability
-// of the later bits when each value of the earlier bit has its own coin (Krichevsky and Trofimov's estimator of its probability, over
-// all trials). The denominator is the greatest probability that they have under one coin per stretch between two choices of
-// thresholds. Where the trials are independent and, within a stretch, of one law, the later bits are such coins given the
-// thresholds, the numerator is a probability, and the ratio has mean at most 1 at every stopping time (universal inference:
-// Wasserman, Ramdas and Balakrishnan 2020; Ramdas, Ruf, Larsson and Koolen 2022 for this test). So is the average of such
-// ratios over relations, bits and slots.
+// For one relation and one bit, let n[a][b] count the later bits b after the earlier bits a. The numerator is the
+// probability of the later bits when each value of the earlier bit has its own coin (Krichevsky and Trofimov's
+// estimator of its probability, over all trials). The denominator is the greatest probability that they have under one
+// coin per stretch between two choices of thresholds. Where the trials are independent and, within a stretch, of one
+// law, the later bits are such coins given the thresholds, the numerator is a probability, and the ratio has mean at
+// most 1 at every stopping time (universal inference: Wasserman, Ramdas and Balakrishnan 2020; Ramdas, Ruf, Larsson and
+// Koolen 2022 for this test). So is the average of such ratios over relations, bits and slots.
 type Independence struct {
 	seen   int // pairs since the slot was made
 	until  int // seen at which thresholds are chosen again; 0 = none are chosen yet
@@ -78,7 +78,8 @@ var jointWeights = [maxLag]float64{.1, .04, .02}
 // bitWeights divide a relation's weight.
 var bitWeights = [BitCount]float64{.7, .3}
 
-// evidenceWeights are the logarithms of the weights per bit: of every relation, and of both worlds' own together by lag less 1.
+// evidenceWeights are the logarithms of the weights per bit: of every relation, and of both worlds' own together by lag
+// less 1.
 var evidenceWeights = func() (logs [BitCount]struct {
 	one  [RelationCount]float64
 	both [maxLag]float64
@@ -103,8 +104,8 @@ type marks struct {
 	known       uint16  // categories from this one on were not seen before: they are numbered as they come, and would take turns
 }
 
-// The stretches between two choices of thresholds: the first begins after firstMarks pairs, and each is as long as all before
-// it, up to longestStretch.
+// The stretches between two choices of thresholds: the first begins after firstMarks pairs, and each is as long as all
+// before it, up to longestStretch.
 const (
 	firstMarks     = 4
 	longestStretch = 1024
@@ -175,7 +176,8 @@ func (m *marks) bits(c code.Code) (b uint8) {
 	return uint8(code.Bit(side))<<sideBit | uint8(code.Bit(math.Abs(c-m.middle) >= m.far))<<outerBit
 }
 
-// isAtom reports whether an outcome is the most frequent one. Texts that the dictionary does not hold are one outcome here.
+// isAtom reports whether an outcome is the most frequent one. Texts that the dictionary does not hold are one outcome
+// here.
 func (m *marks) isAtom(c code.Code) bool {
 	return sameCode(c, m.atom) || !code.IsNumber(c) && !code.IsNumber(m.atom) && code.CategoryOf(c) == code.CategoryOf(m.atom)
 }
@@ -185,7 +187,8 @@ func sameCode(x, y code.Code) bool { return math.Float64bits(x) == math.Float64b
 // sameClass reports whether both are numbers, or the same category.
 func sameClass(x, y code.Code) bool { return code.IsNumber(x) && code.IsNumber(y) || sameCode(x, y) }
 
-// Renew chooses thresholds from the past of a slot where a stretch is over. past holds what was seen, this pair included.
+// Renew chooses thresholds from the past of a slot where a stretch is over. past holds what was seen, this pair
+// included.
 func (d *Independence) Renew(past [2][]code.Code, s *bins.Scratch) {
 	if d.seen < max(firstMarks, d.until) {
 		return
@@ -268,8 +271,8 @@ func (d *Independence) vary(c0, c1 code.Code) {
 	}
 }
 
-// Stuck reports whether a world has shown one outcome, or one class of outcomes where the other world has others, and so
-// nothing about how its trials depend on each other.
+// Stuck reports whether a world has shown one outcome, or one class of outcomes where the other world has others, and
+// so nothing about how its trials depend on each other.
 func (d *Independence) Stuck() bool {
 	if !d.Differ {
 		return false

@@ -10,12 +10,12 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// This file tests the opposite of Independence: whether the trials of a slot have shown that they do not depend on each other.
-// The test is made when the wealth suffices for a violation, before one is reported: on a few trials a test for dependence has no power,
-// and a pass does not show independence. The likelihood of the outcomes' bits as independent coins is compared
-// with their average likelihood under trials that reuse the outcome before with a probability, and under pairs whose outcomes
-// are coupled. While trials are of that kind the ratio passes e^c with a probability of about e^-c at most, however often one
-// looks.
+// This file tests the opposite of Independence: whether the trials of a slot have shown that they do not depend on each
+// other. The test is made when the wealth suffices for a violation, before one is reported: on a few trials a test for
+// dependence has no power, and a pass does not show independence. The likelihood of the outcomes' bits as independent
+// coins is compared with their average likelihood under trials that reuse the outcome before with a probability, and
+// under pairs whose outcomes are coupled. While trials are of that kind the ratio passes e^c with a probability of
+// about e^-c at most, however often one looks.
 
 var (
 	// reuse are the probabilities with which a trial repeats the outcome of the one before.
@@ -31,15 +31,16 @@ const (
 	leastPair = 1   // the two trials of a pair
 )
 
-// leastCoupling is by how much the strongest coupling must change the probability that both bits are 1 to count. Less is left out:
+// leastCoupling is by how much the strongest coupling must change the probability that both bits are 1 to count. Less
+// is left out:
 //   - Outcomes of probability below 1/256 that come together are found by the test for dependence, of which two such pairs pass suspicion.
 //   - Outcomes of probabilities p and q with p q below 1/256 that never come together have a correlation of about -1/16. The factors f and h
 //     of a pair then have E[(f h)^t] <= 1 for t = .937, whatever is bet, so that the wealth of a bet passes 1/alpha with probability at most
 //     alpha^t (TestCouplingLeftOut computes it).
 const leastCoupling = 1. / 256
 
-// Suspicion is the average of the ratios of one slot from which a violation is held back (see Independence). It falls again
-// where the trials are independent: the estimators cost the square root of the number of trials.
+// Suspicion is the average of the ratios of one slot from which a violation is held back (see Independence). It falls
+// again where the trials are independent: the estimators cost the square root of the number of trials.
 const Suspicion = 3
 
 // StuckPairs is the fewest pairs for a violation while one world has shown one outcome only: a run of so many
@@ -50,7 +51,8 @@ const StuckPairs = 100
 // mixingValues is the most pairs that are used, the latest ones.
 const mixingValues = 512
 
-// Mixing is what trials have shown of their independence, in nats: those of each world by themselves, and those of a pair.
+// Mixing is what trials have shown of their independence, in nats: those of each world by themselves, and those of a
+// pair.
 type Mixing struct {
 	Own  [2]float64
 	Pair float64
@@ -70,8 +72,8 @@ func (m *Mixing) Add(s Mixing) {
 	m.Pair += min(s.Pair, leastBoth)
 }
 
-// MixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. pairs is the number of all
-// pairs; shared says that the noise that the worlds share is accounted for.
+// MixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. pairs is
+// the number of all pairs; shared says that the noise that the worlds share is accounted for.
 func MixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scratch) Mixing {
 	from := max(0, len(past[0])-mixingValues, min(since, len(past[0])-1))
 	past = [2][]code.Code{past[0][from:], past[1][from:]}

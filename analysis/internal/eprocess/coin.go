@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// KrichevskyTrofimov is the log-probability of a coin's tosses by Krichevsky and Trofimov's estimator: the average over all coins by
-// the law Beta(1/2, 1/2).
+// KrichevskyTrofimov is the log-probability of a coin's tosses by Krichevsky and Trofimov's estimator: the average over
+// all coins by the law Beta(1/2, 1/2).
 func KrichevskyTrofimov(k0, k1 int32) float64 {
 	return logGamma(int(k0), .5) + logGamma(int(k1), .5) - logGamma(int(k0)+int(k1), 1) - logPi
 }
@@ -22,7 +22,8 @@ func logGamma(k int, plus float64) float64 {
 	return l
 }
 
-// tabledGamma is the count up to which the logarithms are kept in a table: estimates take hundreds for each slot and report.
+// tabledGamma is the count up to which the logarithms are kept in a table: estimates take hundreds for each slot and
+// report.
 const tabledGamma = 1 << 13
 
 var gammas = sync.OnceValue(func() (logs [2][]float64) {

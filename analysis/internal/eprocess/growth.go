@@ -1,6 +1,7 @@
 package eprocess
 
-// Growth returns the most evidence per pair of trials, in nats, that a bet against the null can gain where the laws are (p, q).
+// Growth returns the most evidence per pair of trials, in nats, that a bet against the null can gain where the laws are
+// (p, q).
 //
 // For delta > 0 the Lagrangian with weights a, b on the totals and l, m on the two hockey-stick divergences is
 // minimised in every bin in closed form: free u = p/a, v = q/b; beyond the ratio u = p/(a+l), v = q/(b-R l), or

@@ -25,8 +25,8 @@ type Component struct {
 // products.
 type Mixture []Component
 
-// Excesses are those of every prior. Where nothing is claimed the bound climbs to where little excess is left, and there
-// is a smaller one as well: an alternative of more than about twice the true excess loses.
+// Excesses are those of every prior. Where nothing is claimed the bound climbs to where little excess is left, and
+// there is a smaller one as well: an alternative of more than about twice the true excess loses.
 func Excesses(noClaim bool) []float64 {
 	if noClaim {
 		return []float64{.03, .1, .5, 3}
@@ -77,7 +77,8 @@ type Null struct {
 	Epsilon, Ratio, Delta float64 // ratio = e^epsilon
 }
 
-// NewNull returns the hypothesis that no event has more than e^epsilon times its probability in the other world, plus delta.
+// NewNull returns the hypothesis that no event has more than e^epsilon times its probability in the other world, plus
+// delta.
 func NewNull(epsilon, delta float64) Null {
 	return Null{Epsilon: epsilon, Ratio: math.Exp(epsilon), Delta: delta}
 }
@@ -222,8 +223,8 @@ func (h Null) eventFactors(toward int, mass, excess float64) Factors {
 	return f
 }
 
-// Ruin is the logarithm of the factor of an outcome that the alternative rules out. It is not minus infinity, because minus infinity times
-// a count of 0 is NaN.
+// Ruin is the logarithm of the factor of an outcome that the alternative rules out. It is not minus infinity, because
+// minus infinity times a count of 0 is NaN.
 const Ruin = -700
 
 // LogRatio returns ln(alternative/projection), and keeps the greatest ratio seen.

@@ -9,9 +9,10 @@ import "math"
 //
 //	n0 R (p1-p)/(p(1-p)) + n1 (q1-q)/(q(1-q)) = 0.
 //
-// Let S be the event, X the outcome of a trial on D0 and Y that of a trial on D1. The product over a block of the n0 factors
-// (X in S ? p1/p : (1-p1)/(1-p)) and the n1 factors (Y in S ? q1/q : (1-q1)/(1-q)) then has mean at most 1 under the null.
-// ok is false if the alternative lies in the null, or if the boundary point is degenerate (q <= 0 or p >= 1): there is no bet.
+// Let S be the event, X the outcome of a trial on D0 and Y that of a trial on D1. The product over a block of the n0
+// factors (X in S ? p1/p : (1-p1)/(1-p)) and the n1 factors (Y in S ? q1/q : (1-q1)/(1-q)) then has mean at most 1
+// under the null. ok is false if the alternative lies in the null, or if the boundary point is degenerate (q <= 0 or p
+// >= 1): there is no bet.
 func ProjectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) {
 	if !(p1 > ratio*q1+delta) {
 		return p1, q1, false
@@ -44,11 +45,11 @@ func ProjectEvent(p1, q1, ratio, delta, n0, n1 float64) (p, q float64, ok bool) 
 // laws with P <= R Q and Q <= R P in every bin. It writes the projection to ps and qs, which have the length of
 // p and q, and may be p and q themselves.
 //
-// For a weight a on D0 and b = n0+n1-a on D1 every bin is either free (u = n0 p/a, v = n1 q/b) or on the
-// boundary (u = R v or v = R u); a sum(u) + b sum(v) = n0+n1 always, so that sum(u) = 1 makes sum(v) = 1.
-// The pairs allowed form a convex set, hence n0(A-1)+n1(B-1) <= 0 for the mean factors A on D0 and B on D1
-// of any allowed pair, and the factor of a block has mean A^n0 B^n1 <= 1. The factor of a free bin is (a/n0, b/n1), which is
-// what a bin without mass in the alternative has too. It returns a.
+// For a weight a on D0 and b = n0+n1-a on D1 every bin is either free (u = n0 p/a, v = n1 q/b) or on the boundary (u =
+// R v or v = R u); a sum(u) + b sum(v) = n0+n1 always, so that sum(u) = 1 makes sum(v) = 1. The pairs allowed form a
+// convex set, hence n0(A-1)+n1(B-1) <= 0 for the mean factors A on D0 and B on D1 of any allowed pair, and the factor
+// of a block has mean A^n0 B^n1 <= 1. The factor of a free bin is (a/n0, b/n1), which is what a bin without mass in the
+// alternative has too. It returns a.
 func ProjectBins(p, q []float64, ratio, n0, n1 float64, ps, qs []float64) (a float64) {
 	total := n0 + n1
 	lo, hi := 0.0, total

@@ -220,7 +220,8 @@ type Events struct {
 }
 
 // An event is bet on when its studentised gap (squared, signed) is above worthABet; above earlyGap while fewer than
-// earlyPairs are known, when a wrong event costs more than waiting. So queries well within their claim keep their wealth.
+// earlyPairs are known, when a wrong event costs more than waiting. So queries well within their claim keep their
+// wealth.
 const (
 	worthABet  = -4
 	earlyGap   = 1.5
@@ -300,8 +301,8 @@ func (t *Table) Frequency(e *Events, side int) (p, q float64) {
 	return (k[0] + .5) / (n[0] + 1), (k[1] + .5) / (n[1] + 1)
 }
 
-// Strength is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is bet
-// on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
+// Strength is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is
+// bet on it is what stands for that: twice the logarithm of what the bet would have gained in the past.
 func Strength(h eprocess.Null, t *Table, order *[]uint8) float64 {
 	if t.Laws != nil {
 		odds := make([]float64, 2*t.Bins())

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/fit"
 )
 
-// Laws are a working alternative on bins: the probabilities of every bin on D0 and on D1, each summing to 1. They follow
-// from the past alone.
+// Laws are a working alternative on bins: the probabilities of every bin on D0 and on D1, each summing to 1. They
+// follow from the past alone.
 type Laws [2][]float64
 
 // Place writes the log factors of the bet on every bin to odds (those on D0, then those on D1), and returns the events
@@ -37,13 +37,13 @@ func GainOf(odds []float64, counts [2][]int32) (g float64) {
 	return g
 }
 
-// RareOutcome is the part of the trials up to which an outcome that only one world has shown is taken for one that the other
-// never has: its part of D0 has the prior Beta(1/4, 1/4).
+// RareOutcome is the part of the trials up to which an outcome that only one world has shown is taken for one that the
+// other never has: its part of D0 has the prior Beta(1/4, 1/4).
 const RareOutcome = .05
 
-// ShrunkLaws is a working alternative on categories: their masses in both worlds together as they were in the past, divided
-// by ratios that are drawn to 1 as far as they may be chance, but for rare outcomes of one world. A part 1/(n+1) of both laws is the
-// same.
+// ShrunkLaws is a working alternative on categories: their masses in both worlds together as they were in the past,
+// divided by ratios that are drawn to 1 as far as they may be chance, but for rare outcomes of one world. A part
+// 1/(n+1) of both laws is the same.
 func ShrunkLaws(t *Table) Laws {
 	n := float64(t.Pairs)
 	return t.Divided(func(b int) float64 {
@@ -73,8 +73,8 @@ func (t *Table) mass(b int) float64 {
 	return (float64(t.Before[0][b]+t.Before[1][b]) + .5) / (2*float64(t.Pairs) + .5*float64(t.Bins()))
 }
 
-// Divided returns the masses of both worlds together, divided between the worlds by the part of D0 in each bin. A part 1/(n+1) of
-// both laws is the same.
+// Divided returns the masses of both worlds together, divided between the worlds by the part of D0 in each bin. A part
+// 1/(n+1) of both laws is the same.
 func (t *Table) Divided(part func(b int) float64) Laws {
 	l := NewLaws(t)
 	for b := range t.Bins() {
@@ -85,7 +85,8 @@ func (t *Table) Divided(part func(b int) float64) Laws {
 	return l
 }
 
-// ShareMasses scales both laws and makes a part 1/(n+1) of them the same, so that no single outcome can cost much more than a factor n.
+// ShareMasses scales both laws and makes a part 1/(n+1) of them the same, so that no single outcome can cost much more
+// than a factor n.
 func (l *Laws) ShareMasses(t *Table, sums [2]float64) {
 	n := float64(t.Pairs)
 	for w := range l {

@@ -6,15 +6,15 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// By how much (in squared studentised gaps) more freedom in the choice of events must gain to be used: freedom of choice gains
-// about as much on noise.
+// By how much (in squared studentised gaps) more freedom in the choice of events must gain to be used: freedom of
+// choice gains about as much on noise.
 const (
 	halfLineBonus = 8 // two half-lines chosen freely, over two of equal pooled rank
 	foldBonus     = 4 // the tails against the centre, over the same
 )
 
-// preferSimple returns the two half-lines of equal pooled rank with the strongest evidence together, unless the tails and the centre, or the
-// events given, have much stronger evidence.
+// preferSimple returns the two half-lines of equal pooled rank with the strongest evidence together, unless the tails
+// and the centre, or the events given, have much stronger evidence.
 func preferSimple(h eprocess.Null, t *Table, d0, d1 candidate) (candidate, candidate) {
 	top := max(d0.z2, 0) + max(d1.z2, 0) - halfLineBonus
 	var m mirrored

@@ -7,11 +7,12 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 )
 
-// This file holds a working alternative on the bins of a number that assumes no family of laws: the masses of both worlds together as
-// they were in the past, divided by ratios that are constant over stretches of bins. Every edge between bins ends a stretch
-// with probability stepRate, the part of D0 in each stretch has the law Beta(1/2, 1/2), and the average over all ways to cut
-// the bins into stretches, weighted by how likely each makes the past, is computed exactly (Fearnhead 2006). Ratios that are steep, or
-// jump where the support of one world ends, cost it no more than others.
+// This file holds a working alternative on the bins of a number that assumes no family of laws: the masses of both
+// worlds together as they were in the past, divided by ratios that are constant over stretches of bins. Every edge
+// between bins ends a stretch with probability stepRate, the part of D0 in each stretch has the law Beta(1/2, 1/2), and
+// the average over all ways to cut the bins into stretches, weighted by how likely each makes the past, is computed
+// exactly (Fearnhead 2006). Ratios that are steep, or jump where the support of one world ends, cost it no more than
+// others.
 
 const (
 	stepRate   = .15
@@ -74,8 +75,8 @@ func stepLaws(t *Table) (l Laws, evidence float64) {
 	}), evidence
 }
 
-// worldsGiven is the log-likelihood of the worlds of past numbers given their bins, under laws; misfit says whether they fit
-// worse than laws that are right do in five of six cases, by their chi-square.
+// worldsGiven is the log-likelihood of the worlds of past numbers given their bins, under laws; misfit says whether
+// they fit worse than laws that are right do in five of six cases, by their chi-square.
 func (l *Laws) worldsGiven(t *Table) (e float64, misfit bool) {
 	square, bins := 0.0, 0.0
 	for b := range t.Numeric {
@@ -97,7 +98,8 @@ func (l *Laws) worldsGiven(t *Table) (e float64, misfit bool) {
 	return e, square > bins+math.Sqrt(2*bins)
 }
 
-// MixSteps averages fitted laws with the alternative by stretches, weighted by how well each separates the worlds in the past.
+// MixSteps averages fitted laws with the alternative by stretches, weighted by how well each separates the worlds in
+// the past.
 func (l *Laws) MixSteps(t *Table) {
 	if t.Pairs < leastSteps {
 		return

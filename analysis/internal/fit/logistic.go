@@ -2,9 +2,10 @@ package fit
 
 import "math"
 
-// Logistic is a logistic regression of the world on the features of a result. It takes Newton's steps for the likelihood, with a
-// prior N(0, v) for every weight; the variance v of a weight is that which makes the past likeliest (MacKay 1992, automatic
-// relevance determination). A weight that may be chance is drawn to 0 by its own noise. The first feature is the constant.
+// Logistic is a logistic regression of the world on the features of a result. It takes Newton's steps for the
+// likelihood, with a prior N(0, v) for every weight; the variance v of a weight is that which makes the past likeliest
+// (MacKay 1992, automatic relevance determination). A weight that may be chance is drawn to 0 by its own noise. The
+// first feature is the constant.
 type Logistic struct {
 	size     int
 	row      []float64        // features of one result
@@ -92,8 +93,8 @@ func (f *Logistic) sum(n int, features func(dst []float64, world, pair int)) {
 	}
 }
 
-// step moves the weights to the most likely ones by the present curvature, and fits the priors with them. It returns the expected gain of the
-// move, in nats.
+// step moves the weights to the most likely ones by the present curvature, and fits the priors with them. It returns
+// the expected gain of the move, in nats.
 func (f *Logistic) step() float64 {
 	h, b := make([]float64, f.size*f.size), make([]float64, f.size) // b = H w - gradient
 	for i := range Folds {

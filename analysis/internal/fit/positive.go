@@ -8,8 +8,8 @@ import (
 
 // This file solves with positive definite matrices, stored row by row, of which the lower triangle is given.
 
-// factorize overwrites the lower triangle with Cholesky's factor. It reports whether the matrix is positive definite, by more than
-// rounding.
+// factorize overwrites the lower triangle with Cholesky's factor. It reports whether the matrix is positive definite,
+// by more than rounding.
 func factorize(c []float64, n int) (factor blas64.Triangular, ok bool) {
 	factor, ok = lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: n, Data: c, Stride: n})
 	const least = 1e-6 // of the factor's diagonal: its square is the variance that the variables before leave unexplained

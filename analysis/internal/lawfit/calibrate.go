@@ -7,10 +7,10 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// Calibrated is a working alternative on the bins of a score that estimates the log-likelihood ratio: the masses of both
-// worlds together as they were seen in the past, divided between the worlds as 1 : e^-(a + b s) at the middle s of a bin, a
-// and b fitted to the past (Platt 1999) with the priors N(0, 1) and N(1, 1/4). A part 1/(n+1) of both laws is the same. It
-// bets on every bin by its own ratio, where an event bets on all beyond its edge by one.
+// Calibrated is a working alternative on the bins of a score that estimates the log-likelihood ratio: the masses of
+// both worlds together as they were seen in the past, divided between the worlds as 1 : e^-(a + b s) at the middle s of
+// a bin, a and b fitted to the past (Platt 1999) with the priors N(0, 1) and N(1, 1/4). A part 1/(n+1) of both laws is
+// the same. It bets on every bin by its own ratio, where an event bets on all beyond its edge by one.
 func Calibrated(b *bins.Binner, t *event.Table) (event.Laws, bool) {
 	if t.Numeric < 3 || t.Numeric != len(b.Edges)+1 {
 		return event.Laws{}, false

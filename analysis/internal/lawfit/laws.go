@@ -43,14 +43,16 @@ func SpreadOf(values []float64) (m Spread, ok bool) {
 	return m, m.distance > 0 && m.deviation > 0 && !math.IsInf(m.deviation, 0) && !math.IsInf(m.distance, 0)
 }
 
-// farFromMedian is the distance, in halves of the interquartile range, beyond which values do not count in scales: 12 scales of
-// Laplace noise, which lie beyond it once in 160,000 trials. A few values far out would stretch the law of all others.
+// farFromMedian is the distance, in halves of the interquartile range, beyond which values do not count in scales: 12
+// scales of Laplace noise, which lie beyond it once in 160,000 trials. A few values far out would stretch the law of
+// all others.
 const farFromMedian = 12 / math.Ln2
 
 // leastNear is the fewest values whose quartiles show which values are far out.
 const leastNear = 20
 
-// nearValues returns the part of sorted values that is near their median, all of them where they are few or most are equal.
+// nearValues returns the part of sorted values that is near their median, all of them where they are few or most are
+// equal.
 func nearValues(values []float64, median float64) []float64 {
 	n := len(values)
 	reach := (values[n-1-n/4] - values[n/4]) / 2 * farFromMedian
@@ -66,9 +68,10 @@ func nearValues(values []float64, median float64) []float64 {
 // the right of it.
 var lawSteps = [...]float64{.12, .25, .4, .55, .7, .87, 1.05, 1.25, 1.5, 1.75, 2, 2.3, 2.6, 3, 3.5, 4.2, 5, 6.5, 9}
 
-// lawEdges returns the edges for the laws of two worlds. Their place follows from the scale and not from quantiles, because the
-// law says how likely tails are in which nothing was seen yet. Where values repeat, edges lie halfway between
-// neighbouring values, so that noise on a lattice has about the probabilities of the law without one. values are sorted.
+// lawEdges returns the edges for the laws of two worlds. Their place follows from the scale and not from quantiles,
+// because the law says how likely tails are in which nothing was seen yet. Where values repeat, edges lie halfway
+// between neighbouring values, so that noise on a lattice has about the probabilities of the law without one. values
+// are sorted.
 func lawEdges(m [2]Spread, values []float64) (edges []float64) {
 	middle, unit := m[0].median/2+m[1].median/2, max(m[0].distance, m[1].distance)
 	add := func(z float64) {
@@ -125,10 +128,10 @@ func (f *Fitted) Edges() []float64 {
 	return lawEdges(f.spreads, f.values)
 }
 
-// OnBins returns the laws on the bins of a table: the average of two Laplace and of two normal laws, fitted to the past of both worlds and weighted by their
-// likelihoods there, on the bins of a table. Centres and scales are drawn together as far as their difference may be
-// chance. The outcomes that are not numbers have their frequencies. ok is
-// false if the arithmetic fails.
+// OnBins returns the laws on the bins of a table: the average of two Laplace and of two normal laws, fitted to the past
+// of both worlds and weighted by their likelihoods there, on the bins of a table. Centres and scales are drawn together
+// as far as their difference may be chance. The outcomes that are not numbers have their frequencies. ok is false if
+// the arithmetic fails.
 func (f *Fitted) OnBins(b *bins.Binner, t *event.Table) (l event.Laws, ok bool) {
 	m, pk := f.spreads, &f.peak
 	part := 1 / (1 + math.Exp(-laplaceOverNormal(m)))
@@ -172,8 +175,8 @@ const (
 	timesFarOut = 4 // of what the laws expect
 )
 
-// farOut sets the probabilities of the outermost numeric bins from the past where the laws do not explain what lies there: values far
-// out follow another law. Half a value is added on each world.
+// farOut sets the probabilities of the outermost numeric bins from the past where the laws do not explain what lies
+// there: values far out follow another law. Half a value is added on each world.
 func farOut(l *event.Laws, t *event.Table) {
 	n := float64(t.Pairs)
 	for _, i := range [2]int{0, t.Numeric - 1} {

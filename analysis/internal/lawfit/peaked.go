@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
-// peak is a law of noise that is much smaller in few of the trials: a part of the values around the same centre, at a part of the
-// scale of the others. The part and the scale are those of the past of both worlds.
+// peak is a law of noise that is much smaller in few of the trials: a part of the values around the same centre, at a
+// part of the scale of the others. The part and the scale are those of the past of both worlds.
 type peak struct {
 	weight float64 // of this law among those fitted; 0 where it is not looked for
 	part   float64 // of the values
@@ -37,8 +37,8 @@ func (p *peak) below(z float64) float64 {
 	return (1-p.part)*laplaceBelow(z/b) + p.part*laplaceBelow(z/(b*p.scale))
 }
 
-// peakOf fits a peak to the numbers of both worlds. better is the log-likelihood of the Laplace laws less that of the normal
-// laws.
+// peakOf fits a peak to the numbers of both worlds. better is the log-likelihood of the Laplace laws less that of the
+// normal laws.
 func peakOf(sorted [2][]float64, m [2]Spread, better float64) (best peak) {
 	if min(m[0].n, m[1].n) < leastPeak {
 		return best
@@ -141,8 +141,8 @@ var peaks = sync.OnceValue(func() (all []peakLaw) {
 	return all
 })
 
-// peakSteps are edges around each centre, in scales of the peak, and otherSteps those beside the middle of both, in mean
-// distances.
+// peakSteps are edges around each centre, in scales of the peak, and otherSteps those beside the middle of both, in
+// mean distances.
 var (
 	peakSteps  = [...]float64{0, .35, 1, 2, 3.5}
 	otherSteps = [...]float64{0, .25, .55, .87, 1.25, 1.75, 2.3, 3, 4.2, 6.5}

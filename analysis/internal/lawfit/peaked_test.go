@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDistances compares the distances of sorted numbers from a centre, counted together, with those counted one by one.
+// TestDistances compares the distances of sorted numbers from a centre, counted together, with those counted one by
+// one.
 func TestDistances(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 3))

@@ -48,7 +48,8 @@ func groupID(salt, key string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:4])
 }
 
-// GroupName returns the name of the key k: its label, and in public its place in the order in which the keys came, with its id.
+// GroupName returns the name of the key k: its label, and in public its place in the order in which the keys came, with
+// its id.
 func (r *Reader) GroupName(k int) withheld.Text {
 	label := r.Labels[k]
 	if !r.Keyed || len(r.Keys) == 0 {

@@ -194,8 +194,8 @@ func subsets(columns []int) [][]int {
 }
 
 // recurrence reports whether a key comes twice in a result, the number of distinct keys over all results per key of the
-// largest, and whether the keys are rare ones: each is in few results, and yet they come again, never twice in one result.
-// Noisy numbers would come twice: of these many duplicates must be missing.
+// largest, and whether the keys are rare ones: each is in few results, and yet they come again, never twice in one
+// result. Noisy numbers would come twice: of these many duplicates must be missing.
 func recurrence(seen []*outcome.Outcome, columns []int) (duplicates bool, turnover float64, rare bool) {
 	all := map[string]int{} // in how many results
 	most, pairs, numbers := 0, 0., false

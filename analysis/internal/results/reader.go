@@ -32,8 +32,8 @@ type Reader struct {
 	Duplicates bool // a key came twice where it should be unique
 }
 
-// NewReader returns a reader for a layout. Keys get at most maxSlots slots together; salt is the secret of the ids of keys, and errors
-// numbers the error classes.
+// NewReader returns a reader for a layout. Keys get at most maxSlots slots together; salt is the secret of the ids of
+// keys, and errors numbers the error classes.
 func NewReader(l Layout, maxSlots int, salt string, errors *code.Dictionary) *Reader {
 	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt}
 	for range l.Cells() {

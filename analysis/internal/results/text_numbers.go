@@ -10,10 +10,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/textnumber"
 )
 
-// This file reads columns of texts that stand for numbers: money, dates, times, arrays, JSON documents. The first results decide which
-// columns these are; each of their numbers is then a separate measure. A text that does not have the column's form stays a category.
+// This file reads columns of texts that stand for numbers: money, dates, times, arrays, JSON documents. The first
+// results decide which columns these are; each of their numbers is then a separate measure. A text that does not have
+// the column's form stays a category.
 
-// When texts of one form are read as numbers. A few different texts may be names, and bare numbers are more likely to be.
+// When texts of one form are read as numbers. A few different texts may be names, and bare numbers are more likely to
+// be.
 const (
 	leastFormed   = 8  // texts
 	leastPlain    = 16 // texts that are bare numbers

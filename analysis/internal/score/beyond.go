@@ -16,10 +16,10 @@ var beyondScore = &kind{
 	single: .02, divided: .25, views: []event.View{event.Sorted}, prior: SupportPrior, keeps: true, looksBack: true, event: BeyondEvent, whole: true,
 }
 
-// beyond scores a single value that the other world has never shown: a number outside the range of all numbers of the other world so
-// far, but inside that of this world, or a result that was seen before in this world alone. Noise that is clamped, truncated or
-// one-sided has ends that give the true answer away. Where the laws have one support this is as rare as 1/n after n pairs, and as
-// likely in one world as in the other up to the claim.
+// beyond scores a single value that the other world has never shown: a number outside the range of all numbers of the
+// other world so far, but inside that of this world, or a result that was seen before in this world alone. Noise that
+// is clamped, truncated or one-sided has ends that give the true answer away. Where the laws have one support this is
+// as rare as 1/n after n pairs, and as likely in one world as in the other up to the claim.
 type beyond struct{ memoryless }
 
 // ranges are those of all numbers of a single value so far.

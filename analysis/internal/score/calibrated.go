@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// calibratedScore is the learned log-likelihood ratio bin by bin, calibratedLaplaceScore the joint score with Laplace noise.
+// calibratedScore is the learned log-likelihood ratio bin by bin, calibratedLaplaceScore the joint score with Laplace
+// noise.
 var (
 	calibratedScore = &kind{
 		name: "joint_ratio", make: func(int) statistic { return calibrated{ratioScore} }, where: severalSlots,

@@ -51,8 +51,8 @@ func quartileDistance(values []float64) float64 {
 	return min(sorted[3*len(sorted)/4]-sorted[len(sorted)/4], math.MaxFloat64)
 }
 
-// latticeOf returns the least distance of two different values if all others are multiples of it, to within rounding, else 0:
-// rounded noise on a value that is not rounded.
+// latticeOf returns the least distance of two different values if all others are multiples of it, to within rounding,
+// else 0: rounded noise on a value that is not rounded.
 func latticeOf(values []float64) float64 {
 	sorted := slices.Compact(slices.Sorted(slices.Values(values)))
 	least := math.Inf(1)
@@ -108,9 +108,9 @@ func (r *resolution) step(x float64) float64 {
 	)
 }
 
-// coincidence bounds the probability that two fresh answers of a world are exactly equal, in the slot that makes it least: the step
-// times the density, taken as at most 1/spread between the quartiles (a Laplace law has 0.35/spread on average, a
-// Gaussian one 0.38, a uniform one 0.5). It is 1 where no slot varies.
+// coincidence bounds the probability that two fresh answers of a world are exactly equal, in the slot that makes it
+// least: the step times the density, taken as at most 1/spread between the quartiles (a Laplace law has 0.35/spread on
+// average, a Gaussian one 0.38, a uniform one 0.5). It is 1 where no slot varies.
 func (in *Input) coincidence(world int) float64 {
 	least := 1.0
 	for _, s := range in.Slots[:min(len(in.Slots), maxFractionSlots)] {
@@ -130,8 +130,9 @@ func (in *Input) coincidence(world int) float64 {
 // boundAtoms is the number of values that may repeat because answers are cut off at a bound.
 const boundAtoms = 2
 
-// RepeatsTooOften reports whether more different results of a world come more than once in a number of pairs than their resolution makes
-// likely, except two that may be bounds: more than a Poisson number of the expected mean is with a probability of about e^-15.
+// RepeatsTooOften reports whether more different results of a world come more than once in a number of pairs than their
+// resolution makes likely, except two that may be bounds: more than a Poisson number of the expected mean is with a
+// probability of about e^-15.
 func (in *Input) RepeatsTooOften(world, pairs int) bool {
 	k := float64(in.Repeats.Twice[world] - boundAtoms)
 	if k <= 0 {

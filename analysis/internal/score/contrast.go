@@ -8,8 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file holds the score that is the difference (or sum) of two columns or groups that share noise: one noise added to two columns, one
-// noise for all groups, a sum and a count moved by the same draw. The difference shows what one of them hides.
+// This file holds the score that is the difference (or sum) of two columns or groups that share noise: one noise added
+// to two columns, one noise for all groups, a sum and a count moved by the same draw. The difference shows what one of
+// them hides.
 
 // contrastScore is the difference or sum of two slots that share noise.
 var contrastScore = &kind{
@@ -102,8 +103,8 @@ func (m *moments) contrast() (slope, explained, z2 float64) {
 
 // learnContrast returns the difference of the pair that separates the worlds best, without terms if there is none.
 //
-// It tries all pairs of up to 16 slots; with more, for every slot the one before, the same column of the group before, and
-// the mean of its column: a number of pairs that grows with the slots, not with their square.
+// It tries all pairs of up to 16 slots; with more, for every slot the one before, the same column of the group before,
+// and the mean of its column: a number of pairs that grows with the slots, not with their square.
 func (in *Input) learnContrast() combination {
 	slots := in.Slots[:min(len(in.Slots), maxContrastSlots)]
 	p := PortionOf(len(slots[0].Past[0]), maxContrastPairs)
@@ -150,7 +151,8 @@ func (in *Input) learnContrast() combination {
 	return best
 }
 
-// columnMean returns the standardised slots of one column and their mean per world and pair, missing ones at the center.
+// columnMean returns the standardised slots of one column and their mean per world and pair, missing ones at the
+// center.
 func (d *standard) columnMean(column, cells, n int) (members []int, mean [2][]float64) {
 	for i, slot := range d.slots {
 		if slot%cells == column {

@@ -20,8 +20,8 @@ var discriminantScore = &kind{
 //
 // with C the covariance within the worlds. Where noise is shared between columns or groups, it weighs them so that the
 // shared part cancels. Up to fullDiscriminant slots C is the sample's, shrunk towards zero correlation by the factor
-// slots/(slots+trials); beyond, C is that of one common factor per column (noise of its own in every group, and noise that all of a
-// column's groups share in part), whose inverse takes O(slots).
+// slots/(slots+trials); beyond, C is that of one common factor per column (noise of its own in every group, and noise
+// that all of a column's groups share in part), whose inverse takes O(slots).
 //
 // It is bet on only if a correlation is significant: without it, the other joint scores detect the same.
 type discriminant struct {
@@ -39,7 +39,8 @@ const (
 	leastUnshared     = 1e-6
 )
 
-// fit fits the score to the kept pairs, and scores these out of fold. It returns false if no correlation is significant.
+// fit fits the score to the kept pairs, and scores these out of fold. It returns false if no correlation is
+// significant.
 func (m *discriminant) fit(in *Input, _ *Series) (past [2][]code.Code, differ bool) {
 	if len(in.Slots) < 2 {
 		return past, false
@@ -79,8 +80,8 @@ func (m *discriminant) fit(in *Input, _ *Series) (past [2][]code.Code, differ bo
 
 func (m *discriminant) weights(in *Input) []float64 { return in.termGaps(m.terms) }
 
-// direct returns the discriminant's weights of the standardised slots, learned from the pairs from, from+stride, ...; nil if no
-// correlation is significant.
+// direct returns the discriminant's weights of the standardised slots, learned from the pairs from, from+stride, ...;
+// nil if no correlation is significant.
 func (d *standard) direct(cells, from, stride int) []float64 {
 	means := make([][2]float64, len(d.slots))
 	n := 0
@@ -148,10 +149,10 @@ func (d *standard) directFull(means [][2]float64, n int, least float64, from, st
 	return weights
 }
 
-// directFactor fits u_i = l_i f + own noise of variance 1-l_i^2 to the slots of each column, u standardised to variance 1.
-// With k slots in a column, r their mean correlation and F the mean of u, k var(F) - 1 = (k-1) r and, approximately,
-// k cov(u_i, F) - 1 = (k-1) l_i sqrt(r).
-// The inverse is that of Woodbury: C^-1 b = D^-1 b - D^-1 l (l' D^-1 b)/(1 + l' D^-1 l).
+// directFactor fits u_i = l_i f + own noise of variance 1-l_i^2 to the slots of each column, u standardised to variance
+// 1. With k slots in a column, r their mean correlation and F the mean of u, k var(F) - 1 = (k-1) r and, approximately,
+// k cov(u_i, F) - 1 = (k-1) l_i sqrt(r). The inverse is that of Woodbury: C^-1 b = D^-1 b - D^-1 l (l' D^-1 b)/(1 + l'
+// D^-1 l).
 func (d *standard) directFactor(means [][2]float64, n, cells int, least float64, from, stride int) []float64 {
 	weights := make([]float64, len(d.slots))
 	inverse := make([]float64, len(d.slots)) // 1/sd

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// drive returns the scores of an audit of the claim epsilon = 1 after a number of pairs of results, which draw returns for D0 and for D1. The
-// layout is learned from the first pairs. Blocks grow as those of an audit do.
+// drive returns the scores of an audit of the claim epsilon = 1 after a number of pairs of results, which draw returns
+// for D0 and for D1. The layout is learned from the first pairs. Blocks grow as those of an audit do.
 func drive(t *testing.T, pairs int, draw func(world int) outcome.Outcome) *Set {
 	t.Helper()
 	var all []*Pair

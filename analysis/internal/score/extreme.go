@@ -18,8 +18,9 @@ var extremeScore = &kind{
 	},
 }
 
-// extreme scores a result by its most extreme value, in units of each slot's spread around its center. Where a random group
-// leaks in every trial, each by itself shows a small part of it; the greatest value shows most of it in every trial.
+// extreme scores a result by its most extreme value, in units of each slot's spread around its center. Where a random
+// group leaks in every trial, each by itself shows a small part of it; the greatest value shows most of it in every
+// trial.
 type extreme struct {
 	side    side
 	centers []float64 // per slot
@@ -88,8 +89,8 @@ func (m *extreme) state(c *state.Codec) {
 	c.Check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.Slots) && len(m.scales) == len(m.centers))
 }
 
-// fit chooses the side whose score has the strongest evidence against the claim in the past, and returns the past's scores. It reports
-// whether the evidence is stronger than the choice of a side alone makes it.
+// fit chooses the side whose score has the strongest evidence against the claim in the past, and returns the past's
+// scores. It reports whether the evidence is stronger than the choice of a side alone makes it.
 func (m *extreme) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
 	slots := in.Slots[:min(len(in.Slots), maxExtremeSlots)]
 	p := PortionOf(len(slots[0].Past[0]), min(extremePast, max(256, extremeCells/len(slots))))

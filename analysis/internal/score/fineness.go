@@ -17,12 +17,12 @@ var finenessScore = &kind{
 	phrase: publicPhrase("numbers with more binary places than the noise of the other dataset gives (floating point)"),
 }
 
-// fineness scores how fine the lowest bits of a result's numbers are for noise in floating point around the centre of each
-// world.
+// fineness scores how fine the lowest bits of a result's numbers are for noise in floating point around the centre of
+// each world.
 //
-// A sum x + z in floating point is a multiple of the lowest bit of x or of the last place of z, whichever is finer, and so of
-// the latter where x has few bits (Mironov 2012). The last place of y - x, with 53 bits, shows for a number y alone whether it
-// can come from x. The lowest bit without the magnitude shows less.
+// A sum x + z in floating point is a multiple of the lowest bit of x or of the last place of z, whichever is finer, and
+// so of the latter where x has few bits (Mironov 2012). The last place of y - x, with 53 bits, shows for a number y
+// alone whether it can come from x. The lowest bit without the magnitude shows less.
 type fineness struct {
 	centers [][2]float64 // per slot and world; NaN where there is none
 }
@@ -105,8 +105,8 @@ func (f *fineness) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool
 	return scores, differ
 }
 
-// centerOf returns the point near the median of one world's past for which the fewest numbers are too fine, of those the
-// nearest; NaN where no numbers are.
+// centerOf returns the point near the median of one world's past for which the fewest numbers are too fine, of those
+// the nearest; NaN where no numbers are.
 func centerOf(sc *bins.Scratch, past []code.Code, p Portion) float64 {
 	sc.Values = sc.Values[:0]
 	for k := range p.N {

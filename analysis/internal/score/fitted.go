@@ -25,8 +25,8 @@ var fittedScore = &kind{
 //
 //	s(x) = |x-m1|/b1 - |x-m0|/b0, m the medians, b the mean distances from them.
 //
-// The score reflects centre and scale together: its half-lines are the best events for noise of another scale around another centre. It
-// follows from the past alone, so that an event on it is predictable like any other.
+// The score reflects centre and scale together: its half-lines are the best events for noise of another scale around
+// another centre. It follows from the past alone, so that an event on it is predictable like any other.
 type fitted struct {
 	center, rate [2]float64 // rate = 1/b
 }

@@ -22,8 +22,9 @@ var fractionScore = &kind{
 // fraction scores what one slot's value leaves over a modulus, as a part of it (in [0, 1), in steps of 2^-16), or, for
 // the modulus 0, how many significant bits the value uses.
 //
-// Rounded or integer noise leaves the fraction of the true answer as it is, at whatever size of the noise. Floating-point
-// noise on a lattice that moves with the true answer leaves it in the tail of the mantissa (Mironov 2012).
+// Rounded or integer noise leaves the fraction of the true answer as it is, at whatever size of the noise.
+// Floating-point noise on a lattice that moves with the true answer leaves it in the tail of the mantissa (Mironov
+// 2012).
 type fraction struct {
 	slot    int
 	modulus float64
@@ -65,8 +66,8 @@ func residue(x, modulus float64) float64 {
 	return part
 }
 
-// remainder is math.Mod for a modulus above 0, without its loop. The quotient is at most 1 off, so that what is left of x is a
-// multiple of the lowest bit of x or of the modulus, and as small as either: it has an exact float64.
+// remainder is math.Mod for a modulus above 0, without its loop. The quotient is at most 1 off, so that what is left of
+// x is a multiple of the lowest bit of x or of the modulus, and as small as either: it has an exact float64.
 func remainder(x, modulus float64) float64 {
 	quotient := math.Trunc(x / modulus)
 	if !(math.Abs(quotient) < 1<<52) {

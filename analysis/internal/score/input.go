@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// Input is what statistics learn from: the layout of the results, the kept past of every score, and what results repeat.
+// Input is what statistics learn from: the layout of the results, the kept past of every score, and what results
+// repeat.
 type Input struct {
 	Reader   *results.Reader
 	Errors   *code.Dictionary

@@ -93,8 +93,8 @@ type joint struct {
 // leastJoint is the fewest pairs that a joint score is learned from.
 const leastJoint = 8
 
-// maxJointPast is the most pairs that the joint scores learn from; beyond fewJoint slots maxJointCells is the most pairs
-// times slots.
+// maxJointPast is the most pairs that the joint scores learn from; beyond fewJoint slots maxJointCells is the most
+// pairs times slots.
 const (
 	maxJointPast  = 1 << 17
 	maxJointCells = 1 << 18

@@ -16,9 +16,9 @@ var ratioScore = &kind{
 	views: []event.View{event.Ascending}, lifetime: lifetime{learned: 1, growth: 1.5}, event: JointEvent,
 }
 
-// learned is a joint score that estimates the log-likelihood ratio of a whole result: logistic regression of the world on
-// features of all slots, up to maxLearnedSlots of them. It is what naive Bayes and the linear discriminant cannot be at
-// once: slots that vary together, texts among numbers, and noise whose ratio stops growing beyond the centres.
+// learned is a joint score that estimates the log-likelihood ratio of a whole result: logistic regression of the world
+// on features of all slots, up to maxLearnedSlots of them. It is what naive Bayes and the linear discriminant cannot be
+// at once: slots that vary together, texts among numbers, and noise whose ratio stops growing beyond the centres.
 type learned struct {
 	features []feature
 	scores   [2][]code.Code // per world: out-of-fold scores of the past
@@ -51,7 +51,8 @@ const (
 )
 
 // feature is one term of the score. A slot's value counts in units of its spread (half of the interquartile range);
-// where less is at least 0 it is the difference from that slot's value, or, of cross terms, less is the slot with the value.
+// where less is at least 0 it is the difference from that slot's value, or, of cross terms, less is the slot with the
+// value.
 type feature struct {
 	form          form
 	slot, less    int
@@ -238,8 +239,8 @@ func few(categories []code.Label) []code.Label {
 	return categories[:min(len(categories), maxFeatureCategories)]
 }
 
-// slotSpread returns the median and half of the interquartile range of the numbers of both worlds, or of their differences
-// from others' where these are given. It reports whether there is any spread.
+// slotSpread returns the median and half of the interquartile range of the numbers of both worlds, or of their
+// differences from others' where these are given. It reports whether there is any spread.
 func slotSpread(sc *bins.Scratch, past, less [2][]code.Code) (center, scale float64, ok bool) {
 	sc.Values = sc.Values[:0]
 	for w, codes := range past {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// TestLogisticFindsTheRatio draws three texts of known laws, two of them always equal, and compares the learned score with
-// the true log-likelihood ratio: 20,000 pairs leave a standard error of about 0.03, ten of which are allowed.
+// TestLogisticFindsTheRatio draws three texts of known laws, two of them always equal, and compares the learned score
+// with the true log-likelihood ratio: 20,000 pairs leave a standard error of about 0.03, ten of which are allowed.
 func TestLogisticFindsTheRatio(t *testing.T) {
 	const pairs = 20_000
 	r := rand.New(rand.NewPCG(3, 4))
@@ -40,8 +40,8 @@ func TestLogisticFindsTheRatio(t *testing.T) {
 	}
 }
 
-// TestFeaturesAreBounded: whatever a result holds, the learned score has at most maxFeatures features, and none where there
-// are more than maxLearnedSlots columns.
+// TestFeaturesAreBounded: whatever a result holds, the learned score has at most maxFeatures features, and none where
+// there are more than maxLearnedSlots columns.
 func TestFeaturesAreBounded(t *testing.T) {
 	for _, columns := range []int{2, maxLearnedSlots, maxLearnedSlots + 1} {
 		r := rand.New(rand.NewPCG(5, 6))

@@ -91,8 +91,8 @@ type standard struct {
 // clipAt is the number of spreads at which values are clipped for moments, which heavy tails would blur.
 const clipAt = 8
 
-// read takes the slots' values from the kept pairs. Slots whose worlds share their noise are left out: they are compared
-// without assuming independence.
+// read takes the slots' values from the kept pairs. Slots whose worlds share their noise are left out: they are
+// compared without assuming independence.
 func (d *standard) read(slots []*Series, p Portion, clip float64) {
 	d.slots, d.center, d.scale, d.values, d.flat = d.slots[:0], d.center[:0], d.scale[:0], d.values[:0], d.flat[:0]
 	for i, s := range slots {
@@ -114,7 +114,8 @@ func (d *standard) read(slots []*Series, p Portion, clip float64) {
 	}
 }
 
-// standard returns the center of a slot and the spread around it, 0 for a slot without a spread and where the worlds share their noise.
+// standard returns the center of a slot and the spread around it, 0 for a slot without a spread and where the worlds
+// share their noise.
 func (s *Series) standard() (center, scale float64) {
 	if s.Shared || s.Table == nil {
 		return 0, 0

@@ -22,8 +22,9 @@ type Part struct {
 	Share float64
 }
 
-// parts returns the columns and groups that carry most of a joint score, nil for other scores. The share of a slot is its part of
-// the difference between the mean scores of both worlds; a score that is no sum over slots is represented by naive Bayes.
+// parts returns the columns and groups that carry most of a joint score, nil for other scores. The share of a slot is
+// its part of the difference between the mean scores of both worlds; a score that is no sum over slots is represented
+// by naive Bayes.
 func (in *Input) parts(s *Series) []Part {
 	if s.kind.event != JointEvent || len(in.Slots) < 2 {
 		return nil

@@ -13,10 +13,10 @@ import (
 
 // This file finds the period modulo which the worlds differ most, for periods that are not round numbers.
 //
-// The values of the past within four half interquartile ranges of the median are put into periodCells cells, and the Fourier
-// transform of both worlds' histograms is compared frequency by frequency. Where the laws are the same, the squared distance of
-// the two, over its variance, is about exponential with mean 1 at each frequency. One transform costs the same whatever the number of
-// values, and only one frequency is refined.
+// The values of the past within four half interquartile ranges of the median are put into periodCells cells, and the
+// Fourier transform of both worlds' histograms is compared frequency by frequency. Where the laws are the same, the
+// squared distance of the two, over its variance, is about exponential with mean 1 at each frequency. One transform
+// costs the same whatever the number of values, and only one frequency is refined.
 
 // Limits on what is looked for.
 const (
@@ -37,8 +37,8 @@ type transform struct {
 	cells, waves []complex128
 }
 
-// findPeriod returns the period under which the past values of two worlds differ most, and their squared distance over its
-// variance; 0 where there is nothing to compare.
+// findPeriod returns the period under which the past values of two worlds differ most, and their squared distance over
+// its variance; 0 where there is nothing to compare.
 func (t *transform) findPeriod(sc *bins.Scratch, past [2][]code.Code, p Portion) (found period, distance float64) {
 	sc.Values = sc.Values[:0]
 	var n [2]int

@@ -26,9 +26,9 @@ var productsScore = &kind{
 //
 //	s(x) = x' (C1^-1 - C0^-1) x / 2
 //
-// with C0 and C1 the covariances of the standardised slots in the worlds, which differ in the correlations alone; other scores
-// detect how far a slot varies. It detects what no slot and no sum of slots shows: noise that is correlated on D0 and not on D1, or with
-// the other sign.
+// with C0 and C1 the covariances of the standardised slots in the worlds, which differ in the correlations alone; other
+// scores detect how far a slot varies. It detects what no slot and no sum of slots shows: noise that is correlated on
+// D0 and not on D1, or with the other sign.
 //
 // It is bet on only where the mean product of two slots certainly differs between the worlds.
 type products struct {
@@ -48,8 +48,8 @@ const (
 	maxProductsScore = 1 << 12
 )
 
-// productReaches are the spreads at which values may be clipped: what is left of noise with long tails by the smaller is
-// little more than signs, which such noise does not blur.
+// productReaches are the spreads at which values may be clipped: what is left of noise with long tails by the smaller
+// is little more than signs, which such noise does not blur.
 var productReaches = [...]float64{6, 1}
 
 // of scores the numbers of a result. A slot without a number counts as its center.
@@ -88,8 +88,8 @@ func (m *products) state(c *state.Codec) {
 	c.Check(n <= maxProducts && len(m.center) == n && len(m.scale) == n && (len(m.weights) == n*(n+1)/2 || n == 0))
 }
 
-// fit fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past shows a
-// difference.
+// fit fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past shows
+// a difference.
 func (m *products) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
 	slots := in.Slots[:min(len(in.Slots), maxProductSlots)]
 	p := PortionOf(len(slots[0].Past[0]), productsPast)
@@ -218,9 +218,9 @@ func productGap(x, y *[2][]float64) float64 {
 	return gap * gap / noise
 }
 
-// productWeights returns the lower triangle of (C1^-1 - C0^-1)/2, with twice the elements beside the diagonal, learned from the
-// pairs that are taken. Each world's correlations are drawn towards those of both, and these towards 0, by the number of slots per
-// trial. It returns nil where they cannot be inverted.
+// productWeights returns the lower triangle of (C1^-1 - C0^-1)/2, with twice the elements beside the diagonal, learned
+// from the pairs that are taken. Each world's correlations are drawn towards those of both, and these towards 0, by the
+// number of slots per trial. It returns nil where they cannot be inverted.
 func productWeights(values [][2][]float64, taken func(k int) bool) []float64 {
 	size := len(values)
 	var c [2][]float64 // covariances, then correlations

@@ -37,9 +37,9 @@ func (repeated) words(*Input, *Series, uint64) withheld.Text {
 	return withheld.Public("a result seen before in that world alone")
 }
 
-// Repeats keeps hashes of whole results: in which world a result was seen before, and how many come more than once. It keeps a
-// sample of the different results: those whose hash ends in so many zero bits, one more whenever there are too many. So a
-// result in the sample has been counted from the beginning, however many others there are.
+// Repeats keeps hashes of whole results: in which world a result was seen before, and how many come more than once. It
+// keeps a sample of the different results: those whose hash ends in so many zero bits, one more whenever there are too
+// many. So a result in the sample has been counted from the beginning, however many others there are.
 type Repeats struct {
 	seen      map[uint64][2]int32 // how often, per world
 	different [2]int              // per world: results that are kept

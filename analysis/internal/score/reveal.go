@@ -9,10 +9,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file holds the bet on engines that return a value without noise, or with noise cut off at a bound, in a few of the trials: on a number
-// that came before in one world and never in the other, if exact repeats are rare. It also bets on single numbers beyond the range of the
-// other world, if each world has many. If both laws have the same support, a world has k numbers or more beyond the least number of the
-// other with probability at most (1+1/R)^-k under the claim.
+// This file holds the bet on engines that return a value without noise, or with noise cut off at a bound, in a few of
+// the trials: on a number that came before in one world and never in the other, if exact repeats are rare. It also bets
+// on single numbers beyond the range of the other world, if each world has many. If both laws have the same support, a
+// world has k numbers or more beyond the least number of the other with probability at most (1+1/R)^-k under the claim.
 
 // revealScore is a rare number that comes again and again in one world only, or lies beyond the range of the other.
 var revealScore = &kind{
@@ -45,8 +45,8 @@ func revealEvent(s *Series, set uint64) EventKind {
 	return RepeatEvent
 }
 
-// The categories of revealScore: a result that came once before, in one world alone, one that came more often, and a single number
-// beyond the range of one world.
+// The categories of revealScore: a result that came once before, in one world alone, one that came more often, and a
+// single number beyond the range of one world.
 const (
 	onceOnD0 = code.FirstText + iota
 	onceOnD1
@@ -91,8 +91,9 @@ const (
 )
 
 // learnLent starts the next table, and places the bet once a rare result has come again in its world and none in the
-// other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second;
-// or if each world has many numbers beyond the other's range, with stronger evidence than every other score. Before, nothing is bet.
+// other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second; or
+// if each world has many numbers beyond the other's range, with stronger evidence than every other score. Before,
+// nothing is bet.
 func (reveal) learnLent(in *Input, s *Series) float64 {
 	live, repeated := s.Table != nil && s.Table.Laws != nil, false // repeated: by repeats
 	if s.Table != nil {
@@ -165,8 +166,8 @@ func (in *Input) strongestOf(t *event.Table) bool {
 	return true
 }
 
-// countOutside sets the counts of numbers beyond the other world's range to those that the ranges of now give. Those of the past were
-// narrower.
+// countOutside sets the counts of numbers beyond the other world's range to those that the ranges of now give. Those of
+// the past were narrower.
 func (in *Input) countOutside(t *event.Table) {
 	if len(in.Slots) != 1 {
 		return
@@ -183,8 +184,8 @@ func (in *Input) countOutside(t *event.Table) {
 	}
 }
 
-// revealLaws are a working alternative in which a rare result hardly ever comes in the other world. Kinds below least are as
-// likely in both, and so are numbers beyond the other's range unless they are many.
+// revealLaws are a working alternative in which a rare result hardly ever comes in the other world. Kinds below least
+// are as likely in both, and so are numbers beyond the other's range unless they are many.
 func revealLaws(own, other [rareKinds][2]float64, least int, many bool, t *event.Table) event.Laws {
 	bins, n := t.Bins(), float64(t.Pairs)
 	l := event.Laws{make([]float64, bins), make([]float64, bins)}

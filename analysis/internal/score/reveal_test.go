@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// TestSupportsThatEndApart: noise truncated at 3 scales is bet on by the numbers beyond the other world's range, noise without an end is not.
-// The seeds are fixed, and the event is of the kind beyond.
+// TestSupportsThatEndApart: noise truncated at 3 scales is bet on by the numbers beyond the other world's range, noise
+// without an end is not. The seeds are fixed, and the event is of the kind beyond.
 func TestSupportsThatEndApart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -52,8 +52,9 @@ func TestSupportsThatEndApart(t *testing.T) {
 	}
 }
 
-// TestRevealLaws: the working alternative is a law, and its bets are numbers, even if nearly all results lie beyond the range
-// of the other world and some of them repeat. Otherwise the wealth would be NaN, and the audit could not find anything.
+// TestRevealLaws: the working alternative is a law, and its bets are numbers, even if nearly all results lie beyond the
+// range of the other world and some of them repeat. Otherwise the wealth would be NaN, and the audit could not find
+// anything.
 func TestRevealLaws(t *testing.T) {
 	t.Parallel()
 	s := bins.Binner{Categories: []code.Label{onceOnD0, onceOnD1, oftenOnD0, oftenOnD1, outsideD1, outsideD0}}

@@ -19,11 +19,12 @@ var orderScore = &kind{
 	phrase: publicPhrase("an order of the rows"),
 }
 
-// rowOrder scores the order in which a result gives its groups: naive Bayes on which of two groups comes first, of all pairs of
-// few groups, and of more, of those that are neighbours in the average order, one of which every other order inverts.
+// rowOrder scores the order in which a result gives its groups: naive Bayes on which of two groups comes first, of all
+// pairs of few groups, and of more, of those that are neighbours in the average order, one of which every other order
+// inverts.
 //
-// Rows sorted by a noisy value leak no more than that value. Rows that are not sorted have the order in which the engine processed the
-// groups, which no noise hides.
+// Rows sorted by a noisy value leak no more than that value. Rows that are not sorted have the order in which the
+// engine processed the groups, which no noise hides.
 type rowOrder struct {
 	firsts []precedence // the pairs of groups that the score uses
 	places []int32      // scratch: the row of a group, from 1; 0 for none
@@ -180,8 +181,8 @@ func (o *rowOrder) fit(in *Input, s *Series) (scores [2][]code.Code, differ bool
 	return scores, differ
 }
 
-// weigh fits the score to the past and returns the scores of the past, by weights from the other part of it. It reports whether
-// the worlds' orders differ more than chance would have it.
+// weigh fits the score to the past and returns the scores of the past, by weights from the other part of it. It reports
+// whether the worlds' orders differ more than chance would have it.
 func (o *rowOrder) weigh(all [2][][]int32) (scores [2][]code.Code, differ bool) {
 	if len(all[0]) < leastJoint {
 		return scores, false

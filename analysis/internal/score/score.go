@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// kinds are all kinds of scores, in the order in which the scores of an audit get their wealth. A saved state names a kind by its
-// number here.
+// kinds are all kinds of scores, in the order in which the scores of an audit get their wealth. A saved state names a
+// kind by its number here.
 var kinds = [...]*kind{
 	slotScore, rowsScore, repeatScore, lowBitScore, revealScore, seldomScore,
 	laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore,
@@ -43,8 +43,9 @@ type kind struct {
 	check   func(s *Series) bool                    // whether the table of a restored score is sound; may be nil
 }
 
-// statistic computes a score. What it computes follows from earlier pairs alone, so that every bet on it is predictable. Most
-// statistics are a learner, a lender or a fitter as well; the joint scores are learned together, by learnJoint.
+// statistic computes a score. What it computes follows from earlier pairs alone, so that every bet on it is
+// predictable. Most statistics are a learner, a lender or a fitter as well; the joint scores are learned together, by
+// learnJoint.
 type statistic interface {
 	// score returns the score of a result.
 	score(r *Result) code.Code
@@ -67,8 +68,9 @@ func (k *kind) weight(several bool) float64 {
 	return k.single
 }
 
-// lifetime limits how long what a score has learned is used: while the pairs are fewer than growth times those it was learned from. It needs
-// at least the given numbers of pairs now and when it was learned. The zero value stands for a single block.
+// lifetime limits how long what a score has learned is used: while the pairs are fewer than growth times those it was
+// learned from. It needs at least the given numbers of pairs now and when it was learned. The zero value stands for a
+// single block.
 type lifetime struct {
 	pairs, learned int
 	growth         float64
@@ -98,8 +100,8 @@ type weigher interface {
 
 // fitter is a statistic that is bet on only if the past shows a difference between the worlds.
 type fitter interface {
-	// fit learns from the kept pairs, at least leastJoint of them, and returns the scores of the past. It reports whether these differ
-	// between the worlds.
+	// fit learns from the kept pairs, at least leastJoint of them, and returns the scores of the past. It reports
+	// whether these differ between the worlds.
 	fit(in *Input, s *Series) (past [2][]code.Code, differ bool)
 }
 

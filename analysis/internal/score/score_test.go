@@ -2,7 +2,8 @@ package score
 
 import "testing"
 
-// TestKinds: in every setting the shares that scores start with are at most the whole wealth, and what describes a kind is complete.
+// TestKinds: in every setting the shares that scores start with are at most the whole wealth, and what describes a kind
+// is complete.
 func TestKinds(t *testing.T) {
 	several, number, text := slotScore.several, slotScore.single, slotScore.single
 	for i, k := range kinds {

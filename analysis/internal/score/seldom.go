@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 )
 
-// This file holds the bet on engines whose results nearly all have one shape: on another number of rows, an error or other columns in a few
-// of the trials, in one world alone.
+// This file holds the bet on engines whose results nearly all have one shape: on another number of rows, an error or
+// other columns in a few of the trials, in one world alone.
 
 // seldomScore is another number of rows, an error or another shape in few of the trials.
 var seldomScore = &kind{
@@ -26,8 +26,8 @@ const (
 	seldomShare = .8 // of all wealth, lent once it would have gained as much
 )
 
-// learnLent starts the next table, and places the bet while at least 1 - event.RareOutcome of the trials of both worlds have the same number
-// of rows, or the same error, and the others are in one world alone. Otherwise nothing is bet.
+// learnLent starts the next table, and places the bet while at least 1 - event.RareOutcome of the trials of both worlds
+// have the same number of rows, or the same error, and the others are in one world alone. Otherwise nothing is bet.
 func (seldom) learnLent(in *Input, s *Series) float64 {
 	live := s.Table != nil && s.Table.Laws != nil
 	if s.Table != nil && in.pairs < 2*s.learned {
@@ -59,7 +59,8 @@ func (seldom) learnLent(in *Input, s *Series) float64 {
 	return seldomShare
 }
 
-// learnSeldom sets the bins from the past of the number of rows: the first number, those below, those above, and categories.
+// learnSeldom sets the bins from the past of the number of rows: the first number, those below, those above, and
+// categories.
 func (s *Series) learnSeldom(rows *Series, pairs int) {
 	s.Binner = bins.Binner{Categories: rows.Binner.Categories}
 	for _, c := range rows.Past[0] {

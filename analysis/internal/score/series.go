@@ -118,8 +118,8 @@ func (s *Series) recount() {
 	s.Table.Pairs = len(s.Past[0])
 }
 
-// turn starts the table of the next block. The bins are learned again while there are few pairs and whenever the past has doubled, and in
-// every block if categories compete for bins: a text that gets a bin earlier gives more evidence.
+// turn starts the table of the next block. The bins are learned again while there are few pairs and whenever the past
+// has doubled, and in every block if categories compete for bins: a text that gets a bin earlier gives more evidence.
 func (s *Series) turn(pairs, most int, sc *bins.Scratch) {
 	if s.Table == nil || pairs < 64 || pairs >= 2*s.learned || s.Binner.Crowded {
 		s.relearn(pairs, most, sc)

@@ -9,14 +9,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// Set holds the scores of one audit under one layout. It reads pairs of results, learns from them, and divides the wealth among the scores.
-// Before the layout is known it is zero except for Errors and Stride. It is not safe for concurrent use.
+// Set holds the scores of one audit under one layout. It reads pairs of results, learns from them, and divides the
+// wealth among the scores. Before the layout is known it is zero except for Errors and Stride. It is not safe for
+// concurrent use.
 type Set struct {
 	Input
 	Funded int // slots that had a stake when wealth was shared out last
 }
 
-// NewSet returns the scores of a layout, which have learned nothing. seen are the results from which the layout was learned.
+// NewSet returns the scores of a layout, which have learned nothing. seen are the results from which the layout was
+// learned.
 func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome, unordered bool) Set {
 	set := Set{Input: Input{Reader: r, Errors: errors, Stride: 1}}
 	settings := settingsOf(&r.Layout, seen, unordered)

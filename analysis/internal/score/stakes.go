@@ -35,8 +35,8 @@ func NewMixtures(noClaim bool) Mixtures {
 // Settled is the number of pairs from which the layout changes only when results do not fit it.
 const Settled = 32
 
-// several reports whether there is more than one value to audit. A single value is audited by itself. With more slots, much of the wealth
-// goes to the scores that combine all slots. The rest is kept for keys that come later.
+// several reports whether there is more than one value to audit. A single value is audited by itself. With more slots,
+// much of the wealth goes to the scores that combine all slots. The rest is kept for keys that come later.
 func (in *Input) several() bool { return len(in.Slots) > 1 || in.Reader.Keyed }
 
 // Fund gives wealth to the scores that have none yet.
@@ -118,8 +118,8 @@ func (in *Input) slotViews() []event.View {
 // FirstDivision is the number of pairs at which the wealth is first divided among the scores by what the past shows.
 const FirstDivision = 32
 
-// NextDivision returns the number of pairs at which wealth that is divided now is divided again: whenever the pairs have doubled, and where many
-// slots share it, whenever they have grown by half.
+// NextDivision returns the number of pairs at which wealth that is divided now is divided again: whenever the pairs
+// have doubled, and where many slots share it, whenever they have grown by half.
 func (set *Set) NextDivision(pairs int) int {
 	if len(set.Slots) > manySlots {
 		return pairs + pairs/2
@@ -139,10 +139,10 @@ func (set *Set) Retire(e *book.Epoch) {
 	}
 }
 
-// Divide moves wealth to the scores whose past gives the strongest evidence against the claim. A quarter of the wealth keeps the
-// weights that the scores began with. The rest is divided by these weights times exp(z^2/2), with z the studentised gap of a score's
-// events in the past: as if the score had been chosen from the past, like its events. The division depends on the past alone, so that
-// every process stays an e-process.
+// Divide moves wealth to the scores whose past gives the strongest evidence against the claim. A quarter of the wealth
+// keeps the weights that the scores began with. The rest is divided by these weights times exp(z^2/2), with z the
+// studentised gap of a score's events in the past: as if the score had been chosen from the past, like its events. The
+// division depends on the past alone, so that every process stays an e-process.
 func (set *Set) Divide(t *Turn) {
 	e := t.Epoch
 	weight := func(s *Series) float64 {

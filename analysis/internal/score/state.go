@@ -11,7 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// State describes the layout and the scores, which refer to tables by number. A reader that is restored has the given salt.
+// State describes the layout and the scores, which refer to tables by number. A reader that is restored has the given
+// salt.
 func (set *Set) State(c *state.Codec, tables []*event.Table, salt string) {
 	c.Optional(set.Reader != nil, func() { set.Reader = results.NewReader(results.Layout{Width: -1}, 0, salt, set.Errors) }, func() {
 		set.Reader.State(c)
@@ -52,7 +53,8 @@ func (s *Series) state(c *state.Codec, tables []*event.Table) {
 	c.Check(s.kind.check == nil || s.Table == nil || s.kind.check(s))
 }
 
-// Verify checks that the parts of restored scores fit together, so that no index is out of range. scores is the number of those in the book.
+// Verify checks that the parts of restored scores fit together, so that no index is out of range. scores is the number
+// of those in the book.
 func (set *Set) Verify(c *state.Codec, scores int) {
 	c.Check(set.Funded <= len(set.Slots) && set.Stride >= 1)
 	if set.Reader == nil {

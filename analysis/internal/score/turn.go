@@ -58,8 +58,8 @@ func (set *Set) Learn(t *Turn) {
 	}
 }
 
-// coupled reports whether the worlds share the noise of a slot in which they differ. Then only bets on pairs are sound: the
-// other scores, which use this slot too, assume that both worlds are independent.
+// coupled reports whether the worlds share the noise of a slot in which they differ. Then only bets on pairs are sound:
+// the other scores, which use this slot too, assume that both worlds are independent.
 func (in *Input) coupled() bool {
 	return slices.ContainsFunc(in.Slots, func(s *Series) bool { return s.Shared && s.Independence.Differ })
 }
@@ -85,8 +85,8 @@ func (in *Input) learnRelation(s *Series, f fitter) {
 	}
 }
 
-// slotScope returns the epsilons at which slots are bet on. With many slots, epsilons are left out at which bets take the most time and give
-// the least evidence.
+// slotScope returns the epsilons at which slots are bet on. With many slots, epsilons are left out at which bets take
+// the most time and give the least evidence.
 func (in *Input) slotScope() book.Scope {
 	switch {
 	case len(in.Slots) <= FewSlots:
@@ -97,8 +97,8 @@ func (in *Input) slotScope() book.Scope {
 	return book.ClaimAlone
 }
 
-// separate gives the wealth of a slot whose worlds share their noise to the bet that needs no independence. The gains on the assumption of
-// independence are discarded.
+// separate gives the wealth of a slot whose worlds share their noise to the bet that needs no independence. The gains
+// on the assumption of independence are discarded.
 func (t *Turn) separate(s *Series) {
 	e := t.Epoch
 	e.DiscardGains = true

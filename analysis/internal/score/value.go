@@ -14,8 +14,9 @@ var slotScore = &kind{
 	single: .279, several: .324, keeps: true, event: NumberEvent, column: true,
 }
 
-// boundedCode returns the code of a computed score: rounded, so that sums which differ by rounding errors alone are equal, and within a
-// reach to both sides, within which rounding keeps its meaning. A score that the largest numbers make NaN (infinity minus infinity) is 0.
+// boundedCode returns the code of a computed score: rounded, so that sums which differ by rounding errors alone are
+// equal, and within a reach to both sides, within which rounding keeps its meaning. A score that the largest numbers
+// make NaN (infinity minus infinity) is 0.
 func boundedCode(x, reach float64) code.Code {
 	if math.IsNaN(x) {
 		return 0

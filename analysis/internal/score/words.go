@@ -22,7 +22,8 @@ func (in *Input) binWords(s *Series, set uint64, n noun) withheld.Text {
 	return binsInWords(&s.Binner, set, n, in.CategoryWord(s))
 }
 
-// CategoryWord returns what names the categories of a series. Texts are withheld; error classes, NULL and the like are not.
+// CategoryWord returns what names the categories of a series. Texts are withheld; error classes, NULL and the like are
+// not.
 func (in *Input) CategoryWord(s *Series) func(l code.Label) withheld.Text {
 	return func(l code.Label) withheld.Text {
 		switch l {
@@ -58,7 +59,8 @@ func (in *Input) CategoryWord(s *Series) func(l code.Label) withheld.Text {
 	}
 }
 
-// errorWords names an error class: a SQLSTATE, or a word of package replay's. What else recorded results hold is withheld.
+// errorWords names an error class: a SQLSTATE, or a word of package replay's. What else recorded results hold is
+// withheld.
 func errorWords(state string) withheld.Text {
 	public := state == "timeout" || state == "too_large" || len(state) == 5
 	for i := 0; public && len(state) == 5 && i < len(state); i++ {

@@ -1,7 +1,7 @@
 // Package survey estimates true shares from the answers of randomised response and compares the mechanism with a claim.
 //
-// In: the counts of the answers and the declared mechanism. Out: estimates with intervals, what an attacker learns from one answer,
-// and a verdict. It draws nothing and keeps nothing.
+// In: the counts of the answers and the declared mechanism. Out: estimates with intervals, what an attacker learns from
+// one answer, and a verdict. It draws nothing and keeps nothing.
 package survey
 
 import (
@@ -30,8 +30,8 @@ type Options struct {
 	BreachOdds float64         // posterior odds above which an answer is a breach
 }
 
-// Interval is an estimate with its interval. The estimate is unbiased and can lie outside of the interval, which is within the range
-// of possible values.
+// Interval is an estimate with its interval. The estimate is unbiased and can lie outside of the interval, which is
+// within the range of possible values.
 type Interval struct {
 	Estimate analysis.Float `json:"estimate"`
 	Lower    analysis.Float `json:"lower"`
@@ -44,12 +44,13 @@ type Category struct {
 	Observed int           `json:"observed"`
 	Share    Interval      `json:"share"` // of the persons
 	Count    Interval      `json:"count"` // Share times the number of answers
-	// PriorOdds are the odds of the category at the estimated share, PosteriorOdds those after one answer that names it.
+	// PriorOdds are the odds of the category at the estimated share, PosteriorOdds those after one answer that names
+	// it.
 	PriorOdds     analysis.Float `json:"prior_odds"`
 	PosteriorOdds analysis.Float `json:"posterior_odds"`
 	Breached      bool           `json:"breached"` // PosteriorOdds are above the threshold
-	// AnswersToBreach is how many independent answers of one person that all name the category lift the odds above the threshold; null
-	// where no number does.
+	// AnswersToBreach is how many independent answers of one person that all name the category lift the odds above the
+	// threshold; null where no number does.
 	AnswersToBreach *int `json:"answers_to_breach"`
 }
 
@@ -152,8 +153,8 @@ func shareOf(count, total int, o Options) Interval {
 
 func clip(x float64) float64 { return min(max(x, 0), 1) }
 
-// mean estimates the true mean of categories that are numbers. All categories must be known, since the mean of the answers depends on
-// those that are not. Its interval is Hoeffding's (1963).
+// mean estimates the true mean of categories that are numbers. All categories must be known, since the mean of the
+// answers depends on those that are not. Its interval is Hoeffding's (1963).
 func mean(answers []Answer, total int, o Options) *Interval {
 	if len(answers) != o.Categories || slices.ContainsFunc(answers, func(a Answer) bool { return math.IsNaN(a.Value) || math.IsInf(a.Value, 0) }) {
 		return nil

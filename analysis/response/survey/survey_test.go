@@ -51,7 +51,8 @@ func TestKnown(t *testing.T) {
 	if !near(r.Epsilon, math.Log(3)) || !near(r.BreachPrior, .4) || !near(r.Delta, .75-math.E/4) || r.Mean == nil || !near(r.Mean.Estimate, .5) || r.Verdict != analysis.NoEvidence {
 		t.Errorf("%+v", r)
 	}
-	// 300 of 1,000 are (.3 - .25)/.5 = .1 of the persons: odds 1/9, and three answers lift them to 3, above 2; two to 1.
+	// 300 of 1,000 are (.3 - .25)/.5 = .1 of the persons: odds 1/9, and three answers lift them to 3, above 2; two to
+	// 1.
 	c = analyze(t, answers(700, 300), survey.Options{Truth: .75, Categories: 2}).Shares[1]
 	if !near(c.Share.Estimate, .1) || !near(c.PosteriorOdds, 1./3) || c.Breached || c.AnswersToBreach == nil || *c.AnswersToBreach != 3 {
 		t.Errorf("%+v", c)
@@ -116,8 +117,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCoverage: intervals of 95 % contain the truth, and honest response is no violation, at the stated rates. Each limit is 6 standard
-// deviations above the rate's bound, the averages have 6 standard errors: false alarm below 1e-8 for each of the 10 comparisons.
+// TestCoverage: intervals of 95 % contain the truth, and honest response is no violation, at the stated rates. Each
+// limit is 6 standard deviations above the rate's bound, the averages have 6 standard errors: false alarm below 1e-8
+// for each of the 10 comparisons.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	const runs, n = 2000, 400

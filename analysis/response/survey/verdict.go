@@ -10,10 +10,10 @@ import (
 
 // judge compares the declared mechanism and the answers with the claim.
 //
-// The declared mechanism has a known loss, so a loss above the claim needs no statistics. The answers can also show a violation: k-ary
-// response with any probability of the truth that keeps an epsilon names each category with a probability between 1/(1+(k-1)e^epsilon)
-// and e^epsilon/(e^epsilon+k-1), whatever the truth is. For delta above 0 these bounds do not apply, and only the declared
-// mechanism is compared.
+// The declared mechanism has a known loss, so a loss above the claim needs no statistics. The answers can also show a
+// violation: k-ary response with any probability of the truth that keeps an epsilon names each category with a
+// probability between 1/(1+(k-1)e^epsilon) and e^epsilon/(e^epsilon+k-1), whatever the truth is. For delta above 0
+// these bounds do not apply, and only the declared mechanism is compared.
 func (r *Report) judge(answers []Answer, o Options) {
 	low, high := min(o.Truth, r.Other), max(o.Truth, r.Other)
 	outside := o.outside(answers, r.Answers, low, high)
@@ -43,9 +43,9 @@ func (r *Report) judge(answers []Answer, o Options) {
 	}
 }
 
-// outside describes the first category whose probability is outside of a range, with an error rate of 1 - Confidence over all
-// declared categories and both sides. It returns "" if there is none. Categories without an answer count, as one: their
-// shares are bounded alike.
+// outside describes the first category whose probability is outside of a range, with an error rate of 1 - Confidence
+// over all declared categories and both sides. It returns "" if there is none. Categories without an answer count, as
+// one: their shares are bounded alike.
 func (o Options) outside(answers []Answer, total int, low, high float64) string {
 	alpha := (1 - o.Confidence) / float64(o.Categories) // of the two sides together
 	all := answers

@@ -44,7 +44,8 @@ func TestAlertmanager(t *testing.T) {
 	eventually.True(t, "the alert is resolved in Alertmanager", func() bool { return len(firing()) == 0 })
 }
 
-// TestRepetitionBeforeTheEnd: the end of an alert is sent after a repetition of it that is under way, which would make it fire again.
+// TestRepetitionBeforeTheEnd: the end of an alert is sent after a repetition of it that is under way, which would make
+// it fire again.
 func TestRepetitionBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -85,7 +85,8 @@ func New(o Options) (*Dispatcher, error) {
 	return d, err
 }
 
-// Notify takes a finding. It never waits: findings beyond a thousand that Run has not taken are dropped and counted, and so are new ones while 5000 alerts fire.
+// Notify takes a finding. It never waits: findings beyond a thousand that Run has not taken are dropped and counted,
+// and so are new ones while 5000 alerts fire.
 func (d *Dispatcher) Notify(f alert.Finding) {
 	select {
 	case d.in <- f:
@@ -125,8 +126,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// ready reports whether findings can be applied: without the alerts of earlier processes, those would begin again. It does not wait for them longer than
-// a message for the ledger.
+// ready reports whether findings can be applied: without the alerts of earlier processes, those would begin again. It
+// does not wait for them longer than a message for the ledger.
 func (d *Dispatcher) ready() bool {
 	if d.opt.Ledger == nil || d.listed || d.opt.Now().Sub(d.began) >= d.opt.Patience {
 		d.known.Store(true)
@@ -186,7 +187,8 @@ func (d *Dispatcher) change(ctx context.Context, m alert.Message) {
 	d.flush(ctx, d.opt.Patience)
 }
 
-// flush stores what waits for the ledger. What has waited for patience or longer, or all without a ledger, is sent directly.
+// flush stores what waits for the ledger. What has waited for patience or longer, or all without a ledger, is sent
+// directly.
 func (d *Dispatcher) flush(ctx context.Context, patience time.Duration) {
 	if d.opt.Ledger != nil {
 		d.save(ctx)

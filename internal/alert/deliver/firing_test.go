@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
-// TestRoutes: the first route that matches gives the receivers; an alert is sent at its beginning, with a higher severity and at its end, to those
-// that receive ends; exec receives the alert on its standard input.
+// TestRoutes: the first route that matches gives the receivers; an alert is sent at its beginning, with a higher
+// severity and at its end, to those that receive ends; exec receives the alert on its standard input.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	file, out := filepath.Join(t.TempDir(), "alerts"), &output{}

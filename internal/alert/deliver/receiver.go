@@ -36,7 +36,8 @@ type Receiver struct {
 
 	limit *rate.Limiter
 	last  chan struct{} // closed when the last message was sent directly; the goroutine of Run has it
-	// order is held while an Alertmanager gets alerts: a repetition after the end of an alert would make it fire again. repeats: one waits for it, or sends.
+	// order is held while an Alertmanager gets alerts: a repetition after the end of an alert would make it fire again.
+	// repeats: one waits for it, or sends.
 	order   *sync.Mutex
 	repeats *atomic.Bool
 }
@@ -62,8 +63,8 @@ func (r *Receiver) prepare() {
 	r.limit = rate.NewLimiter(rate.Limit(float64(r.PerMinute)/60), r.PerMinute)
 }
 
-// send makes one attempt to send messages: several only to an Alertmanager. until is when an Alertmanager ends those that fire. Errors hold
-// no secret: neither the URL nor the answer of a receiver.
+// send makes one attempt to send messages: several only to an Alertmanager. until is when an Alertmanager ends those
+// that fire. Errors hold no secret: neither the URL nor the answer of a receiver.
 func (r *Receiver) send(ctx context.Context, stdout io.Writer, now, until time.Time, messages ...alert.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()

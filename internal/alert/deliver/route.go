@@ -22,7 +22,8 @@ func (r *Route) matches(m *alert.Message) bool {
 		(r.User == "" || slices.Contains(m.Users, r.User)) && (r.Engine == "" || r.Engine == m.Engine || r.Engine == m.Route)
 }
 
-// receivers returns the names of the receivers of a message: those of the first route that matches. Without routes it has all.
+// receivers returns the names of the receivers of a message: those of the first route that matches. Without routes it
+// has all.
 func (o *Options) receivers(m *alert.Message) (names []string) {
 	for i := range o.Routes {
 		if o.Routes[i].matches(m) {

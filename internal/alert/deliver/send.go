@@ -22,7 +22,8 @@ const (
 	directBackoff  = time.Second
 )
 
-// sendDirectly sends a message without the ledger, in the background, after those that were sent directly to the receiver before.
+// sendDirectly sends a message without the ledger, in the background, after those that were sent directly to the
+// receiver before.
 func (d *Dispatcher) sendDirectly(ctx context.Context, r *Receiver, m alert.Message) {
 	before, sent := r.last, make(chan struct{})
 	r.last = sent
@@ -90,7 +91,8 @@ func (d *Dispatcher) sendStored(ctx context.Context, stored ledger.Delivery) err
 	return d.attempt(ctx, r, m)
 }
 
-// resend repeats the alerts that fire to the Alertmanagers, which end those that are not repeated. Without the ledger it repeats those that it had.
+// resend repeats the alerts that fire to the Alertmanagers, which end those that are not repeated. Without the ledger
+// it repeats those that it had.
 func (d *Dispatcher) resend(ctx context.Context) {
 	if d.store != nil {
 		d.list(ctx)
@@ -140,7 +142,8 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// Test sends a test alert, and its end if the receiver gets such, to a receiver. It returns an error of the first attempt.
+// Test sends a test alert, and its end if the receiver gets such, to a receiver. It returns an error of the first
+// attempt.
 func Test(ctx context.Context, r Receiver, style alert.Style, stdout io.Writer, now time.Time) error {
 	r.prepare()
 	m := style.TestMessage(now)

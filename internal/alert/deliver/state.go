@@ -51,7 +51,8 @@ type undelivered struct {
 // countEvery is the interval of counting messages that have not arrived.
 const countEvery = 5 * time.Second
 
-// count counts the messages that have not arrived. If the ledger cannot be read, those that it had stay, and grow older.
+// count counts the messages that have not arrived. If the ledger cannot be read, those that it had stay, and grow
+// older.
 func (d *Dispatcher) count(ctx context.Context, now time.Time) {
 	if d.store == nil {
 		return

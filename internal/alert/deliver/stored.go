@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// connect opens the ledger if it is not open, begins to send the messages that it has, and reads the alerts that fire. Each is tried again with the
-// next tick if it fails; new alerts use the ledger as soon as it is open.
+// connect opens the ledger if it is not open, begins to send the messages that it has, and reads the alerts that fire.
+// Each is tried again with the next tick if it fails; new alerts use the ledger as soon as it is open.
 func (d *Dispatcher) connect(ctx context.Context, jobs *sync.WaitGroup) {
 	if d.opt.Ledger == nil {
 		return
@@ -47,8 +47,9 @@ func (d *Dispatcher) list(ctx context.Context) {
 	}
 }
 
-// adopt takes the alerts that fire from the ledger: another process may audit the engine, or may have done so. The ledger does not have the present
-// state of those that wait for it. The error is about alerts whose message cannot be read, which are not repeated.
+// adopt takes the alerts that fire from the ledger: another process may audit the engine, or may have done so. The
+// ledger does not have the present state of those that wait for it. The error is about alerts whose message cannot be
+// read, which are not repeated.
 func (d *Dispatcher) adopt(all []ledger.Alert) (err error) {
 	keep := map[string]bool{}
 	for _, u := range d.waiting {

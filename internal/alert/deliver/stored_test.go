@@ -59,7 +59,8 @@ func delivered(t *testing.T, l *ledger.Ledger, alerts int) bool {
 	return len(all) == alerts && !slices.ContainsFunc(all, func(a ledger.Alert) bool { return a.Pending+a.Failed > 0 })
 }
 
-// TestEscapedMessages: alerts whose JSON has backslashes arrive once, their messages are what was found, and a restart repeats none of them.
+// TestEscapedMessages: alerts whose JSON has backslashes arrive once, their messages are what was found, and a restart
+// repeats none of them.
 func TestEscapedMessages(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
@@ -135,8 +136,8 @@ func TestPendingAtRestart(t *testing.T) {
 	}
 }
 
-// TestLedgerFailsAtStart: a process whose ledger cannot be opened, and then not listed, for a moment repeats no message, reports both faults, and afterwards has
-// the alerts that fire and stores new ones.
+// TestLedgerFailsAtStart: a process whose ledger cannot be opened, and then not listed, for a moment repeats no
+// message, reports both faults, and afterwards has the alerts that fire and stores new ones.
 func TestLedgerFailsAtStart(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)

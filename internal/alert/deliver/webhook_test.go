@@ -84,8 +84,8 @@ func (h *hook) got() ([]event, []string) {
 	return append([]event(nil), h.events...), append([]string(nil), h.seen...)
 }
 
-// TestWebhook: with a ledger, a message that failed is sent again with the same id; one alert is sent for several neighbours and users; another
-// process ends the alert with the same id.
+// TestWebhook: with a ledger, a message that failed is sent again with the same id; one alert is sent for several
+// neighbours and users; another process ends the alert with the same id.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	lo := ledger.Options{DSN: pgtest.Database(t), Connections: 3}
@@ -108,7 +108,8 @@ func TestWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	// stored reports whether the ledger has the alert with both users, and a number of messages that were all delivered.
+	// stored reports whether the ledger has the alert with both users, and a number of messages that were all
+	// delivered.
 	stored := func(messages int) bool {
 		all, err := l.Alerts(t.Context(), 2)
 		if err != nil {
@@ -151,7 +152,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestNoLedger: without a ledger messages are sent directly; while it is away, after some time. Errors have no part of the URL.
+// TestNoLedger: without a ledger messages are sent directly; while it is away, after some time. Errors have no part of
+// the URL.
 func TestNoLedger(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
@@ -169,7 +171,8 @@ func TestNoLedger(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses: a process that does not report an alert takes it over from the ledger, and does not repeat one that another process has ended.
+// TestTwoProcesses: a process that does not report an alert takes it over from the ledger, and does not repeat one that
+// another process has ended.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	address := alerttest.Alertmanager(t)

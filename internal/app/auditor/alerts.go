@@ -52,7 +52,8 @@ func newAlerts(c config.Config, stdout io.Writer, log *zap.Logger, registry *pro
 	return &alerts{sender, dispatcher, conditions(c), log}, err
 }
 
-// openAlerts returns a function that opens the ledger for alerts; nil if there is no ledger or no receiver. The auditor migrates the ledger.
+// openAlerts returns a function that opens the ledger for alerts; nil if there is no ledger or no receiver. The auditor
+// migrates the ledger.
 func openAlerts(c config.Config) func(context.Context) (*ledger.Ledger, error) {
 	o, stored := setup.LedgerOptions(c)
 	if !stored || len(c.Alerts.Receivers) == 0 {
@@ -92,8 +93,8 @@ func (a *alerts) run(ctx context.Context, auditor *audit.Auditor) {
 	}
 }
 
-// look sends what a status shows: conditions of the auditor, violations, and their ends. What was sent before is not sent again, but an earlier process may
-// have ended before it sent them, receivers may be new, and bounds grow.
+// look sends what a status shows: conditions of the auditor, violations, and their ends. What was sent before is not
+// sent again, but an earlier process may have ended before it sent them, receivers may be new, and bounds grow.
 func (a *alerts) look(s view.Status, now time.Time) {
 	for i := range a.conditions {
 		c := &a.conditions[i]
@@ -163,8 +164,8 @@ type condition struct {
 	firing bool
 }
 
-// look returns the present finding of the condition, and whether it has just begun or ended. If another process audits the engine, that one reports
-// it: the finding is neither present nor over.
+// look returns the present finding of the condition, and whether it has just begun or ended. If another process audits
+// the engine, that one reports it: the finding is neither present nor over.
 func (c *condition) look(s *view.Status, now time.Time) (f alert.Finding, changed bool) {
 	if s.Ledger != nil && s.Ledger.Holder != nil {
 		c.since, c.firing = time.Time{}, false

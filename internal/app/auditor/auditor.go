@@ -123,8 +123,8 @@ func goMemory() float64 {
 	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
-// readConfiguration reads the configuration, the first frame. This process cannot resolve ${NAME}: it does not have the relay's
-// environment.
+// readConfiguration reads the configuration, the first frame. This process cannot resolve ${NAME}: it does not have the
+// relay's environment.
 func readConfiguration(in *link.Reader) (config.Config, error) {
 	kind, payload, err := in.Next()
 	if err != nil {
@@ -140,8 +140,8 @@ func readConfiguration(in *link.Reader) (config.Config, error) {
 	return c, nil
 }
 
-// receive passes captured queries to the auditor until the link ends. It does not wait for parsing, so that a flood of one kind
-// of query does not fill the link.
+// receive passes captured queries to the auditor until the link ends. It does not wait for parsing, so that a flood of
+// one kind of query does not fill the link.
 func receive(in *link.Reader, auditor *audit.Auditor, gate *throttle.Gate, log *zap.Logger) error {
 	for {
 		kind, payload, err := in.Next()
@@ -192,8 +192,8 @@ func contain(log *zap.Logger, where string, f func()) {
 	f()
 }
 
-// announcer returns a function that reports to the relay before and after the SQL library parses a statement. The relay sets
-// its shape aside if this process ends in between. Send errors are ignored, because receive detects a closed link.
+// announcer returns a function that reports to the relay before and after the SQL library parses a statement. The relay
+// sets its shape aside if this process ends in between. Send errors are ignored, because receive detects a closed link.
 func announcer(out *link.Writer) func(sql string) (done func()) {
 	return func(sql string) func() {
 		hash := sqltext.Shape(sql)

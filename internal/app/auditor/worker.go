@@ -28,8 +28,8 @@ func heartbeatEvery(c config.Config) time.Duration {
 	return min(time.Duration(c.Audit.RescueAfter)/12, 5*time.Second)
 }
 
-// RunWorker runs turns that the auditors of the engines hand out through the ledger, of each engine as many at a time as slots,
-// until ctx is done or a worker fails. 0 slots are as many as audit.workers.
+// RunWorker runs turns that the auditors of the engines hand out through the ledger, of each engine as many at a time
+// as slots, until ctx is done or a worker fails. 0 slots are as many as audit.workers.
 func RunWorker(ctx context.Context, c config.Config, slots int, log *zap.Logger) error {
 	log = log.Named("worker")
 	all := c.AllEngines()

@@ -26,8 +26,9 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Doctor returns the checks of Checks, and those of what a deployment does: clocks, receivers of alerts, and for each engine the numbers of rows of its copies, how its captured queries
-// are judged, how fast they are replayed, and what an audit of them takes.
+// Doctor returns the checks of Checks, and those of what a deployment does: clocks, receivers of alerts, and for each
+// engine the numbers of rows of its copies, how its captured queries are judged, how fast they are replayed, and what
+// an audit of them takes.
 func Doctor(c config.Config) []preflight.Task {
 	tasks := append(Checks(c), checkClocks(c))
 	for _, r := range c.Alerts.Receivers {
@@ -142,7 +143,8 @@ const (
 	maxUnlisted     = 10 // tables and functions that are named
 )
 
-// checkCaptured judges the latest captured queries in the ledger again, replays one of them, and says what an audit of them takes.
+// checkCaptured judges the latest captured queries in the ledger again, replays one of them, and says what an audit of
+// them takes.
 func checkCaptured(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)

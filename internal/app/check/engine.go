@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
 
-// checkVersion checks that the version of the engine can be read, and that the shadow database has production's DP functions.
+// checkVersion checks that the version of the engine can be read, and that the shadow database has production's DP
+// functions.
 func checkVersion(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		shadow, production := setup.EngineReaders(c)
@@ -41,7 +42,8 @@ func checkVersion(c config.Config) preflight.Task {
 	}
 }
 
-// compareFunctions reports the DP functions, and functions that they call, of which production has another definition than the shadow database.
+// compareFunctions reports the DP functions, and functions that they call, of which production has another definition
+// than the shadow database.
 func compareFunctions(c config.Config, production, shadow *engine.Snapshot) []preflight.Check {
 	calls := engine.Calls{Path: slices.Concat(c.Privacy.SearchPath, c.Shadow.SearchPath, []string{"public"})}
 	for _, f := range c.Claims.Functions {

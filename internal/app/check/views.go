@@ -13,8 +13,8 @@ import (
 // maxViews is how many views are named.
 const maxViews = 20
 
-// checkViews names the views of the engine that draw fresh noise for each query on them and are not listed, and whether such queries
-// are audited.
+// checkViews names the views of the engine that draw fresh noise for each query on them and are not listed, and whether
+// such queries are audited.
 func checkViews(c config.Config) preflight.Task {
 	return func(ctx context.Context) (checks []preflight.Check) {
 		if c.Privacy.Catalog == "" {

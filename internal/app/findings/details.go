@@ -76,7 +76,8 @@ type Categories struct {
 	Direction string   `json:"direction"`
 }
 
-// ReadDetails reads the details of an audit from the ledgers of a configuration. Without values, nothing that it returns holds any.
+// ReadDetails reads the details of an audit from the ledgers of a configuration. Without values, nothing that it
+// returns holds any.
 func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id string, values bool) (Details, error) {
 	l, s, err := records.FindInLedgers(ctx, c, id)
 	if err != nil {

@@ -42,7 +42,8 @@ type Explanation struct {
 	NotProven []string `json:"not_proven"`
 
 	Statement string `json:"statement,omitempty"` // as captured, with its literals; only if it may be shown
-	// Parameters are the bound parameters of Statement in their order; those in the binary format of an unknown type as \x and hexadecimal digits.
+	// Parameters are the bound parameters of Statement in their order; those in the binary format of an unknown type as
+	// \x and hexadecimal digits.
 	Parameters []string        `json:"parameters,omitempty"`
 	Then       []Following     `json:"then,omitempty"` // further statements of a sequence
 	SQL        *view.SQLPair   `json:"sql,omitempty"`  // likewise

@@ -43,8 +43,8 @@ type Reproduction struct {
 	Former    records.Former `json:"former"`
 }
 
-// Reproduce replays the query of an audit in the ledger with fresh trials, and evidence from zero. The evidence in the ledger stays as it is; the
-// result is recorded as an action.
+// Reproduce replays the query of an audit in the ledger with fresh trials, and evidence from zero. The evidence in the
+// ledger stays as it is; the result is recorded as an action.
 func Reproduce(ctx context.Context, env setup.Environment, o ReproduceOptions, progress oneoff.Progress) (Reproduction, error) {
 	if o.MaxTrials < 0 || o.Measure < 0 {
 		return Reproduction{}, errors.New("--max-trials and --measure must not be negative; --max-trials 0 = audit.max_trials of the configuration")

@@ -24,7 +24,8 @@ type Who struct {
 	Neighbour string `json:"neighbour"` // with the strongest evidence
 	Units     []Unit `json:"units"`     // that were tried
 	Leaking   int    `json:"leaking"`   // of Units, those with a violation
-	// Random are the units that were chosen at random, and Share the interval for the share of all units that leak; null without random units.
+	// Random are the units that were chosen at random, and Share the interval for the share of all units that leak;
+	// null without random units.
 	Random        int         `json:"random"`
 	RandomLeaking int         `json:"random_leaking"`
 	Share         *[2]float64 `json:"leaking_share"`
@@ -73,8 +74,8 @@ func whoOf(a *status.AuditRow, s *records.Audit) Who {
 	return w
 }
 
-// neighbourMembers reads how the units were chosen, by schema. The values of the rules are personal data and returned only if they are revealed.
-// unknown says why nothing is known.
+// neighbourMembers reads how the units were chosen, by schema. The values of the rules are personal data and returned
+// only if they are revealed. unknown says why nothing is known.
 func neighbourMembers(ctx context.Context, c config.Config, reveal bool) (members map[string]Unit, unknown string) {
 	if !c.Neighbours.Configured() {
 		return nil, "neighbours.source is not set, so dpwatch did not create the copies"

@@ -31,8 +31,8 @@ type FileOptions struct {
 	Seed    uint64 // of the random order
 }
 
-// Analyze analyzes two files of results, pair by pair, in random order or in the order of the files. It writes plots into
-// the directory plots, unless that is empty or the analysis was refused.
+// Analyze analyzes two files of results, pair by pair, in random order or in the order of the files. It writes plots
+// into the directory plots, unless that is empty or the analysis was refused.
 func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Options, plots string) (Conclusion, error) {
 	files, err := recorded.Open(d0, d1, o.Options)
 	if err != nil {
@@ -115,8 +115,8 @@ func (o FileOptions) orderWarnings(order *analysis.Order) (all []string) {
 	return all
 }
 
-// unequal reports whether one file has more than twice the trials of the other, so that they are unlikely to be from one
-// experiment.
+// unequal reports whether one file has more than twice the trials of the other, so that they are unlikely to be from
+// one experiment.
 func unequal(in [2]recorded.Input) bool {
 	return max(in[0].Trials, in[1].Trials) > 2*min(in[0].Trials, in[1].Trials)
 }

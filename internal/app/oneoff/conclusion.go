@@ -25,7 +25,8 @@ type Conclusion struct {
 	Neighbours []view.Neighbour `json:"neighbours,omitempty"`
 	// Hoisting is nil if it is disabled, and if nothing was replayed.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
-	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they were not compared.
+	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they
+	// were not compared.
 	Timing *timing.Report `json:"timing,omitempty"`
 	// Input describes how recorded results were read; nil for results of replays.
 	Input *InputReport `json:"input,omitempty"`

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// writeFinding writes what was found as rows of a table: of a violation how bad it is, what gives it away and the probable causes; otherwise
-// the event with the strongest evidence.
+// writeFinding writes what was found as rows of a table: of a violation how bad it is, what gives it away and the
+// probable causes; otherwise the event with the strongest evidence.
 func writeFinding(row func(name, format string, args ...any), r analysis.Report) {
 	if f := r.Finding; f != nil {
 		row("how bad", "%s: %s", Basis(f.HowBad), f.HowBad.Text)

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// A violation is written with its three answers, each with its basis; the odds name the estimate and the certified figure.
+// A violation is written with its three answers, each with its basis; the odds name the estimate and the certified
+// figure.
 func TestConclusionHasTheFinding(t *testing.T) {
 	t.Parallel()
 	none := analysis.Float(math.NaN())

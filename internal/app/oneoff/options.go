@@ -110,7 +110,8 @@ func (f *Options) validate() error {
 	return nil
 }
 
-// ReplayOptions returns the options of dpwatch run if there is a configuration, defaults otherwise, overridden by the flags.
+// ReplayOptions returns the options of dpwatch run if there is a configuration, defaults otherwise, overridden by the
+// flags.
 func (f *Options) ReplayOptions() replay.Options {
 	o := replay.Options{ConnectTimeout: 10 * time.Second, MaxRows: 100_000, MaxBytes: 64 << 20}
 	if f.Loaded != nil {

@@ -24,8 +24,8 @@ type AuditPlan struct {
 	Neighbours map[string]view.SQLPair `json:"neighbours"` // what is replayed, by the neighbour's schema
 	Protocol   string                  `json:"protocol"`
 	Hoist      bool                    `json:"hoist"` // trials may reuse the deterministic part of the query
-	// The largest numbers of executions on D0: of the first trials, of a confirmation if they show a violation, of its measurement, and of the
-	// comparison of latencies. Each neighbour has at most as many.
+	// The largest numbers of executions on D0: of the first trials, of a confirmation if they show a violation, of its
+	// measurement, and of the comparison of latencies. Each neighbour has at most as many.
 	FirstTrials  int `json:"first_trials"`
 	Confirmation int `json:"confirmation"`
 	Measurement  int `json:"measurement"`

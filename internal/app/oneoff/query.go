@@ -73,8 +73,8 @@ func (f *Options) statementOf(sql, where string) (capture.Query, error) {
 	return q, nil
 }
 
-// Rewrite checks which tables have copies in every schema and rewrites the query, one text per schema, D0 first. Without
-// --epsilon, f takes the query's claim.
+// Rewrite checks which tables have copies in every schema and rewrites the query, one text per schema, D0 first.
+// Without --epsilon, f takes the query's claim.
 func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *replay.Player, q capture.Query) (replay.Statement, error) {
 	opt, err := f.rewriteOptions(ctx, player)
 	if err != nil {
@@ -144,8 +144,8 @@ func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
 	return texts, nil
 }
 
-// rewriteOptions returns the options of dpwatch run if there is a configuration. Without one, or with --from, every table
-// with a copy in D0 is protected and every function is allowed.
+// rewriteOptions returns the options of dpwatch run if there is a configuration. Without one, or with --from, every
+// table with a copy in D0 is protected and every function is allowed.
 func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
 	if f.Loaded != nil && !f.Given["from"] {
 		opt = setup.RewriteOptions(*f.Loaded)
@@ -171,8 +171,8 @@ func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (op
 		}
 	}
 	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
-	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks look
-	// private.
+	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks
+	// look private.
 	opt.Shadow, err = read.Catalog(ctx, f.DSN, setup.CatalogTimeout)
 	return opt, err
 }

@@ -10,8 +10,8 @@ import (
 // MaxSQLBytes is the maximum length of a statement in commands.
 const MaxSQLBytes = 1 << 20
 
-// Refusal returns an error that explains why a statement was not rewritten, with a caret under the position; other errors
-// are returned unchanged.
+// Refusal returns an error that explains why a statement was not rewritten, with a caret under the position; other
+// errors are returned unchanged.
 func Refusal(sql string, err error) error {
 	var u *rewrite.UnsupportedError
 	if !errors.As(err, &u) {
@@ -33,8 +33,8 @@ func Refusal(sql string, err error) error {
 	return errors.New(text)
 }
 
-// place returns the line of sql that contains a byte offset, truncated to fit on a screen, and the column in characters. ok is
-// false if the offset is outside sql.
+// place returns the line of sql that contains a byte offset, truncated to fit on a screen, and the column in
+// characters. ok is false if the offset is outside sql.
 func place(sql string, offset int) (line string, column int, ok bool) {
 	if offset < 0 || offset > len(sql) || sql == "" {
 		return "", 0, false

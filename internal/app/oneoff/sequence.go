@@ -62,8 +62,8 @@ func (f *Options) sequence(rewriter *rewrite.Rewriter, first capture.Query, s *r
 	return nil
 }
 
-// compose adds the claim of a further query to that of the sequence, unless --epsilon is given, which is the claim of the whole
-// sequence. See docs/statistics.md for the theorems.
+// compose adds the claim of a further query to that of the sequence, unless --epsilon is given, which is the claim of
+// the whole sequence. See docs/statistics.md for the theorems.
 func (f *Options) compose(plan *rewrite.Plan, where string) error {
 	if f.Given["epsilon"] {
 		return nil

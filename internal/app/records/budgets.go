@@ -17,7 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/odometer"
 )
 
-// Budgets is what analysts received, by the claims of the answers, beside the budgets of the configuration: GET /api/budgets, and dpwatch budgets.
+// Budgets is what analysts received, by the claims of the answers, beside the budgets of the configuration: GET
+// /api/budgets, and dpwatch budgets.
 type Budgets struct {
 	Engine  string      `json:"engine"`
 	At      time.Time   `json:"at"`
@@ -34,8 +35,8 @@ type BudgetUse struct {
 	Analysts    []AnalystSpent `json:"analysts"`
 }
 
-// AnalystSpent is what one analyst received. The figures by composition are epsilons of all answers together at the budget's delta; nil = the
-// theorem does not bound it.
+// AnalystSpent is what one analyst received. The figures by composition are epsilons of all answers together at the
+// budget's delta; nil = the theorem does not bound it.
 type AnalystSpent struct {
 	User        string   `json:"user"`
 	Database    string   `json:"database"`
@@ -47,7 +48,8 @@ type AnalystSpent struct {
 	Delta       float64  `json:"delta"` // sum of the answers' deltas
 	Exceeded    bool     `json:"exceeded"`
 	PerDay      float64  `json:"epsilon_last_day"` // sum of the epsilons in the last 24 hours
-	// DaysLeft is when the budget will be exceeded if answers go on as in the last 24 hours; nil = never, or it is exceeded.
+	// DaysLeft is when the budget will be exceeded if answers go on as in the last 24 hours; nil = never, or it is
+	// exceeded.
 	DaysLeft *float64 `json:"days_left"`
 }
 

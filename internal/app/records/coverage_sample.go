@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// CoverageSample is an example of the statements that are not audited for a reason. It holds no value of a row, and only Text holds
-// constants.
+// CoverageSample is an example of the statements that are not audited for a reason. It holds no value of a row, and
+// only Text holds constants.
 type CoverageSample struct {
 	User        string    `json:"user"`
 	Database    string    `json:"database"`
@@ -75,7 +75,8 @@ func (s *CoverageSample) Why() string {
 // quoteName returns a name as SQL has it.
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// sampleRemedy returns what to do about one statement: what the rewriter found out, or what follows from the reason and who sent it.
+// sampleRemedy returns what to do about one statement: what the rewriter found out, or what follows from the reason and
+// who sent it.
 func sampleRemedy(s *ledger.Sample) string {
 	if s.Advice != "" {
 		return s.Advice
@@ -114,7 +115,8 @@ func sampleRemedy(s *ledger.Sample) string {
 	return remedies()[s.Reason]
 }
 
-// writeSamples writes the samples of each reason below the table, without the texts: dpwatch doctor --bundle has this output.
+// writeSamples writes the samples of each reason below the table, without the texts: dpwatch doctor --bundle has this
+// output.
 func (c Coverage) writeSamples(b *strings.Builder) {
 	for _, class := range c.Classes {
 		for _, row := range class.Parts {

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
-// AddViews adds the views of an engine that draw fresh noise and on which queries are not audited. It reads the catalogs, and parses
-// the definitions of views; a catalog that cannot be read adds none.
+// AddViews adds the views of an engine that draw fresh noise and on which queries are not audited. It reads the
+// catalogs, and parses the definitions of views; a catalog that cannot be read adds none.
 func (c *Coverage) AddViews(ctx context.Context, of config.Config) {
 	if of.Privacy.Catalog == "" {
 		return

@@ -1,3 +1,3 @@
-// Package records reads from the ledger what commands, pages and the admin API show: audits, coverage, budgets, alerts. It writes what operators
-// decide.
+// Package records reads from the ledger what commands, pages and the admin API show: audits, coverage, budgets, alerts.
+// It writes what operators decide.
 package records

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// Row returns the audit in the form of the status, with the reports of the evidence if row has them. note says why they are missing.
+// Row returns the audit in the form of the status, with the reports of the evidence if row has them. note says why they
+// are missing.
 func (s *Audit) Row(row *ledger.Audit) (a status.AuditRow, note string) {
 	report := analysis.Refused(analysis.Claim{Epsilon: math.NaN()}, 0, "")
 	report.Verdict, report.Trials = analysis.Verdict(s.Verdict), analysis.Trials{D0: int(s.Trials), D1: int(s.Trials)}

@@ -9,8 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
-// handler returns the handler of the admin port, without the checks of package web. It uses only state of the relay, and for
-// the coverage the ledger, so that it never waits for the auditor. adminRefused counts the requests that those checks refuse.
+// handler returns the handler of the admin port, without the checks of package web. It uses only state of the relay,
+// and for the coverage the ledger, so that it never waits for the auditor. adminRefused counts the requests that those
+// checks refuse.
 func (r *Relay) handler(adminRefused prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister( // panics on a duplicate name, in the first test

@@ -18,8 +18,8 @@ import (
 // coveragePeriod is the default period of a coverage.
 const coveragePeriod = 24 * time.Hour
 
-// coverage answers GET /api/coverage from the ledger; the parameters are engine and since (24h). One request at a time reads
-// the ledger.
+// coverage answers GET /api/coverage from the ledger; the parameters are engine and since (24h). One request at a time
+// reads the ledger.
 func (r *Relay) coverage(w http.ResponseWriter, q *http.Request) {
 	period, err := time.ParseDuration(cmp.Or(q.FormValue("since"), coveragePeriod.String()))
 	if err != nil || period <= 0 || period > records.MaxCoveragePeriod {

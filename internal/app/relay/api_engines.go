@@ -71,8 +71,8 @@ func (r *Relay) auditorMetrics() ([]byte, error) {
 	return labelEngines(texts)
 }
 
-// labelEngines returns metrics of several engines, by name and in Prometheus's text format, as one text in which each has the label
-// engine. With an error, it returns those that could be read.
+// labelEngines returns metrics of several engines, by name and in Prometheus's text format, as one text in which each
+// has the label engine. With an error, it returns those that could be read.
 func labelEngines(texts map[string][]byte) ([]byte, error) {
 	var errs []error
 	all := map[string]*dto.MetricFamily{}

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The metrics of several engines are one text: each family once, with the label engine on every sample. What cannot be parsed is left
-// out with an error.
+// The metrics of several engines are one text: each family once, with the label engine on every sample. What cannot be
+// parsed is left out with an error.
 func TestLabelEngines(t *testing.T) {
 	t.Parallel()
 	const counts = `# HELP x_total Things.

@@ -29,8 +29,8 @@ func (e *auditedEngine) routeStatus() []status.RouteStatus {
 	return out
 }
 
-// status writes the proxy's counters and the auditor's latest status as one JSON object: those of the engine that the request
-// names, or of the only one, or of all.
+// status writes the proxy's counters and the auditor's latest status as one JSON object: those of the engine that the
+// request names, or of the only one, or of all.
 func (r *Relay) status(w http.ResponseWriter, q *http.Request) {
 	var text []byte
 	var err error

@@ -19,8 +19,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// auditedEngine is what the relay has for one engine: its routes, the queue of their captured queries, and an auditor process of
-// its own, so that a fault of one engine's audits does not affect those of another.
+// auditedEngine is what the relay has for one engine: its routes, the queue of their captured queries, and an auditor
+// process of its own, so that a fault of one engine's audits does not affect those of another.
 type auditedEngine struct {
 	cfg        config.Config // of this engine alone
 	routes     []*route
@@ -47,7 +47,8 @@ func (a auditorProcess) command() *exec.Cmd {
 	return cmd
 }
 
-// newAuditedEngine returns the engine of a configuration of one engine. resolved is the same configuration for its auditor.
+// newAuditedEngine returns the engine of a configuration of one engine. resolved is the same configuration for its
+// auditor.
 func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditorProcess, log *zap.Logger) (*auditedEngine, error) {
 	greeting, err := resolved.Encode()
 	if err != nil {
@@ -113,8 +114,8 @@ func sumStats(routes []*route) proxy.Stats {
 	return sum
 }
 
-// uncaptured returns the numbers of statements that were not sent to the auditor, by reason. A session whose capture stopped counts as
-// one, because the number of its statements is not known.
+// uncaptured returns the numbers of statements that were not sent to the auditor, by reason. A session whose capture
+// stopped counts as one, because the number of its statements is not known.
 func (e *auditedEngine) uncaptured() map[string]uint64 {
 	stats := e.stats()
 	counts := status.SkippedStatements(stats)

@@ -22,8 +22,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// PageCommand is the hidden command of the process that reads evidence and parses SQL for the page of a query: not in the process that relays
-// the traffic.
+// PageCommand is the hidden command of the process that reads evidence and parses SQL for the page of a query: not in
+// the process that relays the traffic.
 const PageCommand = "page"
 
 // pageRequest is what that process reads.
@@ -86,7 +86,8 @@ type keptDetails struct {
 	d  findings.Details
 }
 
-// Details returns what the page of one query shows: the one whose id or key begins with id. Without values, it holds none. One process at a time reads it.
+// Details returns what the page of one query shows: the one whose id or key begins with id. Without values, it holds
+// none. One process at a time reads it.
 func (r *Relay) Details(ctx context.Context, id string, values bool) (findings.Details, error) {
 	if r.current.Load().AllEngines()[0].LedgerDSN() == "" {
 		return r.runningDetails(id, values)

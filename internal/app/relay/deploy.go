@@ -11,8 +11,8 @@ import (
 // maxLabel bounds the label of a deploy, in bytes.
 const maxLabel = 100
 
-// deploy handles POST /api/engine: another version of the engine was deployed, under the label of the form. Its field engine names
-// the one of several engines.
+// deploy handles POST /api/engine: another version of the engine was deployed, under the label of the form. Its field
+// engine names the one of several engines.
 func (r *Relay) deploy(w http.ResponseWriter, req *http.Request) {
 	if err := r.Deploy(req.FormValue("engine"), req.FormValue("label")); err != nil {
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
@@ -21,7 +21,8 @@ func (r *Relay) deploy(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Deploy makes the auditor of an engine audit all queries again: another version of the engine was deployed, under a label. "" is the only engine.
+// Deploy makes the auditor of an engine audit all queries again: another version of the engine was deployed, under a
+// label. "" is the only engine.
 func (r *Relay) Deploy(engine, label string) error {
 	if label == "" || len(label) > maxLabel || strings.ContainsFunc(label, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return errors.New("give the version that was deployed as label=...: 1 to 100 printable ASCII characters without spaces")

@@ -15,7 +15,8 @@ import (
 // maxPage is the greatest number of audits in an answer of GET /api/audits.
 const maxPage = 1000
 
-// listAudits answers GET /api/audits; the parameters are state, verdict, limit (100), cursor and, of several engines, engine.
+// listAudits answers GET /api/audits; the parameters are state, verdict, limit (100), cursor and, of several engines,
+// engine.
 func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
 	f := status.Filter{State: q.FormValue("state"), Verdict: q.FormValue("verdict"), Cursor: q.FormValue("cursor")}
 	var err error

@@ -78,7 +78,8 @@ type recent struct {
 	err error
 }
 
-// Changes returns the latest changes of the audits of an engine, or of all with the name "", from the ledgers. They may be some seconds old.
+// Changes returns the latest changes of the audits of an engine, or of all with the name "", from the ledgers. They may
+// be some seconds old.
 func (r *Relay) Changes(ctx context.Context, engine string) ([]ledger.Change, error) {
 	r.recent.mu.Lock()
 	defer r.recent.mu.Unlock()

@@ -22,7 +22,8 @@ type QueryList struct {
 	Total int // on all pages
 }
 
-// List returns a page of the queries of an engine, or of all: from the ledger, or from the auditors' memory if there is none.
+// List returns a page of the queries of an engine, or of all: from the ledger, or from the auditors' memory if there is
+// none.
 func (r *Relay) List(ctx context.Context, o ledger.ListOptions) (QueryList, error) {
 	c := *r.current.Load()
 	if c.AllEngines()[0].LedgerDSN() == "" {

@@ -11,12 +11,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// readyFor is how long the result of one check of the engines is reused. A check connects to every engine, and requests for
-// /readyz need no authorization.
+// readyFor is how long the result of one check of the engines is reused. A check connects to every engine, and requests
+// for /readyz need no authorization.
 const readyFor = time.Second
 
-// readiness is the handler of /readyz: status 200 if new sessions are accepted and every engine can be reached. It does not
-// depend on the auditor or the shadow database.
+// readiness is the handler of /readyz: status 200 if new sessions are accepted and every engine can be reached. It does
+// not depend on the auditor or the shadow database.
 type readiness struct {
 	draining func() bool
 	check    func(context.Context) error // all requests within readyFor get the result of one call
@@ -50,8 +50,8 @@ func (h *readiness) current() error {
 	return h.last
 }
 
-// reachEngines opens and closes a connection to every engine, without TLS or authentication. The error goes to anyone who can
-// connect to the admin port, so it has no address; the log has the address and the cause.
+// reachEngines opens and closes a connection to every engine, without TLS or authentication. The error goes to anyone
+// who can connect to the admin port, so it has no address; the log has the address and the cause.
 func (r *Relay) reachEngines(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
 	for _, one := range r.routes {

@@ -19,7 +19,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
-// Relay is the process in front of the engines: the proxy, the supervisor of the auditor process of each engine, and the admin port.
+// Relay is the process in front of the engines: the proxy, the supervisor of the auditor process of each engine, and
+// the admin port.
 type Relay struct {
 	cfg      config.Config
 	log      *zap.Logger
@@ -53,8 +54,9 @@ func (r *Relay) SetRead(read func() (config.Config, config.Resolved, error)) { r
 func (r *Relay) SetPages(h http.Handler) { r.pages = h }
 
 // New returns a Relay with all listeners open, so that an address in use is reported before traffic begins. resolved is
-// the configuration c in a form for the auditor processes, which have neither the environment nor the files from which c was
-// read. childLog receives the auditors' log lines; onStatus, if not nil, is called with every status of an auditor.
+// the configuration c in a form for the auditor processes, which have neither the environment nor the files from which
+// c was read. childLog receives the auditors' log lines; onStatus, if not nil, is called with every status of an
+// auditor.
 func New(env setup.Environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*Relay, error) {
 	r := &Relay{cfg: c, log: log, detailing: make(chan struct{}, 1), details: map[string]keptDetails{}, childEnv: setup.AuditorEnvironment(env.Getenv)}
 	r.ending, r.end = context.WithCancel(context.Background())

@@ -18,8 +18,9 @@ type reloads struct {
 	last   time.Time // that succeeded, or the start
 }
 
-// Reload gives the auditor processes a new configuration, all of it or nothing: with an error, the previous one stays in force. Sessions of clients are not
-// affected. Each auditor process ends as at the end of Run, and another one goes on from the ledger; without a ledger, its audits begin again.
+// Reload gives the auditor processes a new configuration, all of it or nothing: with an error, the previous one stays
+// in force. Sessions of clients are not affected. Each auditor process ends as at the end of Run, and another one goes
+// on from the ledger; without a ledger, its audits begin again.
 func (r *Relay) Reload(read func() (config.Config, config.Resolved, error)) (changed []string, err error) {
 	r.loading.Lock()
 	defer r.loading.Unlock()

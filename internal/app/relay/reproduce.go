@@ -15,7 +15,8 @@ const reproduceLimit = time.Hour
 
 var errReproducing = errors.New("fresh trials of an audit run already: wait for their end, which the page of that query shows")
 
-// Reproduce starts fresh trials of an audit in another process, as dpwatch audits reproduce does. The ledger has the result. There is one at a time.
+// Reproduce starts fresh trials of an audit in another process, as dpwatch audits reproduce does. The ledger has the
+// result. There is one at a time.
 func (r *Relay) Reproduce(id, operator string) error {
 	if r.current.Load().AllEngines()[0].LedgerDSN() == "" {
 		return RequestError{setup.ErrNoLedger}

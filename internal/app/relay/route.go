@@ -24,8 +24,8 @@ type route struct {
 	listeners []net.Listener
 }
 
-// NewRoute creates the route with this index. Captured queries for whose text maybeProtected returns true go to sink, and a few of
-// those that are not captured to samples, which may be nil.
+// NewRoute creates the route with this index. Captured queries for whose text maybeProtected returns true go to sink,
+// and a few of those that are not captured to samples, which may be nil.
 func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(sql string) bool, samples *capture.Samples, log *zap.Logger) (*route, error) {
 	p := &c.Proxy
 	cfg := p.AllRoutes()[index]
@@ -69,8 +69,9 @@ func prefixes(networks []config.Network) []netip.Prefix {
 	return out
 }
 
-// check returns an error if clients could not authenticate, because both legs use TLS and show different certificates. If the
-// engine's certificate cannot be fetched, it logs a warning and returns nil: then each session compares the certificates.
+// check returns an error if clients could not authenticate, because both legs use TLS and show different certificates.
+// If the engine's certificate cannot be fetched, it logs a warning and returns nil: then each session compares the
+// certificates.
 func (r *route) check(log *zap.Logger) error {
 	if note := r.HBANote(); note != "" {
 		log.Warn(note, zap.String("route", r.cfg.Name))
@@ -88,8 +89,8 @@ func (r *route) check(log *zap.Logger) error {
 	return nil
 }
 
-// HBANote returns which lines of the engine's pg_hba.conf match other clients than without the proxy, because only one leg uses TLS; ""
-// = none.
+// HBANote returns which lines of the engine's pg_hba.conf match other clients than without the proxy, because only one
+// leg uses TLS; "" = none.
 func (r *route) HBANote() string {
 	upstream, mode := r.cfg.UpstreamTLS.Mode != "disable", r.cfg.TLS.Mode
 	switch {

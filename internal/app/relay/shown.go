@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
-// shown is the latest status of an engine as pages and the API show it. Several requests share it, because a status may have thousands of
-// audits.
+// shown is the latest status of an engine as pages and the API show it. Several requests share it, because a status may
+// have thousands of audits.
 type shown struct {
 	mu      sync.Mutex // guards all
 	status  []byte     // of the auditor, to which the others belong
@@ -35,8 +35,8 @@ func (x *shown) look(e *auditedEngine) {
 	}
 }
 
-// auditor returns the status that the auditor sent last, "null" before the first. Without values, no text in it can hold any: with
-// log.values or log.sql, the auditor's texts may.
+// auditor returns the status that the auditor sent last, "null" before the first. Without values, no text in it can
+// hold any: with log.values or log.sql, the auditor's texts may.
 func (x *shown) auditor(e *auditedEngine, values bool) (json.RawMessage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,8 +57,8 @@ func (x *shown) auditor(e *auditedEngine, values bool) (json.RawMessage, error) 
 	return x.public, nil
 }
 
-// snapshot returns the status as a Snapshot, with the counters of the relay at the time at which the auditor sent its part. Before that, they are
-// those of now.
+// snapshot returns the status as a Snapshot, with the counters of the relay at the time at which the auditor sent its
+// part. Before that, they are those of now.
 func (x *shown) snapshot(e *auditedEngine, values bool) (*status.Snapshot, error) {
 	kind := 0
 	if values {

@@ -1,2 +1,3 @@
-// Package reports writes the report of an audit or a period with its signed manifest, and verifies and reproduces reports.
+// Package reports writes the report of an audit or a period with its signed manifest, and verifies and reproduces
+// reports.
 package reports

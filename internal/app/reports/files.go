@@ -14,7 +14,8 @@ import (
 	reports "github.com/dpwatch/dpwatch/internal/report"
 )
 
-// Write makes a directory with the files of a report, its manifest and the signature, and returns their names. Only their owner may read them.
+// Write makes a directory with the files of a report, its manifest and the signature, and returns their names. Only
+// their owner may read them.
 func Write(r *Report, o Options) ([]string, error) {
 	var key ed25519.PrivateKey
 	if o.Key != "" {
@@ -123,7 +124,8 @@ type VerifiedReport struct {
 	Manifest reports.Manifest `json:"manifest"`
 }
 
-// openManifest reads a manifest, given by its path or that of its directory, and verifies its signature; publicKey is the path of the key it must have, or "".
+// openManifest reads a manifest, given by its path or that of its directory, and verifies its signature; publicKey is
+// the path of the key it must have, or "".
 func openManifest(path, publicKey string) (v VerifiedReport, err error) {
 	if info, err := os.Stat(path); err != nil {
 		return v, err

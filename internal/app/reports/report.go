@@ -25,7 +25,8 @@ import (
 type Options struct {
 	Config string
 	ID     string // the beginning of an audit's id or key; "" = all audits
-	// Since and Until bound the period; zero = ever and now. With a period, the report has the coverage and the budgets.
+	// Since and Until bound the period; zero = ever and now. With a period, the report has the coverage and the
+	// budgets.
 	Since, Until time.Time
 	Reveal       bool     // show the values of rows, and statements with their literals
 	Formats      []string // of Formats
@@ -45,7 +46,8 @@ type Report struct {
 	Revealed bool                   `json:"revealed"`
 	Audits   []ReportAudit          `json:"audits"`
 	Findings []findings.Explanation `json:"findings"` // of the violations, or of the audit that was asked for
-	// OtherEngines are audits in the ledger of engines that the configuration does not have; they are not in the report.
+	// OtherEngines are audits in the ledger of engines that the configuration does not have; they are not in the
+	// report.
 	OtherEngines int                 `json:"audits_of_other_engines"`
 	Errors       []ErrorRate         `json:"error_rates"`
 	Accepted     []ledger.Acceptance `json:"accepted"`

@@ -26,7 +26,8 @@ type Reproductions struct {
 	All []findings.Reproduction `json:"reproductions"`
 }
 
-// ReproduceManifest reproduces the violations in the manifest of a report. The error joins those of violations that could not be reproduced.
+// ReproduceManifest reproduces the violations in the manifest of a report. The error joins those of violations that
+// could not be reproduced.
 func ReproduceManifest(ctx context.Context, env setup.Environment, o findings.ReproduceOptions, from ManifestOptions, progress oneoff.Progress) (Reproductions, error) {
 	results := Reproductions{All: []findings.Reproduction{}}
 	v, err := openManifest(from.Path, from.PublicKey)

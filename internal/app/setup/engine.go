@@ -16,7 +16,8 @@ type engineReader interface {
 	Close()
 }
 
-// EngineReaders returns the readers of the engine on which trials run, and of the one of the clients; nil = it cannot be read.
+// EngineReaders returns the readers of the engine on which trials run, and of the one of the clients; nil = it cannot
+// be read.
 func EngineReaders(c config.Config) (shadow, production engineReader) {
 	limits := body.Limits{Bytes: int(c.Proxy.MaxStatement), Tokens: c.Audit.MaxTokens}
 	timeout := time.Duration(c.Shadow.ConnectTimeout)

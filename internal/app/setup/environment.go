@@ -17,13 +17,13 @@ type Environment struct {
 	Stderr     io.Writer
 	Executable func() (string, error) // the binary to run as the auditor
 	Removes    func()                 // called by a command that cleans up when it is interrupted; may be nil
-	// Supervise runs the command line of this process again in a child process, and returns its exit code; trace = a panic's trace is shown.
-	// nil = this process itself runs the command.
+	// Supervise runs the command line of this process again in a child process, and returns its exit code; trace = a
+	// panic's trace is shown. nil = this process itself runs the command.
 	Supervise func(ctx context.Context, trace bool) (code int, err error)
 }
 
-// auditorVariables are the environment variables that the auditor process receives: those of the Go runtime, time zones and
-// certificate authorities. Its configuration comes over the link, so its environment needs no secrets.
+// auditorVariables are the environment variables that the auditor process receives: those of the Go runtime, time zones
+// and certificate authorities. Its configuration comes over the link, so its environment needs no secrets.
 var auditorVariables = []string{
 	"TZ", "ZONEINFO", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"GODEBUG", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GOTRACEBACK", "GORACE", "GOCOVERDIR",

@@ -36,8 +36,8 @@ func statementsOf(l config.Ledger) *ledger.Protection {
 	return protection
 }
 
-// OpenLedger returns a function that opens the ledger and makes this process the only one that audits the engine; nil if
-// audits are kept in memory only.
+// OpenLedger returns a function that opens the ledger and makes this process the only one that audits the engine; nil
+// if audits are kept in memory only.
 func OpenLedger(c config.Config) func(context.Context) (*ledger.Engine, error) {
 	o, stored := LedgerOptions(c)
 	if !stored {
@@ -64,8 +64,9 @@ func OpenLedger(c config.Config) func(context.Context) (*ledger.Engine, error) {
 // mostSpools is the number of processes that share a spool's directory.
 const mostSpools = 16
 
-// OpenSpool returns a function that opens the spool of the ledger; nil if there is none. A process that finds the directory in use takes the first free one in
-// it. What an ended process left there is read when as many processes run again.
+// OpenSpool returns a function that opens the spool of the ledger; nil if there is none. A process that finds the
+// directory in use takes the first free one in it. What an ended process left there is read when as many processes run
+// again.
 func OpenSpool(c config.Config) func() (*ledger.Spool, error) {
 	dir := c.Ledger.Spool.Dir
 	if dir == "" {
@@ -104,7 +105,8 @@ func CheckHidden(ctx context.Context, c config.Config, l *ledger.Ledger) error {
 // ErrNoLedger is returned by what needs a ledger.
 var ErrNoLedger = errors.New("there is no ledger: ledger.dsn is memory, or neither ledger.dsn nor neighbours.target is set")
 
-// MigrateLedgers creates the schema of each ledger of the engines or upgrades it, and reports the versions before and after.
+// MigrateLedgers creates the schema of each ledger of the engines or upgrades it, and reports the versions before and
+// after.
 func MigrateLedgers(ctx context.Context, c config.Config, report func(from, to int64)) error {
 	for _, one := range Ledgers(c) {
 		o, stored := LedgerOptions(one)

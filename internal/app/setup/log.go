@@ -25,8 +25,8 @@ func NewLogger(w io.Writer, level string) (*zap.Logger, error) {
 // logLines limits the log lines that wait to be written.
 const logLines = 1024
 
-// LogQueue writes log lines in its own goroutine, so that logging never waits for a log reader that has stopped. Lines that
-// do not fit are dropped; their number is logged once the log is read again.
+// LogQueue writes log lines in its own goroutine, so that logging never waits for a log reader that has stopped. Lines
+// that do not fit are dropped; their number is logged once the log is read again.
 type LogQueue struct {
 	to    io.Writer
 	lines chan []byte

@@ -48,8 +48,8 @@ func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 // auditConnections is the number of connections of one audit.
 const auditConnections = 2
 
-// TurnTrials is the minimum number of rounds that one audit runs before its sessions are closed and another audit gets its
-// turn.
+// TurnTrials is the minimum number of rounds that one audit runs before its sessions are closed and another audit gets
+// its turn.
 const TurnTrials = 200
 
 // RewriteOptions translates the configuration to the options of package rewrite, without catalogs.
@@ -177,9 +177,9 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 // CatalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
 const CatalogTimeout = time.Minute
 
-// Rewriters returns a function that returns a Rewriter for the configuration and the current catalogs: the same one as before if
-// they are the same. If a catalog cannot be read, the error names it, and the Rewriter uses the last one that was read, or none. The
-// function is not safe for concurrent use.
+// Rewriters returns a function that returns a Rewriter for the configuration and the current catalogs: the same one as
+// before if they are the same. If a catalog cannot be read, the error names it, and the Rewriter uses the last one that
+// was read, or none. The function is not safe for concurrent use.
 func Rewriters(c config.Config) func(context.Context) (*rewrite.Rewriter, error) {
 	opt := RewriteOptions(c)
 	var last *rewrite.Rewriter
@@ -234,9 +234,9 @@ func PrivacyBudgets(c config.Config) []audit.PrivacyBudget {
 }
 
 // ProtectedNames returns the names, without schemas, of which a statement must contain one to be sent to the auditor
-// (capture.Mentions), until the auditor has read the engine's catalog and reports its own (rewrite.Rewriter.Names): nil = every
-// statement. Without privacy.catalog they are those of the protected tables: a statement to audit names one of them, or, for
-// EXECUTE, the prepared statement does.
+// (capture.Mentions), until the auditor has read the engine's catalog and reports its own (rewrite.Rewriter.Names): nil
+// = every statement. Without privacy.catalog they are those of the protected tables: a statement to audit names one of
+// them, or, for EXECUTE, the prepared statement does.
 func ProtectedNames(c *config.Config) []string {
 	if c.Privacy.Catalog != "" {
 		return nil

@@ -52,7 +52,8 @@ func TestCatalogs(t *testing.T) {
 	}
 }
 
-// TestCatalogsFailSoft: a catalog that cannot be read is reported by its key, without the password, and rewriting continues.
+// TestCatalogsFailSoft: a catalog that cannot be read is reported by its key, without the password, and rewriting
+// continues.
 func TestCatalogsFailSoft(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
@@ -70,8 +71,8 @@ func TestCatalogsFailSoft(t *testing.T) {
 	}
 }
 
-// TestProtectedNames: with a catalog every statement reaches the auditor until it reports the names that matter; without one,
-// those that name a protected table.
+// TestProtectedNames: with a catalog every statement reaches the auditor until it reports the names that matter;
+// without one, those that name a protected table.
 func TestProtectedNames(t *testing.T) {
 	t.Parallel()
 	c := config.Default()

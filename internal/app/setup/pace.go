@@ -62,8 +62,8 @@ func clientServers(c config.Config) []throttle.Other {
 	return out
 }
 
-// DefaultPace returns the default share of the time, 0 for no limit, and its reason. An error reports that a server could not
-// be checked; share and why are valid nevertheless.
+// DefaultPace returns the default share of the time, 0 for no limit, and its reason. An error reports that a server
+// could not be checked; share and why are valid nevertheless.
 func DefaultPace(ctx context.Context, c config.Config) (share float64, why string, err error) {
 	key, err := throttle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
 	switch {
@@ -78,8 +78,8 @@ func DefaultPace(ctx context.Context, c config.Config) (share float64, why strin
 // repeatDefault is the interval at which ApplyDefaultPace retries after an error.
 const repeatDefault = time.Minute
 
-// ApplyDefaultPace sets the gate's default pace unless the configuration sets one. It retries until every server could be
-// checked or ctx ends.
+// ApplyDefaultPace sets the gate's default pace unless the configuration sets one. It retries until every server could
+// be checked or ctx ends.
 func ApplyDefaultPace(ctx context.Context, c config.Config, gate *throttle.Gate, log *zap.Logger) {
 	if !AutomaticPace(c) {
 		return

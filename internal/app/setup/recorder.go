@@ -43,8 +43,8 @@ func ThisProcess(c config.Config) ledger.Process {
 	return ledger.Process{Host: host, Configuration: ConfigurationHash(c)}
 }
 
-// ConfigurationHash returns a hash of what decides about audits: claims, tables, copies and the rules of audits, without what may differ from
-// machine to machine; "" if it cannot be computed. Secrets are not part of it.
+// ConfigurationHash returns a hash of what decides about audits: claims, tables, copies and the rules of audits,
+// without what may differ from machine to machine; "" if it cannot be computed. Secrets are not part of it.
 func ConfigurationHash(c config.Config) string {
 	c.Audit.Workers, c.Audit.Memory = 0, 0
 	text, err := json.Marshal([]any{c.Privacy, c.Claims, c.Audit, c.Neighbours, c.Budgets, c.Shadow.D0, c.Shadow.D1, c.Shadow.Worlds})

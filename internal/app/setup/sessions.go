@@ -5,8 +5,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// SessionIDBits is the number of low bits of a session ID that count the sessions of a route; the higher bits are the route's
-// index.
+// SessionIDBits is the number of low bits of a session ID that count the sessions of a route; the higher bits are the
+// route's index.
 const SessionIDBits = 48
 
 // RouteOf returns a function that returns the name of a session's route; nil if there is only one route.

@@ -16,7 +16,8 @@ func Number(v analysis.Float) string {
 	return strconv.FormatFloat(float64(v), 'f', 3, 64)
 }
 
-// Estimate formats the estimate of epsilon, as "below" if it is below the certified bound: its buckets miss what the bets find.
+// Estimate formats the estimate of epsilon, as "below" if it is below the certified bound: its buckets miss what the
+// bets find.
 func Estimate(r analysis.Report) string {
 	if r.EpsilonEstimate < r.EpsilonLower {
 		return "below"

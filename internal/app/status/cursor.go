@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// position is where a page of audits ends: the next one begins after it. Audits are in the order of compare, which changes
-// while clients run queries: an audit whose query ran since the last page moves to the front and is not in the next one.
+// position is where a page of audits ends: the next one begins after it. Audits are in the order of compare, which
+// changes while clients run queries: an audit whose query ran since the last page moves to the front and is not in the
+// next one.
 type position struct {
 	violation bool
 	last      time.Time

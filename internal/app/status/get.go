@@ -29,8 +29,8 @@ func FetchNearest(file string, listeners []config.AdminListener) (Target, error)
 	return Nearest(file, full)
 }
 
-// Get returns the answer to a GET of path. It sends the target's token, and only to a listener on this machine or one whose
-// certificate is verified.
+// Get returns the answer to a GET of path. It sends the target's token, and only to a listener on this machine or one
+// whose certificate is verified.
 func (t Target) Get(ctx context.Context, path string) ([]byte, error) {
 	if t.engine != "" {
 		path += "?" + url.Values{"engine": {t.engine}}.Encode()
@@ -85,8 +85,8 @@ func (t Target) token() (string, error) {
 	return token, nil
 }
 
-// verification returns a configuration that accepts only the configured certificate, or, without one, certificates that the
-// system trusts.
+// verification returns a configuration that accepts only the configured certificate, or, without one, certificates that
+// the system trusts.
 func (t Target) verification() (*tls.Config, error) {
 	if !t.tls || t.certificate == "" {
 		return &tls.Config{MinVersion: tls.VersionTLS12}, nil

@@ -25,8 +25,8 @@ type Target struct {
 	certificate string // PEM file with the certificate that Get accepts; "" = one that the system trusts
 }
 
-// Nearest returns the listener that is most likely to be reachable from this machine: a Unix socket, otherwise a loopback
-// address, otherwise any. file names the configuration in errors.
+// Nearest returns the listener that is most likely to be reachable from this machine: a Unix socket, otherwise a
+// loopback address, otherwise any. file names the configuration in errors.
 func Nearest(file string, listeners []config.AdminListener) (Target, error) {
 	var best Target
 	rank := func(a config.Address) int {

@@ -12,8 +12,8 @@ import (
 // withheldText replaces texts that may hold values.
 const withheldText = "withheld: log.values or log.sql is set, so that this text may hold values; the role auditor sees it"
 
-// Withhold returns the status of an auditor, a view.Status as JSON, without the texts that may hold values of rows, and without
-// statements.
+// Withhold returns the status of an auditor, a view.Status as JSON, without the texts that may hold values of rows, and
+// without statements.
 func Withhold(text []byte) ([]byte, error) {
 	var s view.Status
 	if err := json.Unmarshal(text, &s); err != nil {

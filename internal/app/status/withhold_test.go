@@ -72,8 +72,8 @@ func secrets(v any, path string) (all []string) {
 	return slices.Compact(all)
 }
 
-// TestWithhold: of all texts in a status, exactly these are left. A new text must be classified here: it is left if it never has a value
-// of a row, whatever log.values is.
+// TestWithhold: of all texts in a status, exactly these are left. A new text must be classified here: it is left if it
+// never has a value of a row, whatever log.values is.
 func TestWithhold(t *testing.T) {
 	t.Parallel()
 	var s view.Status

@@ -18,13 +18,13 @@ type Limits struct {
 	Seconds float64 // in which sessions run trials, added over all sessions
 }
 
-// Budget keeps replays within Limits. It is the Player's Pace, and passes trials on to another one. It is safe for concurrent
-// use; a nil Budget sets no limit.
+// Budget keeps replays within Limits. It is the Player's Pace, and passes trials on to another one. It is safe for
+// concurrent use; a nil Budget sets no limit.
 //
-// Each limit is a bucket that is filled continuously and holds a thirtieth of the limit. A session takes its trials from it
-// before it runs them, so that no hour, wherever it begins, has more trials than the limit. The time of a trial is known only
-// afterwards: what it took beyond its estimate is missing from what follows. So an hour can exceed the limit of seconds by the time
-// of the trials in progress.
+// Each limit is a bucket that is filled continuously and holds a thirtieth of the limit. A session takes its trials
+// from it before it runs them, so that no hour, wherever it begins, has more trials than the limit. The time of a trial
+// is known only afterwards: what it took beyond its estimate is missing from what follows. So an hour can exceed the
+// limit of seconds by the time of the trials in progress.
 type Budget struct {
 	limits Limits
 	next   replay.Pace // nil = none
@@ -65,8 +65,8 @@ func (b *bucket) wait(x float64) time.Duration {
 	return time.Duration(math.Ceil((x - b.level) / b.rate * 1e9))
 }
 
-// New returns a Budget with empty buckets, so that processes that follow each other keep the limits together. It returns nil
-// without limits. next may be nil.
+// New returns a Budget with empty buckets, so that processes that follow each other keep the limits together. It
+// returns nil without limits. next may be nil.
 func New(limits Limits, next replay.Pace, now func() time.Time) *Budget {
 	if limits.Trials <= 0 && limits.Seconds <= 0 {
 		return nil

@@ -60,8 +60,8 @@ func most(all []admission, use func(admission) float64) (hour, total float64) {
 	return hour, total
 }
 
-// TestBudgetOfTrials: no hour, wherever it begins, has more trials than the budget, also over a restart, and nearly all of it
-// is used.
+// TestBudgetOfTrials: no hour, wherever it begins, has more trials than the budget, also over a restart, and nearly all
+// of it is used.
 func TestBudgetOfTrials(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,8 @@ func TestBudgetOfSeconds(t *testing.T) {
 	}
 }
 
-// TestBudgetTurns: a turn begins when the buckets are half full and ends when one is empty; what was not used is given back.
+// TestBudgetTurns: a turn begins when the buckets are half full and ends when one is empty; what was not used is given
+// back.
 func TestBudgetTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package evidence holds the evidence of the trials of one query: rounds in, reports out. Among the stages that replay
-// queries or read recorded results, only this package uses package analysis, so that all of them judge alike. It is pure:
-// no I/O, no clock, no randomness.
+// queries or read recorded results, only this package uses package analysis, so that all of them judge alike. It is
+// pure: no I/O, no clock, no randomness.
 package evidence
 
 import (
@@ -12,8 +12,8 @@ import (
 )
 
 // Evidence compares the outcomes of one query on D0 with those on each neighbour. A violation in the first trials is a
-// suspicion: it is reported after new trials have confirmed it, without hoisting and each in its own session (see Confirm).
-// It is not safe for concurrent use.
+// suspicion: it is reported after new trials have confirmed it, without hoisting and each in its own session (see
+// Confirm). It is not safe for concurrent use.
 type Evidence struct {
 	audits   []*analysis.Audit  // by neighbour
 	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
@@ -44,8 +44,8 @@ func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence,
 	return e, nil
 }
 
-// Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in which
-// drift does not show.
+// Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in
+// which drift does not show.
 func (e *Evidence) Recorded(inOrder bool) {
 	e.recorded = true
 	if !inOrder {
@@ -108,8 +108,9 @@ func (e *Evidence) Neighbours() int { return len(e.audits) }
 // Audit returns the audit of one neighbour, for figures.
 func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
 
-// Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and otherwise the budget of
-// each must be used. A confirmation continues as long as it may still confirm one. During a measurement it reports whether the measurement has ended.
+// Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and
+// otherwise the budget of each must be used. A confirmation continues as long as it may still confirm one. During a
+// measurement it reports whether the measurement has ended.
 func (e *Evidence) Decided() bool {
 	if e.Measuring() {
 		return e.measuredAll()
@@ -137,8 +138,8 @@ func (e *Evidence) Found() bool {
 	return false
 }
 
-// Questionable reports whether the evidence is decided and a neighbour's verdict is not that there is no evidence. Trials may
-// look like a violation, or depend on each other, only because of how they were replayed.
+// Questionable reports whether the evidence is decided and a neighbour's verdict is not that there is no evidence.
+// Trials may look like a violation, or depend on each other, only because of how they were replayed.
 func (e *Evidence) Questionable() bool {
 	if !e.Decided() {
 		return false
@@ -162,8 +163,9 @@ func (e *Evidence) settled(i int) bool {
 // Measuring reports whether a measurement has begun.
 func (e *Evidence) Measuring() bool { return e.measured != nil }
 
-// Measure begins the measurement of the violation that Found reports, with at most the given number of rounds: the bounds of the neighbours that show it grow towards the
-// true epsilon. It reports whether there is one that can be measured.
+// Measure begins the measurement of the violation that Found reports, with at most the given number of rounds: the
+// bounds of the neighbours that show it grow towards the true epsilon. It reports whether there is one that can be
+// measured.
 func (e *Evidence) Measure(rounds int) bool {
 	measured, some := make([]*analysis.Report, len(e.audits)), false
 	for i, a := range e.audits {
@@ -220,7 +222,8 @@ func (e *Evidence) Confirm(hoisted bool) error {
 	return nil
 }
 
-// Settled reports for each world, D0 first, whether a confirmation or a measurement does not need its trials; nil before a confirmation.
+// Settled reports for each world, D0 first, whether a confirmation or a measurement does not need its trials; nil
+// before a confirmation.
 func (e *Evidence) Settled() []bool {
 	if !e.Confirming() {
 		return nil

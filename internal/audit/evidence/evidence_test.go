@@ -29,8 +29,8 @@ func number(x float64) outcome.Outcome {
 	return o
 }
 
-// TestConfirmation: of two neighbours, one changes the answer by ten scales. Its violation is a suspicion until new trials
-// confirm it, and the confirmation ignores the other neighbour. Seeds are fixed: nothing is random.
+// TestConfirmation: of two neighbours, one changes the answer by ten scales. Its violation is a suspicion until new
+// trials confirm it, and the confirmation ignores the other neighbour. Seeds are fixed: nothing is random.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	coin := rand.New(rand.NewPCG(1, 2))
@@ -105,8 +105,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestRestored: evidence that is saved and restored again and again, through a suspicion, its confirmation and its measurement, gives
-// the reports of evidence that was never interrupted. Seeds are fixed.
+// TestRestored: evidence that is saved and restored again and again, through a suspicion, its confirmation and its
+// measurement, gives the reports of evidence that was never interrupted. Seeds are fixed.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	for _, inOrder := range []bool{true, false} {
@@ -210,8 +210,8 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// TestQuestionable: results of one world that change during the audit are inconclusive, and what replays them may be the
-// cause. Seeds are fixed: nothing is random.
+// TestQuestionable: results of one world that change during the audit are inconclusive, and what replays them may be
+// the cause. Seeds are fixed: nothing is random.
 func TestQuestionable(t *testing.T) {
 	t.Parallel()
 	for shift, want := range map[float64]analysis.Verdict{0: analysis.NoEvidence, 10: analysis.Inconclusive} {

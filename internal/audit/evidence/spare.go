@@ -8,12 +8,13 @@ const (
 	fullEvery = 8
 )
 
-// Spared returns the worlds, D0 first, that the nth next batch of rounds may leave out; nil = none. If the evidence of some neighbours has
-// grown, these have the trials of most batches, so that a violation is found with fewer trials. No verdict that there is no evidence comes
-// sooner for that: it takes the whole budget of every neighbour.
+// Spared returns the worlds, D0 first, that the nth next batch of rounds may leave out; nil = none. If the evidence of
+// some neighbours has grown, these have the trials of most batches, so that a violation is found with fewer trials. No
+// verdict that there is no evidence comes sooner for that: it takes the whole budget of every neighbour.
 //
-// The choice depends on past outcomes alone. The pairs of a neighbour are independent whatever the choice was, and its wealth is a
-// nonnegative supermartingale in the rounds that have its trials and constant in others: the error rate is that of its share.
+// The choice depends on past outcomes alone. The pairs of a neighbour are independent whatever the choice was, and its
+// wealth is a nonnegative supermartingale in the rounds that have its trials and constant in others: the error rate is
+// that of its share.
 func (e *Evidence) Spared(n int) []bool {
 	if len(e.audits) < 2 || e.Confirming() || e.Measuring() {
 		return nil

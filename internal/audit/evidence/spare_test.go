@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// TestSpared: of three neighbours, one changes the answer by two scales. Once its evidence has grown, batches have only its trials, and the
-// violation is found. Seeds are fixed: nothing is random.
+// TestSpared: of three neighbours, one changes the answer by two scales. Once its evidence has grown, batches have only
+// its trials, and the violation is found. Seeds are fixed: nothing is random.
 func TestSpared(t *testing.T) {
 	t.Parallel()
 	coin := rand.New(rand.NewPCG(1, 2))
@@ -43,8 +43,8 @@ func TestSpared(t *testing.T) {
 	}
 }
 
-// TestSparedBudget: without a violation the whole budget of each neighbour is used, whichever had its trials first, before the verdict that
-// there is no evidence, also by a process that goes on from the stored state.
+// TestSparedBudget: without a violation the whole budget of each neighbour is used, whichever had its trials first,
+// before the verdict that there is no evidence, also by a process that goes on from the stored state.
 func TestSparedBudget(t *testing.T) {
 	t.Parallel()
 	const budget = 200

@@ -48,8 +48,8 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 
 var errState = errors.New("restore evidence: the saved state is damaged")
 
-// UnmarshalBinary restores what MarshalBinary saved, in place of whatever e held. Anything else gives an error and leaves e
-// as it was.
+// UnmarshalBinary restores what MarshalBinary saved, in place of whatever e held. Anything else gives an error and
+// leaves e as it was.
 func (e *Evidence) UnmarshalBinary(data []byte) error {
 	var s state
 	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&s); err != nil {
@@ -73,7 +73,8 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// reports returns the reports of the marked neighbours during whose trials the worlds drifted as given; nil without marks.
+// reports returns the reports of the marked neighbours during whose trials the worlds drifted as given; nil without
+// marks.
 func (e *Evidence) reports(marked []bool, drifts []analysis.Drift) []*analysis.Report {
 	if marked == nil {
 		return nil

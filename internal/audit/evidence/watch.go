@@ -18,17 +18,19 @@ const (
 	blockPart  = 20  // otherwise a block has one in blockPart of the trials of an audit
 )
 
-// WatchRunLength bounds the false alarms of a Watch: while the claim holds, the mean number of blocks until an alarm is at least this.
+// WatchRunLength bounds the false alarms of a Watch: while the claim holds, the mean number of blocks until an alarm is
+// at least this.
 const WatchRunLength = 1000
 
-// Watch detects that a query that kept its claim no longer does, from trials that go on at a low rate. It is not safe for
-// concurrent use.
+// Watch detects that a query that kept its claim no longer does, from trials that go on at a low rate. It is not safe
+// for concurrent use.
 //
-// Rounds are grouped in blocks. Every block begins new evidence, without the bets or the losses of the blocks before it; the
-// average of its wealths over the neighbours multiplies a Shiryaev-Roberts sum R, which grows by 1 at the beginning of a
-// block. While all claims hold, R minus the number of blocks begun is a supermartingale at every round, so that R reaches
-// WatchRunLength after as many blocks on average, or later, whenever one looks. A block ends after BlockRounds rounds, or later
-// if its wealth is above 1 by then: which is known from the past, so that the argument holds.
+// Rounds are grouped in blocks. Every block begins new evidence, without the bets or the losses of the blocks before
+// it; the average of its wealths over the neighbours multiplies a Shiryaev-Roberts sum R, which grows by 1 at the
+// beginning of a block. While all claims hold, R minus the number of blocks begun is a supermartingale at every round,
+// so that R reaches WatchRunLength after as many blocks on average, or later, whenever one looks. A block ends after
+// BlockRounds rounds, or later if its wealth is above 1 by then: which is known from the past, so that the argument
+// holds.
 type Watch struct {
 	claim      analysis.Claim
 	opt        analysis.Options
@@ -94,8 +96,8 @@ func (w *Watch) wealth() float64 {
 // Alarm reports whether the rounds so far show that the claim does not hold any more, at the rate of WatchRunLength.
 func (w *Watch) Alarm() bool { return w.Evidence() >= math.Log(WatchRunLength) }
 
-// Evidence returns the logarithm of the detector's sum, 0 before the first round; Alarm compares it with the logarithm of
-// WatchRunLength.
+// Evidence returns the logarithm of the detector's sum, 0 before the first round; Alarm compares it with the logarithm
+// of WatchRunLength.
 func (w *Watch) Evidence() float64 {
 	if w.total == 0 {
 		return 0
@@ -122,8 +124,8 @@ type watchState struct {
 	Rounds, Total int
 }
 
-// MarshalBinary saves the detector: restored, it goes on bit for bit as if it had not been interrupted. The state holds values
-// of results and needs the protection of the raw data.
+// MarshalBinary saves the detector: restored, it goes on bit for bit as if it had not been interrupted. The state holds
+// values of results and needs the protection of the raw data.
 func (w *Watch) MarshalBinary() ([]byte, error) {
 	s := watchState{Version: watchVersion, LogSum: w.sum.LogSum(), Audits: w.audits, Rounds: w.rounds, Total: w.total}
 	if s.Begun = !math.IsInf(s.LogSum, -1); !s.Begun {
@@ -136,8 +138,8 @@ func (w *Watch) MarshalBinary() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalBinary restores what MarshalBinary saved. The claim, the options and the number of neighbours must be those that
-// NewWatch had then. Anything else gives an error and leaves w as it was.
+// UnmarshalBinary restores what MarshalBinary saved. The claim, the options and the number of neighbours must be those
+// that NewWatch had then. Anything else gives an error and leaves w as it was.
 func (w *Watch) UnmarshalBinary(data []byte) error {
 	var s watchState
 	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&s); err != nil {

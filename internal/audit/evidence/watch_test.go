@@ -123,8 +123,8 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestWatchRunLength: while the claim is spent exactly, at most one detector in 100 alarms within 10 blocks. With 300 detectors, more
-// than 15 alarms have a probability below 10^-6 if that holds.
+// TestWatchRunLength: while the claim is spent exactly, at most one detector in 100 alarms within 10 blocks. With 300
+// detectors, more than 15 alarms have a probability below 10^-6 if that holds.
 func TestWatchRunLength(t *testing.T) {
 	t.Parallel()
 	longtest.Skip(t)

@@ -37,8 +37,8 @@ func TestLookAt(t *testing.T) {
 	}
 }
 
-// TestLexeme: a lexeme has at least one byte and at most the rest of the text, and an unterminated one extends to the end:
-// the text is read once.
+// TestLexeme: a lexeme has at least one byte and at most the rest of the text, and an unterminated one extends to the
+// end: the text is read once.
 func TestLexeme(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("/*", 1000)

@@ -16,9 +16,9 @@ const (
 
 // Inbox holds captured queries that have not been recognized yet. Recognition may need a parse, so queries can arrive
 // faster than they are recognized. Owners take turns, and so do the lines of each owner, new ones first; a line is the
-// queries with one outline (see Look). A flood of one query with different constants therefore delays another query by one
-// turn, not by the length of the flood. When the inbox is full, the longest line of the owner with the most queries loses
-// its latest query. Use New. It is safe for concurrent use.
+// queries with one outline (see Look). A flood of one query with different constants therefore delays another query by
+// one turn, not by the length of the flood. When the inbox is full, the longest line of the owner with the most queries
+// loses its latest query. Use New. It is safe for concurrent use.
 type Inbox struct {
 	queries, bytes int           // the bounds
 	Ready          chan struct{} // holds one token while there may be a query
@@ -107,7 +107,8 @@ func (o *inboxOwner) line(x Look) *inboxLine {
 	return l
 }
 
-// drop removes and returns the latest query of the longest line of the owner with the most queries. The caller holds b.mu.
+// drop removes and returns the latest query of the longest line of the owner with the most queries. The caller holds
+// b.mu.
 func (b *Inbox) drop() Arrival {
 	most := 0
 	for i, o := range b.owners {

@@ -111,7 +111,8 @@ func (k *Keeper) SetTrouble(trouble string) {
 	k.trouble = trouble
 }
 
-// Note notes the present state of an audit for Write. Like the ledger, it keeps the evidence of the state before if this one has none.
+// Note notes the present state of an audit for Write. Like the ledger, it keeps the evidence of the state before if
+// this one has none.
 func (k *Keeper) Note(audit ledger.Audit) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

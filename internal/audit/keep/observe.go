@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// Record writes the observations since the last write. A batch whose write failed is written again with its number, so that
-// it counts once.
+// Record writes the observations since the last write. A batch whose write failed is written again with its number, so
+// that it counts once.
 func (k *Keeper) Record(ctx context.Context) error {
 	k.recording.Lock()
 	defer k.recording.Unlock()
@@ -58,7 +58,8 @@ func (k *Keeper) Hold() {
 	k.mu.Unlock()
 }
 
-// Submitted puts the observations since hold into one batch, which comes from a spooled file or, with its number, from a Capture.
+// Submitted puts the observations since hold into one batch, which comes from a spooled file or, with its number, from
+// a Capture.
 func (k *Keeper) Submitted(file string, captured int64) {
 	k.mu.Lock()
 	k.holding, k.file, k.captured = false, file, captured
@@ -126,8 +127,8 @@ func (k *Keeper) Displace(key string) {
 	}
 }
 
-// See counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution too. before means
-// that it counts an earlier execution, which skip has counted, as well.
+// See counts an execution of a DP query. placed means that the query has an audit; otherwise skip counts the execution
+// too. before means that it counts an earlier execution, which skip has counted, as well.
 func (k *Keeper) See(key string, query ledger.Query, q capture.Query, placed, before bool) {
 	if !k.On {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// batchWriter is the part of the ledger to which every process of an engine writes: a ledger.Engine or a ledger.Recorder.
+// batchWriter is the part of the ledger to which every process of an engine writes: a ledger.Engine or a
+// ledger.Recorder.
 type batchWriter interface {
 	Term() int64
 	Record(ctx context.Context, b ledger.Batch) error
@@ -103,5 +104,6 @@ func (k *Keeper) StopRecordOnly() {
 	}
 }
 
-// NotRecorded is the reason in the ledger of executions whose query was not recorded, because the ledger was away for too long.
+// NotRecorded is the reason in the ledger of executions whose query was not recorded, because the ledger was away for
+// too long.
 const NotRecorded = "not_recorded"

@@ -13,7 +13,8 @@ import (
 // reopenSpool is the interval at which a spool that cannot be opened is tried again: another process may still use it.
 const reopenSpool = 10 * time.Second
 
-// spool is where observations and captured queries wait on disk while the ledger is away. It is safe for concurrent use.
+// spool is where observations and captured queries wait on disk while the ledger is away. It is safe for concurrent
+// use.
 type spool struct {
 	open func() (*ledger.Spool, error) // nil = there is none
 

@@ -13,7 +13,8 @@ const maxDetail = 500
 // listedFunctions bounds the functions that a detail names.
 const listedFunctions = 4
 
-// explainDoubt adds to a refusal for an uncertain setting what the session did before, and how it becomes certain again.
+// explainDoubt adds to a refusal for an uncertain setting what the session did before, and how it becomes certain
+// again.
 func explainDoubt(d capture.Doubt, detail, advice string) (string, string) {
 	var before []string
 	if len(d.Names) > 0 {

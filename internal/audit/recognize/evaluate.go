@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Evaluate returns the number to which a server evaluates the SQL text of an expression, or why it has none. An error is one of the connection.
+// Evaluate returns the number to which a server evaluates the SQL text of an expression, or why it has none. An error
+// is one of the connection.
 type Evaluate func(ctx context.Context, expression string) (number float64, fault string, err error)
 
 // mostExpressions bounds the different expressions in the claims of one statement.
@@ -18,7 +19,8 @@ const mostExpressions = 16
 // errUnevaluated is wrapped by the error of a statement whose claim could not be evaluated now.
 var errUnevaluated = errors.New("the shadow database, which evaluates the claim, is away")
 
-// withValues analyzes a statement. Expressions in its claims are evaluated, each once as long as its value is remembered.
+// withValues analyzes a statement. Expressions in its claims are evaluated, each once as long as its value is
+// remembered.
 func (r *Recognizer) withValues(rewriter *rewrite.Rewriter, q capture.Query) (*rewrite.Plan, error) {
 	plan, err := rewriter.Analyze(q)
 	var values map[string]rewrite.Value

@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Policy is what happens with unclaimed reads: queries that read protected tables, call no DP function and have no claim.
+// Policy is what happens with unclaimed reads: queries that read protected tables, call no DP function and have no
+// claim.
 type Policy string
 
 // The policies.

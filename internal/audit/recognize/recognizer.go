@@ -37,12 +37,12 @@ type Recognized struct {
 	Unclaimed Policy // "" = it is no unclaimed read
 }
 
-// RememberedTexts is the minimal number of statements that are recognized without being parsed again. How often clients ran
-// queries without an audit is stored for four times as many.
+// RememberedTexts is the minimal number of statements that are recognized without being parsed again. How often clients
+// ran queries without an audit is stored for four times as many.
 const RememberedTexts = 4096
 
-// Recognizer recognizes captured queries: it parses each text once as long as it remembers it, and only some of the texts of a flood. It is
-// safe for concurrent use.
+// Recognizer recognizes captured queries: it parses each text once as long as it remembers it, and only some of the
+// texts of a flood. It is safe for concurrent use.
 type Recognizer struct {
 	rules     []UnclaimedRule
 	announce  func(sql string) (done func())
@@ -63,8 +63,8 @@ type edition struct {
 	n uint64
 }
 
-// New returns a recognizer. announce is called before SQL is parsed, and what it returns afterwards; recovered receives what a panic
-// of the parser gave. evaluate may be nil: then claims that are expressions are rejected.
+// New returns a recognizer. announce is called before SQL is parsed, and what it returns afterwards; recovered receives
+// what a panic of the parser gave. evaluate may be nil: then claims that are expressions are rejected.
 func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql string) (done func()), recovered func(any), evaluate Evaluate) *Recognizer {
 	r := &Recognizer{
 		rules: rules, announce: announce, recovered: recovered, evaluate: evaluate, values: recent.Map[string, rewrite.Value]{N: RememberedTexts},
@@ -75,7 +75,8 @@ func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql st
 	return r
 }
 
-// Use replaces the Rewriter and forgets the results of the previous one; it returns false if it is the same one. Only one goroutine calls it.
+// Use replaces the Rewriter and forgets the results of the previous one; it returns false if it is the same one. Only
+// one goroutine calls it.
 func (r *Recognizer) Use(to *rewrite.Rewriter) bool {
 	before := r.present.Load()
 	if before.Rewriter == to {
@@ -234,7 +235,8 @@ func ReasonOf(err error) string {
 // maxUnlisted bounds the length of what Unlisted returns: names come from clients.
 const maxUnlisted = 200
 
-// Unlisted returns which table or function of a refused statement the configuration or the shadow database lacks, as text; "" for other refusals.
+// Unlisted returns which table or function of a refused statement the configuration or the shadow database lacks, as
+// text; "" for other refusals.
 func Unlisted(err error) string {
 	var u *rewrite.UnsupportedError
 	if !errors.As(err, &u) {
@@ -247,16 +249,16 @@ func Unlisted(err error) string {
 	return ""
 }
 
-// Parsing takes a hundred times as long as reading a text once. If many texts that look alike were turned away in a row,
-// only a sample of them is parsed, and those that come again.
+// Parsing takes a hundred times as long as reading a text once. If many texts that look alike were turned away in a
+// row, only a sample of them is parsed, and those that come again.
 const (
 	floodAfter  = 32      // texts turned away in a row
 	floodSample = 16      // then one in floodSample is parsed
 	glimpsed    = 1 << 16 // minimal number of texts that are remembered, to recognise repeated ones
 )
 
-// passOver reports whether a text is turned away without being parsed. id identifies the statement with its
-// comments, parameters and settings. before reports that the same statement was turned away so, and is to be parsed now.
+// passOver reports whether a text is turned away without being parsed. id identifies the statement with its comments,
+// parameters and settings. before reports that the same statement was turned away so, and is to be parsed now.
 func (r *Recognizer) passOver(l inbox.Look, id [sha256.Size]byte) (over, before bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Reports returns the neighbours of an audit in the ledger with their reports, which of them is the worst, and the comparison of latencies, without
-// an Auditor. There are none if the audit has no evidence. The claim's source is set by the caller.
+// Reports returns the neighbours of an audit in the ledger with their reports, which of them is the worst, and the
+// comparison of latencies, without an Auditor. There are none if the audit has no evidence. The claim's source is set
+// by the caller.
 func Reports(row *ledger.Audit) (neighbours []string, reports []analysis.Report, worst int, latencies *timing.Report, err error) {
 	p, e, err := storedEvidence(row)
 	if e == nil {

@@ -32,8 +32,8 @@ func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal
 	return evicted, ""
 }
 
-// Room reports whether there is a place for an audit, and returns the audit that would be evicted for it, if any. By these
-// rules a client that floods the auditor with queries displaces only its own:
+// Room reports whether there is a place for an audit, and returns the audit that would be evicted for it, if any. By
+// these rules a client that floods the auditor with queries displaces only its own:
 //
 //   - An owner has at most PerShape audits of one shape. A further one replaces a decided audit of the shape, or one that
 //     has not begun and whose query was run less often.
@@ -97,9 +97,9 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 // suspicious is the share of the threshold beyond which an audit gives its place to a new one only after all others.
 const suspicious = .25
 
-// makeWay returns an audit that has begun, of the owner of a new one, to evict for it, or nil. Its evidence is kept; one whose violation is
-// being confirmed is not evicted. A new audit may be one that lost its place in this way: then its query must have been run more than twice
-// as often, so that no two audits evict each other in turns.
+// makeWay returns an audit that has begun, of the owner of a new one, to evict for it, or nil. Its evidence is kept;
+// one whose violation is being confirmed is not evicted. A new audit may be one that lost its place in this way: then
+// its query must have been run more than twice as often, so that no two audits evict each other in turns.
 func (r *Roster) makeWay(a *Audit) *Audit {
 	var best *Audit
 	for _, b := range r.audits {
@@ -113,8 +113,8 @@ func (r *Roster) makeWay(a *Audit) *Audit {
 	return best
 }
 
-// byUse orders audits whose evidence is kept by the loss of pausing them, smallest first: those without a suspicion, then by how often
-// their query was run, by trials, and the latest first.
+// byUse orders audits whose evidence is kept by the loss of pausing them, smallest first: those without a suspicion,
+// then by how often their query was run, by trials, and the latest first.
 func byUse(a, b *Audit) int {
 	return cmp.Or(
 		boolCompare(a.Wealth > suspicious*a.Threshold, b.Wealth > suspicious*b.Threshold),
@@ -127,9 +127,9 @@ func byPlaces(a, b *Audit) int {
 	return cmp.Or(cmp.Compare(b.account.audits, a.account.audits), byPromise(a, b))
 }
 
-// byPromise orders audits of one owner by the loss of evicting them, smallest first: decided ones by when their query was
-// last run, then those of shapes with the most audits, then by wealth, by how often their query was run, by trials, and the
-// latest first.
+// byPromise orders audits of one owner by the loss of evicting them, smallest first: decided ones by when their query
+// was last run, then those of shapes with the most audits, then by wealth, by how often their query was run, by trials,
+// and the latest first.
 func byPromise(a, b *Audit) int {
 	if a.phase == Decided || b.phase == Decided {
 		if a.phase != b.phase {
@@ -164,10 +164,10 @@ func leastPromising(audits []*Audit, may func(*Audit) bool) *Audit {
 	return best
 }
 
-// Retire returns a violation to be replaced by a shorter record, and removes it, if violations occupy more than half of the
-// places: the one whose query was run longest ago, of the shape with the most audits, of the owner with the most. It keeps
-// its place within its shape until Reopen, so that one broken query cannot raise an unlimited number of alerts. nil = there
-// is room.
+// Retire returns a violation to be replaced by a shorter record, and removes it, if violations occupy more than half of
+// the places: the one whose query was run longest ago, of the shape with the most audits, of the owner with the most.
+// It keeps its place within its shape until Reopen, so that one broken query cannot raise an unlimited number of
+// alerts. nil = there is room.
 func (r *Roster) Retire() *Audit {
 	if r.violations <= max(1, r.limits.Audits/2) {
 		return nil

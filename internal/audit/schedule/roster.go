@@ -20,8 +20,8 @@ const (
 // Owner identifies the queries that share a part of the places and of the turns.
 type Owner struct{ User, Database, Route string }
 
-// Audit is the scheduler's view of one audit. The caller sets the exported fields and keeps them up to date; a Roster reads
-// them in its methods. One lock must guard them all.
+// Audit is the scheduler's view of one audit. The caller sets the exported fields and keeps them up to date; a Roster
+// reads them in its methods. One lock must guard them all.
 type Audit struct {
 	Key   string // identity
 	Shape string // of the query, without the parts that a client can vary at will
@@ -35,11 +35,14 @@ type Audit struct {
 	Bytes             int64     // of memory, estimated
 	NotBefore         time.Time // no turn before this time
 	Measuring         bool      // a violation whose trials go on
-	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch share.
+	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch
+	// share.
 	Watched, Background bool
-	// Open: an earlier process showed a violation that is not resolved. The audit is never evicted, and its first turn comes first.
+	// Open: an earlier process showed a violation that is not resolved. The audit is never evicted, and its first turn
+	// comes first.
 	Open bool
-	// Kept: the ledger has its latest evidence, so that the audit loses nothing with its place. Tried: the audit lost a place after it had begun.
+	// Kept: the ledger has its latest evidence, so that the audit loses nothing with its place. Tried: the audit lost a
+	// place after it had begun.
 	Kept, Tried bool
 
 	phase   Phase

@@ -70,8 +70,8 @@ func (b *bench) count(user string) int {
 	return n
 }
 
-// TestNewShapeUnderAFlood: whatever constants, aliases and shapes a user floods the auditor with, a new query of another
-// user has the next turn, and so does a new shape during the same user's flood of constants.
+// TestNewShapeUnderAFlood: whatever constants, aliases and shapes a user floods the auditor with, a new query of
+// another user has the next turn, and so does a new shape during the same user's flood of constants.
 func TestNewShapeUnderAFlood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 1000, PerShape: 20})
@@ -143,8 +143,8 @@ func TestShapeFloodOfOneUser(t *testing.T) {
 	}
 }
 
-// TestShares: when all places are taken, users with fewer audits displace those of users with more until all have the same
-// number; then no user displaces another's.
+// TestShares: when all places are taken, users with fewer audits displace those of users with more until all have the
+// same number; then no user displaces another's.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 30, PerShape: 5})
@@ -211,7 +211,8 @@ func TestWhatIsEvicted(t *testing.T) {
 	}
 }
 
-// TestConstantsOfAShape: a further constant replaces a decided audit of the shape, or one whose query was run less often.
+// TestConstantsOfAShape: a further constant replaces a decided audit of the shape, or one whose query was run less
+// often.
 func TestConstantsOfAShape(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 100, PerShape: 2})
@@ -235,8 +236,8 @@ func TestConstantsOfAShape(t *testing.T) {
 	}
 }
 
-// TestNobodyStarves: with an unlimited number of first turns and audits whose evidence grows, every audit still gets turns
-// repeatedly.
+// TestNobodyStarves: with an unlimited number of first turns and audits whose evidence grows, every audit still gets
+// turns repeatedly.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 50, PerShape: 5})
@@ -314,8 +315,8 @@ func TestOwnersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestViolationsAreBounded: violations have half of the places; a retired one keeps its place in its shape until its record
-// is dropped.
+// TestViolationsAreBounded: violations have half of the places; a retired one keeps its place in its shape until its
+// record is dropped.
 func TestViolationsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 10, PerShape: 8})
@@ -340,7 +341,8 @@ func TestViolationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMemory: audits beyond the budget are evicted, the largest without growing evidence first, of the user with the most.
+// TestMemory: audits beyond the budget are evicted, the largest without growing evidence first, of the user with the
+// most.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 100, PerShape: 5, Bytes: 100_000})
@@ -381,7 +383,8 @@ func TestWaitingTime(t *testing.T) {
 	}
 }
 
-// TestMeasuring: a violation that is measured has turns after the audits that are not decided, except for every third; it stays a violation, is not retired in its turn, and has none after its measurement.
+// TestMeasuring: a violation that is measured has turns after the audits that are not decided, except for every third;
+// it stays a violation, is not retired in its turn, and has none after its measurement.
 func TestMeasuring(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 2, PerShape: 5})

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// How turns are shared between first ones, which are short, and others: the maximal number of first turns of an owner since
-// its last other turn, while other turns wait.
+// How turns are shared between first ones, which are short, and others: the maximal number of first turns of an owner
+// since its last other turn, while other turns wait.
 const (
 	maxFresh   = 8 // of shapes without an audit that has begun
 	maxFurther = 2 // of further audits of a shape
-	// First turns of all owners between two other turns, while other turns wait: so first turns leave a part of the time to them, however
-	// many owners there are.
+	// First turns of all owners between two other turns, while other turns wait: so first turns leave a part of the
+	// time to them, however many owners there are.
 	maxFirst = 16
 	// Of an owner's turns that are not first ones, one in oldestEvery goes to the audit that has waited longest.
 	oldestEvery = 3
 )
 
-// Next returns the audit that has the next turn, or nil and how long to wait until one is due. The audit is Running until
-// Return or Decide. The order is:
+// Next returns the audit that has the next turn, or nil and how long to wait until one is due. The audit is Running
+// until Return or Decide. The order is:
 //
 //   - First turns of shapes without an audit that has begun, then first turns of further audits, within the bounds above,
 //     then all others: so a new query waits only for turns in progress.
@@ -166,8 +166,8 @@ func byTurn(a, b *Audit) int {
 	return cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.remaining(), b.remaining()), oldest)
 }
 
-// remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it does
-// not grow.
+// remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it
+// does not grow.
 func (a *Audit) remaining() float64 {
 	if !(a.Wealth > 0) || a.used <= 0 {
 		return math.Inf(1)

@@ -10,8 +10,8 @@ import (
 // Watch bounds the turns of decided audits: short turns of Watched ones, and the turns of Background ones, which are
 // repeated from the beginning.
 //
-// While other audits wait, these turns take Share of the time of all turns; otherwise, Share of the time. A Watched audit
-// has a turn at most once per Every.
+// While other audits wait, these turns take Share of the time of all turns; otherwise, Share of the time. A Watched
+// audit has a turn at most once per Every.
 type Watch struct {
 	Share float64 // from 0 to less than 1; 0 = no such turns
 	Every time.Duration
@@ -20,8 +20,8 @@ type Watch struct {
 const (
 	// maxCredit bounds what of the watch share can be saved up.
 	maxCredit = 5 * time.Second
-	// expectedTurn is what a turn in the watch share is charged with when it begins, until its length is known. So at most maxCredit/expectedTurn
-	// of them run at the same time, rounded up.
+	// expectedTurn is what a turn in the watch share is charged with when it begins, until its length is known. So at
+	// most maxCredit/expectedTurn of them run at the same time, rounded up.
 	expectedTurn = time.Second
 )
 
@@ -64,8 +64,8 @@ func (r *Roster) chargeWatch(a *Audit, took time.Duration) {
 	a.account.watched += took
 }
 
-// nextWatch returns the audit that may have a turn in the watch share now, or nil and how long to wait for one if no other
-// audit waits.
+// nextWatch returns the audit that may have a turn in the watch share now, or nil and how long to wait for one if no
+// other audit waits.
 func (r *Roster) nextWatch(now time.Time) (next *Audit, wait time.Duration) {
 	wait = math.MaxInt64
 	share := r.limits.Watch.Share
@@ -112,8 +112,8 @@ func (r *Roster) nextWatch(now time.Time) (next *Audit, wait time.Duration) {
 	return next, wait
 }
 
-// byWatch orders watched audits: users share the time in such turns, and of one user's the one that has waited longest has
-// the next one.
+// byWatch orders watched audits: users share the time in such turns, and of one user's the one that has waited longest
+// has the next one.
 func byWatch(a, b *Audit) int {
 	return cmp.Or(cmp.Compare(a.account.watched, b.account.watched), a.watched.Compare(b.watched), cmp.Compare(a.number, b.number))
 }
@@ -130,8 +130,8 @@ func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
 	a.phase, a.watched = Decided, now
 }
 
-// Order returns the audits that wait for a turn outside the watch share, in the order in which they would have it if nothing
-// changed. Next differs in that users, and first and other turns, alternate.
+// Order returns the audits that wait for a turn outside the watch share, in the order in which they would have it if
+// nothing changed. Next differs in that users, and first and other turns, alternate.
 func (r *Roster) Order(now time.Time) []*Audit {
 	r.survey(now)
 	var all []*Audit

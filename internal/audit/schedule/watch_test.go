@@ -49,8 +49,8 @@ func (b *bench) step(took time.Duration) *schedule.Audit {
 	return a
 }
 
-// TestWatchShareWhileOthersWait: watched and repeated audits together have their share of the time and no more, whatever the
-// lengths of the turns, and none of them is left out.
+// TestWatchShareWhileOthersWait: watched and repeated audits together have their share of the time and no more,
+// whatever the lengths of the turns, and none of them is left out.
 func TestWatchShareWhileOthersWait(t *testing.T) {
 	t.Parallel()
 	b := watchBench(t)
@@ -91,8 +91,8 @@ func TestWatchShareWhileOthersWait(t *testing.T) {
 	}
 }
 
-// TestWatchShareWhileIdle: without other audits, the turns take no more than the share of the time, and an audit has one at
-// most once a minute.
+// TestWatchShareWhileIdle: without other audits, the turns take no more than the share of the time, and an audit has
+// one at most once a minute.
 func TestWatchShareWhileIdle(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -155,8 +155,8 @@ func TestWithoutWatchShare(t *testing.T) {
 	}
 }
 
-// TestWatchTurnsAtOnce: turns in the watch share count from their beginning, so that a share that was saved up begins few of them at once, and one of a
-// known length costs what it took.
+// TestWatchTurnsAtOnce: turns in the watch share count from their beginning, so that a share that was saved up begins
+// few of them at once, and one of a known length costs what it took.
 func TestWatchTurnsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, repeated := range map[string]bool{"watched": false, "repeated": true} {

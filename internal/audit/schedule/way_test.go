@@ -8,8 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 )
 
-// TestFirstTrialsOfAll: of one user's queries, each of its own shape and ten times as many as places, all have had their first trials
-// after as many turns, however long their audits take, if the ledger keeps the evidence. Without a ledger an audit keeps its place.
+// TestFirstTrialsOfAll: of one user's queries, each of its own shape and ten times as many as places, all have had
+// their first trials after as many turns, however long their audits take, if the ledger keeps the evidence. Without a
+// ledger an audit keeps its place.
 func TestFirstTrialsOfAll(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []bool{true, false} {
@@ -34,8 +35,8 @@ func TestFirstTrialsOfAll(t *testing.T) {
 	}
 }
 
-// TestWhichGivesItsPlace: the audit whose query is run least often, and a suspicious one last. One that lost its place gets another's only
-// if its query is run more than twice as often, and then waits like audits that have begun.
+// TestWhichGivesItsPlace: the audit whose query is run least often, and a suspicious one last. One that lost its place
+// gets another's only if its query is run more than twice as often, and then waits like audits that have begun.
 func TestWhichGivesItsPlace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, schedule.Limits{Audits: 3, PerShape: 20})

@@ -1,4 +1,5 @@
-// Package sequence finds groups of queries that sessions run again and again, such as those of a dashboard. It is pure: no I/O, no clock.
+// Package sequence finds groups of queries that sessions run again and again, such as those of a dashboard. It is pure:
+// no I/O, no clock.
 //
 // In: the audited queries of all sessions, with their times. Out: recurring groups, in the order of their queries.
 package sequence
@@ -35,8 +36,9 @@ type Query[T any] struct {
 	Value   T      // returned with its group
 }
 
-// Tracker forms groups. A group has the queries of one session from its first query on for as long as the window, with different keys: a
-// query that is in the group already begins the next one, and so does one beyond MaxQueries. Use New. It is not safe for concurrent use.
+// Tracker forms groups. A group has the queries of one session from its first query on for as long as the window, with
+// different keys: a query that is in the group already begins the next one, and so does one beyond MaxQueries. Use New.
+// It is not safe for concurrent use.
 type Tracker[T any] struct {
 	window time.Duration
 	open   map[Session]*list.Element // of *group[T]
@@ -57,8 +59,8 @@ func New[T any](window time.Duration) *Tracker[T] {
 	return &Tracker[T]{window: window, open: map[Session]*list.Element{}, begun: list.New(), seen: map[string]int{}}
 }
 
-// Add adds an execution and returns the groups, of two queries at least, that it ends, each from the Recurring-th time on. Executions come in the order of their times,
-// about.
+// Add adds an execution and returns the groups, of two queries at least, that it ends, each from the Recurring-th time
+// on. Executions come in the order of their times, about.
 func (t *Tracker[T]) Add(q Query[T]) [][]T {
 	var found [][]T
 	for e := t.begun.Front(); e != nil && (q.At.Sub(e.Value.(*group[T]).at) > t.window || len(t.open) >= maxSessions && t.open[q.Session] == nil); e = t.begun.Front() {

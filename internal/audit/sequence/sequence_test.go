@@ -59,7 +59,8 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// Sessions, and texts, are bounded: with too many open sessions the oldest group ends, and a group that is too large is not returned.
+// Sessions, and texts, are bounded: with too many open sessions the oldest group ends, and a group that is too large is
+// not returned.
 func TestTrackerBounds(t *testing.T) {
 	t.Parallel()
 	tracker := sequence.New[int](time.Hour)

@@ -1,5 +1,5 @@
-// Package timing compares how long one query takes on D0 and on a neighbour: a side channel, about which the claim says nothing.
-// It is pure: no I/O, no clock, no randomness.
+// Package timing compares how long one query takes on D0 and on a neighbour: a side channel, about which the claim says
+// nothing. It is pure: no I/O, no clock, no randomness.
 package timing
 
 import (
@@ -16,16 +16,17 @@ const (
 	steps = 100
 )
 
-// levels are the quantiles of past latencies that serve as thresholds, fractions the stakes as parts of the largest one that cannot
-// ruin a bet.
+// levels are the quantiles of past latencies that serve as thresholds, fractions the stakes as parts of the largest one
+// that cannot ruin a bet.
 var (
 	levels    = [...]float64{.1, .25, .5, .75, .9, .95, .99}
 	fractions = [...]float64{.02, .05, .1, .2, .4, .6, .8, .95}
 )
 
-// Comparison holds the latencies of pairs of trials. The order of the two trials of a pair must be random. Then, if the latencies have
-// the same law in both worlds, it is equally likely for each that it alone exceeds a threshold, whatever else affects them: load, caches,
-// the order itself. The zero value is an empty Comparison. It is not safe for concurrent use.
+// Comparison holds the latencies of pairs of trials. The order of the two trials of a pair must be random. Then, if the
+// latencies have the same law in both worlds, it is equally likely for each that it alone exceeds a threshold, whatever
+// else affects them: load, caches, the order itself. The zero value is an empty Comparison. It is not safe for
+// concurrent use.
 type Comparison struct {
 	worlds     [2][]time.Duration // D0 and the neighbour
 	thresholds []time.Duration    // by level; nil before the first
@@ -70,14 +71,14 @@ type Report struct {
 	Pairs      int     `json:"pairs"`
 	Differs    bool    `json:"differs"` // the latency depends on the world, at Confidence
 	Confidence float64 `json:"confidence"`
-	// GuessLower is a lower bound, at Confidence, on the probability that an attacker guesses the world right from the latency of one
-	// answer; 0.5 = no better than a coin.
+	// GuessLower is a lower bound, at Confidence, on the probability that an attacker guesses the world right from the
+	// latency of one answer; 0.5 = no better than a coin.
 	GuessLower float64    `json:"guess_probability_lower"`
 	Medians    [2]float64 `json:"median_seconds"` // on D0 and on the neighbour
 }
 
-// Report returns the present result. It may be asked for at any time: each of its statements is wrong at any time with a probability of at
-// most 1-confidence.
+// Report returns the present result. It may be asked for at any time: each of its statements is wrong at any time with
+// a probability of at most 1-confidence.
 func (c *Comparison) Report(confidence float64) Report {
 	r := Report{Pairs: len(c.worlds[0]), Confidence: confidence, GuessLower: .5}
 	if r.Pairs == 0 {
@@ -98,10 +99,10 @@ func (c *Comparison) Report(confidence float64) Report {
 	return r
 }
 
-// wealth returns the logarithm of the mean wealth of bets that no threshold is exceeded in one world with a probability that is larger by
-// more than difference than in the other (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", 2024). The
-// total variation distance of the two laws is at least that of any such event; with two equal priors, the best guess of the world is
-// right with probability (1 + distance)/2.
+// wealth returns the logarithm of the mean wealth of bets that no threshold is exceeded in one world with a probability
+// that is larger by more than difference than in the other (Waudby-Smith and Ramdas, "Estimating means of bounded
+// random variables by betting", 2024). The total variation distance of the two laws is at least that of any such event;
+// with two equal priors, the best guess of the world is right with probability (1 + distance)/2.
 func (c *Comparison) wealth(difference float64) float64 {
 	var logs []float64
 	for _, b := range c.bets {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
 )
 
-// latencies returns the latencies of a pair on a loaded machine: the load drifts, and the second trial of a pair is faster. extra is what D0
-// takes longer, with the given probability.
+// latencies returns the latencies of a pair on a loaded machine: the load drifts, and the second trial of a pair is
+// faster. extra is what D0 takes longer, with the given probability.
 func latencies(coin *rand.Rand, i int, extra time.Duration, probability float64) (d0, d1 time.Duration) {
 	load := 1 + .5*math.Sin(float64(i)/50)
 	one := func() time.Duration {
@@ -26,8 +26,8 @@ func latencies(coin *rand.Rand, i int, extra time.Duration, probability float64)
 	return d0, d1
 }
 
-// TestSameLaw: 2,000 comparisons of equal worlds at the confidence 0.95, looked at after every 20 pairs. At a rate of 5 %, more than 151
-// alarms have a probability below 1e-6.
+// TestSameLaw: 2,000 comparisons of equal worlds at the confidence 0.95, looked at after every 20 pairs. At a rate of 5
+// %, more than 151 alarms have a probability below 1e-6.
 func TestSameLaw(t *testing.T) {
 	t.Parallel()
 	coin, wrong := rand.New(rand.NewPCG(1, 2)), 0
@@ -72,8 +72,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestGuessLower: the bound on a known difference, at the confidence 0.95, is too high in at most 5 % of 1,000 comparisons; more than 84 have a
-// probability below 1e-6.
+// TestGuessLower: the bound on a known difference, at the confidence 0.95, is too high in at most 5 % of 1,000
+// comparisons; more than 84 have a probability below 1e-6.
 func TestGuessLower(t *testing.T) {
 	t.Parallel()
 	coin, wrong, found := rand.New(rand.NewPCG(5, 6)), 0, 0

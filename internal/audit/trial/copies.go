@@ -18,8 +18,8 @@ type Copies struct {
 	checked time.Time
 }
 
-// copiesEvery is the interval of the checks while trials run. The last check, before the verdict, is decisive; the others
-// only end an audit early.
+// copiesEvery is the interval of the checks while trials run. The last check, before the verdict, is decisive; the
+// others only end an audit early.
 const copiesEvery = time.Second
 
 // WatchCopies records the present state of the copies in these schemas.
@@ -52,8 +52,8 @@ func (c *Copies) check(ctx context.Context) error {
 	return nil
 }
 
-// Explain checks the copies a last time and returns the error to report. If the copies were replaced, that is the error,
-// whatever else failed, and also if nothing failed.
+// Explain checks the copies a last time and returns the error to report. If the copies were replaced, that is the
+// error, whatever else failed, and also if nothing failed.
 func (c *Copies) Explain(ctx context.Context, err error) error {
 	if errors.Is(err, errReplaced) || ctx.Err() != nil {
 		return err

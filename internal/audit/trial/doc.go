@@ -1,3 +1,3 @@
-// Package trial runs the trials of one query: batches of rounds into evidence, confirmation by separate trials, and the audit of one query
-// without pauses (Once).
+// Package trial runs the trials of one query: batches of rounds into evidence, confirmation by separate trials, and the
+// audit of one query without pauses (Once).
 package trial

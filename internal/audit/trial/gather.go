@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or shows a
-// violation, or until more returns false. It calls more after each batch.
+// Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or
+// shows a violation, or until more returns false. It calls more after each batch.
 func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
 	n := 0
 	for batch, err := range run.Stream(ctx, rounds) {

@@ -27,7 +27,8 @@ type Once struct {
 	Begin func(again error)
 	// Confirming is called before the confirmation begins.
 	Confirming func()
-	// Measuring is called before the measurement begins, and again with the reason if it failed: the evidence is then that of the violation.
+	// Measuring is called before the measurement begins, and again with the reason if it failed: the evidence is then
+	// that of the violation.
 	Measuring func(failed error)
 	// Progress is called after each batch of rounds.
 	Progress func(rounds int)
@@ -39,8 +40,8 @@ const (
 	confirmBatch = 8
 )
 
-// Evidence returns an empty Evidence. The error rate is shared among the neighbours, which is sound although they share the
-// trials on D0.
+// Evidence returns an empty Evidence. The error rate is shared among the neighbours, which is sound although they share
+// the trials on D0.
 func (o *Once) Evidence() (*evidence.Evidence, error) {
 	neighbours := len(o.Statement.Worlds) - 1
 	opt := o.Analysis
@@ -136,7 +137,8 @@ func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, the
 	return err
 }
 
-// Time compares the latencies of the query on D0 and on a neighbour, by its number from 1, with the given number of pairs.
+// Time compares the latencies of the query on D0 and on a neighbour, by its number from 1, with the given number of
+// pairs.
 func (o *Once) Time(ctx context.Context, neighbour, pairs int) (timing.Report, error) {
 	s := o.Statement
 	s.Hoist, s.Separate = nil, nil

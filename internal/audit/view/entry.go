@@ -30,7 +30,8 @@ type Entry struct {
 	Verdict  string `json:"verdict"`
 	Worker   string `json:"worker,omitempty"`   // id of the worker on another machine that has its turn
 	Restarts int    `json:"restarts,omitempty"` // how often its evidence was dropped because the copies were created again
-	// Repeats is how often the audit was repeated from the start because audit.repeat had passed, and Previous the verdict before.
+	// Repeats is how often the audit was repeated from the start because audit.repeat had passed, and Previous the
+	// verdict before.
 	Repeats  int              `json:"repeats,omitempty"`
 	Previous analysis.Verdict `json:"previous_verdict,omitempty"`
 	EntryLife
@@ -52,8 +53,8 @@ type Entry struct {
 	SQL        *SQLPair `json:"sql,omitempty"` // only if log.sql is on: it holds literals
 	// Hoisting describes whether trials are hoisted; nil if audit.hoist is off.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
-	// Confirming: the first trials show a violation, and Report.Confirmation is the evidence of new trials so far, each in
-	// a session of its own. The violation is reported if they show it as well.
+	// Confirming: the first trials show a violation, and Report.Confirmation is the evidence of new trials so far, each
+	// in a session of its own. The violation is reported if they show it as well.
 	Confirming bool `json:"confirming,omitempty"`
 	// Neighbours has an entry for every neighbour if there are several.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
@@ -85,8 +86,8 @@ type State string
 const (
 	Queued  State = "queued"  // waiting for its first turn
 	Running State = "running" // has begun: its trials run in turns with other audits
-	// Suspected: its evidence would be a violation if it were the only audit, but not yet at its share of the error rate of all
-	// audits (audit.Options.Family).
+	// Suspected: its evidence would be a violation if it were the only audit, but not yet at its share of the error
+	// rate of all audits (audit.Options.Family).
 	Suspected State = "suspected"
 	// Confirming: the first trials show a violation, which new trials must confirm before it is reported.
 	Confirming State = "confirming"
@@ -104,8 +105,8 @@ func States() []State {
 // WaitingFor is why an audit that is not decided has no turn now.
 type WaitingFor struct {
 	Reason string `json:"reason"` // turn, budget, ledger, shadow_database, replays_held, watch_share or retry
-	// Position is the place among Of audits that wait for a turn, approximately: users and kinds of turns alternate. 0 = it does not wait for a
-	// turn alone.
+	// Position is the place among Of audits that wait for a turn, approximately: users and kinds of turns alternate. 0
+	// = it does not wait for a turn alone.
 	Position int       `json:"position,omitempty"`
 	Of       int       `json:"of,omitempty"`
 	Since    time.Time `json:"since"`
@@ -130,17 +131,19 @@ type Standing struct {
 	Lower       analysis.Float `json:"epsilon_lower"` // null for deterministic answers
 	Estimate    analysis.Float `json:"epsilon_estimate"`
 	Trials      int            `json:"trials"`
-	// DetectedAt is the number of pairs of trials after which it was found, and Threshold the logarithm of the evidence that this took; 0 = not known.
+	// DetectedAt is the number of pairs of trials after which it was found, and Threshold the logarithm of the evidence
+	// that this took; 0 = not known.
 	DetectedAt int     `json:"detected_at,omitempty"`
 	Threshold  float64 `json:"threshold_log,omitempty"`
 	// Missing is how many more pairs of trials without evidence, with a later engine, resolve it.
 	Missing int `json:"pairs_missing,omitempty"`
-	// Change is the last change of the engine that concerns the query before the violation was first seen; nil = none is known.
+	// Change is the last change of the engine that concerns the query before the violation was first seen; nil = none
+	// is known.
 	Change *finding.Change `json:"engine_change,omitempty"`
 }
 
-// Resolving returns after how many pairs of trials without evidence a later engine resolves the violation, at a threshold: three times as many as had found it, and more
-// if the threshold is higher now; 0 = not known.
+// Resolving returns after how many pairs of trials without evidence a later engine resolves the violation, at a
+// threshold: three times as many as had found it, and more if the threshold is higher now; 0 = not known.
 func (s *Standing) Resolving(threshold float64) int {
 	n := 3 * float64(s.DetectedAt)
 	if s.Threshold > 0 && threshold > s.Threshold {
@@ -169,24 +172,26 @@ func (r *Resolution) String() string {
 
 // EntryLife is what an Entry shows about the engine.
 type EntryLife struct {
-	// Engine identifies the version of the engine that gave the evidence; empty before the first trial. EngineRestarts is how often evidence was
-	// dropped because the engine changed.
+	// Engine identifies the version of the engine that gave the evidence; empty before the first trial. EngineRestarts
+	// is how often evidence was dropped because the engine changed.
 	Engine         string `json:"engine_epoch,omitempty"`
 	EngineRestarts int    `json:"engine_restarts,omitempty"`
 	// Differ lists the functions of which production has other definitions than the shadow database.
 	Differ []string `json:"functions_differ,omitempty"`
-	// Standing is the violation that is not resolved. Verdict is then "violation", whatever Report shows of the present audit.
+	// Standing is the violation that is not resolved. Verdict is then "violation", whatever Report shows of the present
+	// audit.
 	Standing *Standing   `json:"violation,omitempty"`
 	Resolved *Resolution `json:"resolved,omitempty"`
-	// Timing compares the latencies on D0 and on the neighbour: a side channel, which Verdict is not about. nil = they were not compared.
+	// Timing compares the latencies on D0 and on the neighbour: a side channel, which Verdict is not about. nil = they
+	// were not compared.
 	Timing *timing.Report `json:"timing,omitempty"`
 }
 
 // WatchState describes the change detector of a decided audit.
 type WatchState struct {
 	Trials int `json:"trials"` // pairs since the verdict
-	// Evidence is the logarithm of the detector's sum; at Alarm the audit begins again. Alarm is reached by chance after at
-	// least RunLength pairs on average.
+	// Evidence is the logarithm of the detector's sum; at Alarm the audit begins again. Alarm is reached by chance
+	// after at least RunLength pairs on average.
 	Evidence  analysis.Float `json:"evidence_log"`
 	Alarm     analysis.Float `json:"alarm_log"`
 	RunLength int            `json:"run_length"`

@@ -6,7 +6,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
-// TestResolving: three times the trials that had found a violation resolve it, and more at a higher threshold, but not fewer at a lower one.
+// TestResolving: three times the trials that had found a violation resolve it, and more at a higher threshold, but not
+// fewer at a lower one.
 func TestResolving(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -26,7 +26,8 @@ type Status struct {
 	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
 	Records  []Record          `json:"records,omitempty"`  // violations whose audits were evicted
 	Warnings []string          `json:"warnings,omitempty"` // about the set-up
-	// Accepted are the acceptances in force, by the id of the audit, of whose violations some may be in the ledger alone.
+	// Accepted are the acceptances in force, by the id of the audit, of whose violations some may be in the ledger
+	// alone.
 	Accepted map[string]Accepted `json:"accepted,omitempty"`
 	Alerts   *AlertsState        `json:"alerts,omitempty"` // nil = not known
 	Pace     *throttle.State     `json:"pace,omitempty"`   // whether replays are held, and why
@@ -50,7 +51,8 @@ type AlertsState struct {
 // LateAfter is how long a message may be pending before it counts as late.
 const LateAfter = 15 * time.Minute
 
-// Late reports whether somebody should look at the delivery of alerts: the ledger has a fault, or messages failed or are pending for too long.
+// Late reports whether somebody should look at the delivery of alerts: the ledger has a fault, or messages failed or
+// are pending for too long.
 func (s *AlertsState) Late() bool {
 	return s.Trouble != "" || slices.ContainsFunc(s.Undelivered, func(u ledger.Undelivered) bool { return u.Failed > 0 || u.Oldest > LateAfter })
 }

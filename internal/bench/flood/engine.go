@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// honest is the noise function of the flood. The broken query's, leaky, adds hardly any noise and writes a line to the server's log
-// in a replay, which shows when its first trial ran whatever dpwatch says.
+// honest is the noise function of the flood. The broken query's, leaky, adds hardly any noise and writes a line to the
+// server's log in a replay, which shows when its first trial ran whatever dpwatch says.
 const functions = `
 	CREATE FUNCTION honest(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS
 	  $$ SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024 $$;

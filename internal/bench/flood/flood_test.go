@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
-// TestFlood: a small flood through the program that make builds. The broken query is found, and the ledger has every statement: as an execution of
-// its text or, where the auditor could not follow, as skipped.
+// TestFlood: a small flood through the program that make builds. The broken query is found, and the ledger has every
+// statement: as an execution of its text or, where the auditor could not follow, as skipped.
 func TestFlood(t *testing.T) {
 	longtest.Skip(t)
 	const program = "../../../bin/dpwatch"

@@ -1,6 +1,6 @@
 // Package hoist measures the gain of hoisting: for every query of a directory the pairs of trials per second that
-// replay runs unmodified and hoisted, and the rate of pgbench for the query on D0 with the same number of connections. The
-// data are the showcase's, in a temporary cluster, unless -dsn names a database that has schemas d0 and d1. See
+// replay runs unmodified and hoisted, and the rate of pgbench for the query on D0 with the same number of connections.
+// The data are the showcase's, in a temporary cluster, unless -dsn names a database that has schemas d0 and d1. See
 // docs/hoisting.md.
 package hoist
 

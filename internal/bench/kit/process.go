@@ -44,7 +44,8 @@ func (j *Journal) String() string {
 	return j.text.String()
 }
 
-// Spawn starts a command that runs dpwatch, in the foreground of a group of its own, which is killed when this process ends.
+// Spawn starts a command that runs dpwatch, in the foreground of a group of its own, which is killed when this process
+// ends.
 func Spawn(name string, args ...string) (*Process, error) {
 	p := &Process{Cmd: exec.Command(name, args...), Ended: make(chan struct{}), Log: &Journal{}}
 	p.Cmd.Stderr = p.Log
@@ -56,7 +57,8 @@ func Spawn(name string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// Up reports whether the process listens, as its log says, and notes its addresses. It is an error if the process has ended.
+// Up reports whether the process listens, as its log says, and notes its addresses. It is an error if the process has
+// ended.
 func (p *Process) Up() (bool, error) {
 	for line := range strings.Lines(p.Log.String()) {
 		var up struct {

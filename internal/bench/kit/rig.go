@@ -13,7 +13,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// Rig is a temporary server with an engine, its copies and a database for the ledger, and a directory for configurations of dpwatch.
+// Rig is a temporary server with an engine, its copies and a database for the ledger, and a directory for
+// configurations of dpwatch.
 type Rig struct {
 	*pgtemp.Cluster
 	Ledger string // DSN of the ledger's database
@@ -27,8 +28,8 @@ const copies = `
 	CREATE ROLE replayer LOGIN PASSWORD 'replayer';
 	GRANT USAGE ON SCHEMA d0, d1 TO replayer; GRANT SELECT ON d0.people, d1.people TO replayer`
 
-// NewRig starts the server. engine is SQL that creates the table people, whose column id has the values 1 to 50, and the noise functions. log
-// receives the server's log; nil discards it.
+// NewRig starts the server. engine is SQL that creates the table people, whose column id has the values 1 to 50, and
+// the noise functions. log receives the server's log; nil discards it.
 func NewRig(ctx context.Context, engine string, log io.Writer) (*Rig, error) {
 	settings := map[string]string{"log_error_verbosity": "terse", "shared_buffers": "128MB", "max_connections": "200"}
 	cluster, err := pgtemp.Start(ctx, pgtemp.Options{Log: log, Settings: settings})
@@ -60,7 +61,8 @@ func (r *Rig) execute(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// Configure writes a configuration of dpwatch for the rig, with further sections, and returns its path. ledger is the ledger's DSN, or "memory".
+// Configure writes a configuration of dpwatch for the rig, with further sections, and returns its path. ledger is the
+// ledger's DSN, or "memory".
 func (r *Rig) Configure(name, ledger, sections string) (string, error) {
 	path := filepath.Join(r.dir, name+".yaml")
 	return path, os.WriteFile(path, fmt.Appendf(nil, `

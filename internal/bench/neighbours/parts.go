@@ -10,7 +10,8 @@ import (
 )
 
 // parts measures a layout that dpwatch does not offer, created manually: the rows of each chosen unit are in a table of
-// their own, all others in one, and the table of every world inherits from its parts. It needs the disk space of one copy.
+// their own, all others in one, and the table of every world inherits from its parts. It needs the disk space of one
+// copy.
 func (b *bench) parts(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, b.shadow)
 	if err != nil {

@@ -24,8 +24,8 @@ type benchmark struct {
 	published
 }
 
-// bounds prints the median of the lower bounds of some audits of every mechanism of the benchmark, and the least and the
-// greatest, beside the published ones.
+// bounds prints the median of the lower bounds of some audits of every mechanism of the benchmark, and the least and
+// the greatest, beside the published ones.
 func bounds(w io.Writer, o options) error {
 	if o.boundPairs == 0 {
 		return nil

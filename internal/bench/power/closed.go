@@ -17,13 +17,13 @@ func truncatedLaw(l law, lo, hi float64) law {
 	return func(x float64) float64 { return (l(min(max(x, lo), hi)) - a) / (b - a) }
 }
 
-// disjoint are results that no two datasets have in common: shared, rounded or reused noise that leaves no doubt. Its g is
-// 2 ln(1 + 1/R), the most that any mechanism has.
+// disjoint are results that no two datasets have in common: shared, rounded or reused noise that leaves no doubt. Its g
+// is 2 ln(1 + 1/R), the most that any mechanism has.
 func disjoint() (p, q []float64) { return []float64{1, 0}, []float64{0, 1} }
 
-// histogramLaws are n groups that each lose epsilon. Between the centres the log-ratio of a group falls evenly from epsilon
-// to -epsilon, beyond them it is constant. So with the tails at 0 and 2 cells, and the cells at the odd numbers between, the
-// sum over the groups tells their log-ratio.
+// histogramLaws are n groups that each lose epsilon. Between the centres the log-ratio of a group falls evenly from
+// epsilon to -epsilon, beyond them it is constant. So with the tails at 0 and 2 cells, and the cells at the odd numbers
+// between, the sum over the groups tells their log-ratio.
 func histogramLaws(n int, epsilon float64, cells int) func() ([]float64, []float64) {
 	return func() ([]float64, []float64) {
 		p, q := analysis.Cut(laplaceLaw(0, 1/epsilon), laplaceLaw(1, 1/epsilon), 0, 1, cells)
@@ -73,8 +73,8 @@ func thresholds(t, b float64, f func(x, mass float64)) {
 	}
 }
 
-// firstAbove is the sparse vector technique that stops at the first positive answer: the probabilities of its index, and
-// last of none.
+// firstAbove is the sparse vector technique that stops at the first positive answer: the probabilities of its index,
+// and last of none.
 func (s sparse) firstAbove(queries []float64) []float64 {
 	p := make([]float64, len(queries)+1)
 	thresholds(s.t, s.b0, func(t, mass float64) {

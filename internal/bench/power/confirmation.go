@@ -52,8 +52,8 @@ func confirmationsOf(each []confirmation) (all confirmations) {
 	return all
 }
 
-// columns are the medians of the pairs with the confirmation and of its price alone, what the price may be (the information
-// limit and 20 pairs), and the share that was confirmed.
+// columns are the medians of the pairs with the confirmation and of its price alone, what the price may be (the
+// information limit and 20 pairs), and the share that was confirmed.
 func (c confirmations) columns(least float64) string {
 	if c.confirmed <= len(c.prices)/2 {
 		return fmt.Sprintf("- | - | %.0f | %d of %d", least+20, c.confirmed, c.suspected)

@@ -45,7 +45,8 @@ func twoCallsAgo(r *rand.Rand, draw source) source {
 	}
 }
 
-// regressive is a Gaussian process of standard deviation sigma, in which each value has the given correlation with the one before.
+// regressive is a Gaussian process of standard deviation sigma, in which each value has the given correlation with the
+// one before.
 func regressive(r *rand.Rand, correlation, sigma float64) source {
 	z := r.NormFloat64()
 	return func() float64 {
@@ -130,7 +131,8 @@ func dependentEngines() []dependent {
 	}
 }
 
-// stickyKeys has keys at 5 % with one Laplace law in both worlds; some of them repeat their latest draw with a probability.
+// stickyKeys has keys at 5 % with one Laplace law in both worlds; some of them repeat their latest draw with a
+// probability.
 func stickyKeys(r *rand.Rand, keys, some int, stay float64) func() (d0, d1 analysis.Outcome) {
 	var worlds [2][]source
 	for w := range worlds {

@@ -30,7 +30,8 @@ func laplaceShift(epsilon float64) func(r *rand.Rand) (a, b analysis.Outcome) {
 	return each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + lap(r, 1/epsilon)) })
 }
 
-// nonDP is the mean of D = [0] and D' = [0, 1] with noise of a scale that tells their sizes apart (Gonzalez et al. 2025).
+// nonDP is the mean of D = [0] and D' = [0, 1] with noise of a scale that tells their sizes apart (Gonzalez et al.
+// 2025).
 func nonDP(claim analysis.Claim, bar int, noise func(*rand.Rand, float64) float64, l func(center, scale float64) law) family {
 	b0, b1 := 2/claim.Epsilon, 1/claim.Epsilon
 	return family{

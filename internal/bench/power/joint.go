@@ -116,7 +116,8 @@ func signed(r *rand.Rand, same float64) []float64 {
 	return []float64{x, y}
 }
 
-// correlated is n standard normal numbers, every two of them with the given correlation; a negative one is of two numbers.
+// correlated is n standard normal numbers, every two of them with the given correlation; a negative one is of two
+// numbers.
 func correlated(r *rand.Rand, n int, c float64) []float64 {
 	xs := make([]float64, n)
 	shared := r.NormFloat64()
@@ -137,8 +138,9 @@ func oneOf[T any](r *rand.Rand, p float64, x, y T) T {
 	return y
 }
 
-// correlationRatio is the log-ratio of [correlated] with the correlation c0 on D0 and c1 on D1. With S the sum of n numbers, the exponent
-// of the law is -(sum of squares - c S^2/(1 + (n-1) c))/(2 (1-c)), its determinant (1-c)^(n-1) (1 + (n-1) c).
+// correlationRatio is the log-ratio of [correlated] with the correlation c0 on D0 and c1 on D1. With S the sum of n
+// numbers, the exponent of the law is -(sum of squares - c S^2/(1 + (n-1) c))/(2 (1-c)), its determinant (1-c)^(n-1) (1
+// + (n-1) c).
 func correlationRatio(n int, c0, c1 float64) func(analysis.Outcome) float64 {
 	density := func(xs []float64, c float64) float64 {
 		sum, squares := 0., 0.
@@ -216,7 +218,8 @@ func farOut(r *rand.Rand, p float64) analysis.Outcome {
 	return value(x)
 }
 
-// sometimesExact is one of two exact values in one of 50 trials, by randomised response, else the same Laplace noise in both worlds.
+// sometimesExact is one of two exact values in one of 50 trials, by randomised response, else the same Laplace noise in
+// both worlds.
 func sometimesExact(r *rand.Rand, p float64) analysis.Outcome {
 	if r.IntN(50) > 0 {
 		return value(lap(r, 1))

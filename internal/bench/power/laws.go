@@ -28,7 +28,8 @@ func laplaceShiftLaws(epsilon float64) func() ([]float64, []float64) {
 	}
 }
 
-// gaussDelta is the delta that a Gaussian mechanism of sensitivity 1 needs at an epsilon (Balle and Wang 2018, theorem 8).
+// gaussDelta is the delta that a Gaussian mechanism of sensitivity 1 needs at an epsilon (Balle and Wang 2018, theorem
+// 8).
 func gaussDelta(epsilon, sigma float64) float64 {
 	phi := func(x float64) float64 { return .5 * math.Erfc(-x/math.Sqrt2) }
 	return phi(1/(2*sigma)-epsilon*sigma) - math.Exp(epsilon)*phi(-1/(2*sigma)-epsilon*sigma)

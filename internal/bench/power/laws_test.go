@@ -29,8 +29,8 @@ func laplaceRatio(epsilon float64) func(analysis.Outcome) float64 {
 	}
 }
 
-// TestSampled: g from draws is that of the closed form, for one value and for a sum of ten log-ratios. Twenty batches of
-// draws say how exact they are; seven standard errors with 19 degrees of freedom happen by chance in 1 of 10^6.
+// TestSampled: g from draws is that of the closed form, for one value and for a sum of ten log-ratios. Twenty batches
+// of draws say how exact they are; seven standard errors with 19 degrees of freedom happen by chance in 1 of 10^6.
 func TestSampled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

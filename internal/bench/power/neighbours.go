@@ -13,9 +13,9 @@ import (
 // neighbourBatch is the number of rounds after which the neighbours of the next batch are chosen.
 const neighbourBatch = 20
 
-// neighbours prints how many executions audits with several neighbours take if every round has trials of all, and if those are favoured whose
-// evidence has grown. Of a wrong mechanism one neighbour leaks, and the answers on the others are those on D0; of a right one all neighbours have the
-// claim's epsilon.
+// neighbours prints how many executions audits with several neighbours take if every round has trials of all, and if
+// those are favoured whose evidence has grown. Of a wrong mechanism one neighbour leaks, and the answers on the others
+// are those on D0; of a right one all neighbours have the claim's epsilon.
 func neighbours(w io.Writer, o options) error {
 	fmt.Fprintf(w, "Executions with %d neighbours, of which one leaks in wrong mechanisms, %d audits a cell, alpha %g shared by the neighbours: median, 90 %%.\n\n", o.neighbours, o.runs, alpha)
 	fmt.Fprintln(w, "| mechanism | within (pairs) | all in every round | 90 % | favoured | 90 % | times fewer |")

@@ -139,8 +139,8 @@ func respond(r *rand.Rand, truth, k int, p float64) int {
 	return (truth + 1 + r.IntN(k-1)) % k
 }
 
-// sparse is the sparse vector technique, in the variants of Lyu, Su and Li (2017, figure 1), sensitivity 1 and cut-off 1:
-// noise b0 on the threshold t and b1 on every query.
+// sparse is the sparse vector technique, in the variants of Lyu, Su and Li (2017, figure 1), sensitivity 1 and cut-off
+// 1: noise b0 on the threshold t and b1 on every query.
 type sparse struct {
 	t, b0, b1 float64
 	endless   bool // no cut-off

@@ -9,8 +9,8 @@ import (
 
 // This file is leaks that few results show, or that only the shape of a law shows.
 
-// sparseGroups is a GROUP BY of n keys, each there with probability p, with Laplace noise of scale 1; the first one's value is
-// moved, and it is there with a probability of its own.
+// sparseGroups is a GROUP BY of n keys, each there with probability p, with Laplace noise of scale 1; the first one's
+// value is moved, and it is there with a probability of its own.
 func sparseGroups(r *rand.Rand, n int, p, first, moved float64) analysis.Outcome {
 	xs := make([]float64, n)
 	for i := range xs {
@@ -41,7 +41,8 @@ func eventLaws(p, q float64) func() ([]float64, []float64) {
 	return func() ([]float64, []float64) { return []float64{p, 1 - p}, []float64{q, 1 - q} }
 }
 
-// period is a number that leaks modulo .37 alone: noise of ten periods, and jitter over a part of a period around the phase.
+// period is a number that leaks modulo .37 alone: noise of ten periods, and jitter over a part of a period around the
+// phase.
 func period(r *rand.Rand, phase, part float64) analysis.Outcome {
 	return value(onGrid(.37 * (geometric(r, .1) + phase + part*(r.Float64()-.5))))
 }

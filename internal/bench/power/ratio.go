@@ -8,9 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// This file is the laws of results that are too many to be listed. Who knows both laws needs nothing of a result but its
-// log-ratio L = ln p/q, which is sufficient: the law of L on D0 and on D1 has all the evidence that the laws have. L is
-// cut into bins, whose masses on both worlds are exact or estimated without bias; the cut rounds g down.
+// This file is the laws of results that are too many to be listed. Who knows both laws needs nothing of a result but
+// its log-ratio L = ln p/q, which is sufficient: the law of L on D0 and on D1 has all the evidence that the laws have.
+// L is cut into bins, whose masses on both worlds are exact or estimated without bias; the cut rounds g down.
 
 // tally is masses of outcomes on D0 and D1 by log-ratio.
 type tally struct {
@@ -51,8 +51,9 @@ func (t *tally) laws() (p, q []float64) {
 	return p, q
 }
 
-// sampled estimates the laws of the log-ratio from draws of a mechanism, so many on each world. A draw from the mixture of both worlds with the
-// log-ratio L has the weight 2/(1+e^-L) on D0 and 2/(1+e^L) on D1: no bin is seen in one world only by chance.
+// sampled estimates the laws of the log-ratio from draws of a mechanism, so many on each world. A draw from the mixture
+// of both worlds with the log-ratio L has the weight 2/(1+e^-L) on D0 and 2/(1+e^L) on D1: no bin is seen in one world
+// only by chance.
 func sampled(draw func(*rand.Rand) (d0, d1 analysis.Outcome), pairs int, seed uint64, ratio func(analysis.Outcome) float64) func() (p, q []float64) {
 	return func() (p, q []float64) {
 		r := rand.New(rand.NewPCG(seed, 20240607))
@@ -86,8 +87,8 @@ func repeated(n int, law []float64) []float64 {
 	return all
 }
 
-// naiveRatio is the log-ratio of [naiveLaplace] of scale 1 around 0 and around 1: how many of the 2^53 uniform numbers that
-// it starts from give the result. Most results are possible in one world only.
+// naiveRatio is the log-ratio of [naiveLaplace] of scale 1 around 0 and around 1: how many of the 2^53 uniform numbers
+// that it starts from give the result. Most results are possible in one world only.
 func naiveRatio(o analysis.Outcome) float64 {
 	y := o.Rows[0][0].Num
 	count := func(center float64) (n float64) {
@@ -106,8 +107,8 @@ func naiveRatio(o analysis.Outcome) float64 {
 	return math.Log(count(0)) - math.Log(count(1))
 }
 
-// sharedRatio is the log-ratio of [sharedNoise] with Laplace noise of scale 1 for all groups and of the given scale for each,
-// where the last group moves by 1.
+// sharedRatio is the log-ratio of [sharedNoise] with Laplace noise of scale 1 for all groups and of the given scale for
+// each, where the last group moves by 1.
 func sharedRatio(own float64) func(o analysis.Outcome) float64 {
 	return func(o analysis.Outcome) float64 {
 		noise := make([]float64, len(o.Rows)) // the shared one and the group's own
@@ -120,8 +121,8 @@ func sharedRatio(own float64) func(o analysis.Outcome) float64 {
 	}
 }
 
-// sharedDensity is the logarithm of the integral over z of exp(-|z| - sum |x_i - z|/own). Between its knots, which are 0
-// and the x_i, the exponent is linear.
+// sharedDensity is the logarithm of the integral over z of exp(-|z| - sum |x_i - z|/own). Between its knots, which are
+// 0 and the x_i, the exponent is linear.
 func sharedDensity(xs []float64, own float64) float64 {
 	knots := append([]float64{0}, xs...)
 	slices.Sort(knots)

@@ -25,8 +25,8 @@ type svt struct {
 	give          giving
 }
 
-// run returns one row: the answers as a text like FFT, and a column per query with the value that is given, or NULL. Where
-// there is no cut-off it has a column per answer.
+// run returns one row: the answers as a text like FFT, and a column per query with the value that is given, or NULL.
+// Where there is no cut-off it has a column per answer.
 func (s svt) run(r *rand.Rand, queries []float64) analysis.Outcome {
 	t, endless := s.t+lap(r, s.b0), s.cut == 0
 	values := make([]analysis.Value, len(queries))
@@ -76,8 +76,8 @@ func columnsOf(flags []byte) analysis.Outcome {
 	return o
 }
 
-// rappor is RAPPOR (Erlingsson, Pihur and Korolova 2014) with a Bloom filter of 20 bits: permanent randomised response f,
-// then an instantaneous answer of 1 with probability q for a set bit and p for another.
+// rappor is RAPPOR (Erlingsson, Pihur and Korolova 2014) with a Bloom filter of 20 bits: permanent randomised response
+// f, then an instantaneous answer of 1 with probability q for a set bit and p for another.
 type rappor struct{ f, p, q float64 }
 
 // run returns 20 columns. The four bits from the given one on are set by the value.

@@ -25,8 +25,8 @@ type variant struct {
 	more      string   // the rest of the configuration, with SHADOW for the shadow database; "" = an auditor without work
 }
 
-// standard are the variants that are always measured: with a protected table that the benchmark does not read, with the one
-// that it reads, so that every statement goes to the auditor, and as a plain relay.
+// standard are the variants that are always measured: with a protected table that the benchmark does not read, with the
+// one that it reads, so that every statement goes to the auditor, and as a plain relay.
 var standard = []variant{
 	{name: "dpwatch", capture: true, protected: "public.people"},
 	{name: "all captured", capture: true, protected: "public.pgbench_accounts"},

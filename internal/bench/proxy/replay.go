@@ -24,9 +24,9 @@ const (
 )
 
 // replay prints latencies with and without an audit's replays: the auditor process is stopped and continued in turn, so
-// that noise affects both alike. The shadow is a separate server at idle priority, in place of one on another machine: it
-// gets the CPU only when no other process needs it, and a trial waits for most of its time. Its remaining effect shows in
-// the row of direct.
+// that noise affects both alike. The shadow is a separate server at idle priority, in place of one on another machine:
+// it gets the CPU only when no other process needs it, and a trial waits for most of its time. Its remaining effect
+// shows in the row of direct.
 func replay(ctx context.Context, c *pgtemp.Cluster, direct *target, o options) error {
 	shadow, err := pgtemp.Start(ctx, pgtemp.Options{})
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 // identity is the common certificate of the engine and of the proxies, as files.
 type identity struct{ cert, key string }
 
-// secure measures with TLS from the client: direct, and through the proxies with the engine in plain text and with TLS on
-// both sides.
+// secure measures with TLS from the client: direct, and through the proxies with the engine in plain text and with TLS
+// on both sides.
 func secure(ctx context.Context, c *pgtemp.Cluster, o options) error {
 	dir, err := os.MkdirTemp("", "benchproxy-*")
 	if err != nil {

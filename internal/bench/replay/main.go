@@ -121,8 +121,8 @@ func (b *bench) tables(ctx context.Context, chosen []query) error {
 	return b.table(ctx, chosen, b.sessions())
 }
 
-// table compares methods with the first one with the same number of connections, turn by turn: noise on the machine changes
-// more slowly than the turns. It prints medians.
+// table compares methods with the first one with the same number of connections, turn by turn: noise on the machine
+// changes more slowly than the turns. It prints medians.
 func (b *bench) table(ctx context.Context, chosen []query, methods []method) error {
 	for _, q := range chosen {
 		rates, ratios := make([][]float64, len(methods)), make([][]float64, len(methods))

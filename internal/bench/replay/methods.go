@@ -152,8 +152,8 @@ func (b *bench) newSessions(ctx context.Context, q query) (float64, error) {
 	return float64(trials) / time.Since(began).Seconds(), nil
 }
 
-// collector requests one result at a time, of both worlds concurrently, with the simple protocol and a transaction of three
-// round trips each; fresh = on new connections every time.
+// collector requests one result at a time, of both worlds concurrently, with the simple protocol and a transaction of
+// three round trips each; fresh = on new connections every time.
 func (b *bench) collector(ctx context.Context, q query, fresh bool) (float64, error) {
 	conns := make([]*pgconn.PgConn, 2)
 	defer func() {

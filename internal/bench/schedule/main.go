@@ -1,6 +1,7 @@
-// Package schedule simulates a fleet of distinct queries with the scheduler of audits: how long a query waits for its first trials, and a broken one for its
-// violation. The scheduler is the product's; arrivals, trials and evidence are simulated. Arrivals follow from the seed; equal
-// audits take their turns in random order, so that figures of two runs differ a little.
+// Package schedule simulates a fleet of distinct queries with the scheduler of audits: how long a query waits for its
+// first trials, and a broken one for its violation. The scheduler is the product's; arrivals, trials and evidence are
+// simulated. Arrivals follow from the seed; equal audits take their turns in random order, so that figures of two runs
+// differ a little.
 package schedule
 
 import (
@@ -218,8 +219,8 @@ func (f *fleet) line(w io.Writer, from, to int) {
 	fmt.Fprintf(w, "| %d to %d | %d | %s | %s | %d | %s | %s |\n", from+1, to, len(looks), share(looks), quantiles(looks), len(finds), share(finds), quantiles(finds))
 }
 
-// waits returns the seconds from the first execution to the first trials, of the queries of some ranks that were run, and to the violation, of the broken ones of these;
-// +Inf for what has not come.
+// waits returns the seconds from the first execution to the first trials, of the queries of some ranks that were run,
+// and to the violation, of the broken ones of these; +Inf for what has not come.
 func (f *fleet) waits(from, to int) (looks, finds []float64) {
 	for i := from; i < to; i++ {
 		q := &f.queries[i]

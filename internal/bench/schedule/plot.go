@@ -14,8 +14,9 @@ import (
 // shortest is the least wait that a plot shows, in seconds.
 const shortest = 0.01
 
-// plot draws which share of the queries had their first trials, and which share of the broken ones was found, by the time since a client first ran the query: a
-// solid and a dashed line for each power of ten of the ranks. The form of the file follows from its name.
+// plot draws which share of the queries had their first trials, and which share of the broken ones was found, by the
+// time since a client first ran the query: a solid and a dashed line for each power of ten of the ranks. The form of
+// the file follows from its name.
 func (f *fleet) plot(path string) error {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("How long does a query wait, by its rank? %d workers, audit.max_trials %d", f.o.workers, f.o.honest)

@@ -1,5 +1,5 @@
-// Package workers measures the trials per second of dpwatch worker processes against an engine that waits instead of computing, so that
-// the processors of this machine are not what is measured, and what the ledger costs per turn.
+// Package workers measures the trials per second of dpwatch worker processes against an engine that waits instead of
+// computing, so that the processors of this machine are not what is measured, and what the ledger costs per turn.
 package workers
 
 import (

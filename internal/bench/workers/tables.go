@@ -33,7 +33,8 @@ func scale(ctx context.Context, o options) error {
 	return nil
 }
 
-// cost prints the part of a worker's time that is not in turns: delivering evidence, the auditor's part, and receiving the next turn.
+// cost prints the part of a worker's time that is not in turns: delivering evidence, the auditor's part, and receiving
+// the next turn.
 func cost(ctx context.Context, o options) error {
 	f, err := startFleet(ctx, o, o.short)
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package store writes generated tables to files or to a database.
 //
-// In: tables of package generate. Out: one CSV file or one table of PostgreSQL for each. Nothing that exists is replaced.
+// In: tables of package generate. Out: one CSV file or one table of PostgreSQL for each. Nothing that exists is
+// replaced.
 package store
 
 import (
@@ -19,8 +20,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Files writes each table to NAME.csv in a directory, which it creates, and returns the paths. If it fails or the context
-// ends, the files that it created are removed.
+// Files writes each table to NAME.csv in a directory, which it creates, and returns the paths. If it fails or the
+// context ends, the files that it created are removed.
 func Files(ctx context.Context, dir string, tables []generate.Table) (paths []string, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
@@ -63,8 +64,9 @@ func (w interruptible) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// Database creates the tables in a schema, fills them by COPY and analyzes them, in one transaction. The schema is created if it is
-// absent. It returns the number of rows of each table. A table that exists is an error, and then nothing is changed.
+// Database creates the tables in a schema, fills them by COPY and analyzes them, in one transaction. The schema is
+// created if it is absent. It returns the number of rows of each table. A table that exists is an error, and then
+// nothing is changed.
 func Database(ctx context.Context, conn *pgx.Conn, schema string, tables []generate.Table) (rows []int64, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if err := prepare(ctx, tx, schema); err != nil {
@@ -93,7 +95,8 @@ func Database(ctx context.Context, conn *pgx.Conn, schema string, tables []gener
 	return rows, nil
 }
 
-// prepare makes the schema exist and makes it the first of the search path: the types of columns refer to tables by their names alone.
+// prepare makes the schema exist and makes it the first of the search path: the types of columns refer to tables by
+// their names alone.
 func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 	quoted := ident.Quote(schema)
 	var exists bool

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Histogram draws the counts of two worlds in bins of equal width as outlines, with the intervals of an event shaded. edges has one more value than the
-// counts. "" without bins.
+// Histogram draws the counts of two worlds in bins of equal width as outlines, with the intervals of an event shaded.
+// edges has one more value than the counts. "" without bins.
 func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, eventName string) template.HTML {
 	n := min(len(d0), len(d1), len(edges)-1)
 	if n < 1 || !finite(edges...) {
@@ -134,7 +134,8 @@ func Strip(l Labels, cells []Cell) template.HTML {
 	return framed(l, b.String(), keys, []string{l.X, l.Y, "exceeds the claim"}, rows)
 }
 
-// Bar draws a claim and a lower bound on a scale from 0 to most, for the cell of a table. Values that are not finite are left out.
+// Bar draws a claim and a lower bound on a scale from 0 to most, for the cell of a table. Values that are not finite
+// are left out.
 func Bar(claim, bound, most float64) template.HTML {
 	const wide = 120.0
 	s := scale{0, most, 1, wide - 1, false}

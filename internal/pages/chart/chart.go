@@ -1,8 +1,8 @@
 // Package chart draws charts as SVG inside HTML pages.
 //
-// In: numbers and texts. Out: a figure with a title, the drawing, a legend, and a table of the values behind it. Texts are escaped. Colours and
-// dashes come from classes of the page's style sheet, so that a strict content security policy and both colour schemes work. Values that are no
-// finite numbers are left out of drawings.
+// In: numbers and texts. Out: a figure with a title, the drawing, a legend, and a table of the values behind it. Texts
+// are escaped. Colours and dashes come from classes of the page's style sheet, so that a strict content security policy
+// and both colour schemes work. Values that are no finite numbers are left out of drawings.
 package chart
 
 import (

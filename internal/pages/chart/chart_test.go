@@ -16,7 +16,8 @@ const hostile = `<script>alert("x")</script>&'`
 
 var labels = chart.Labels{Title: hostile, Caption: hostile, X: hostile, Y: hostile}
 
-// check fails unless a chart is well-formed, has no attribute that a strict content security policy refuses, and no coordinate that is not a number.
+// check fails unless a chart is well-formed, has no attribute that a strict content security policy refuses, and no
+// coordinate that is not a number.
 func check(t *testing.T, name string, drawn template.HTML) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(string(drawn)))

@@ -24,7 +24,8 @@ type Threshold struct {
 	Y    float64
 }
 
-// Lines draws lines, whose points ascend in X, over one axis, with thresholds. logX spreads small values. "" without two finite points.
+// Lines draws lines, whose points ascend in X, over one axis, with thresholds. logX spreads small values. "" without
+// two finite points.
 func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) template.HTML {
 	d := &drawing{x: scale{math.Inf(1), math.Inf(-1), left, right, logX}, y: scale{0, math.Inf(-1), bottom, top, false}}
 	n := 0

@@ -1,5 +1,5 @@
-// Package body reads the bodies of functions, which PostgreSQL keeps as text: their statements and the names in them. It is
-// pure.
+// Package body reads the bodies of functions, which PostgreSQL keeps as text: their statements and the names in them.
+// It is pure.
 package body
 
 import "github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -13,6 +13,6 @@ type Scope struct {
 	Arguments  int // $1 to $Arguments are values
 }
 
-// Renamer returns the body of an SQL function in which the moved relations are in schema. reads is false if the body reads
-// none of them. An error says why the body cannot be changed.
+// Renamer returns the body of an SQL function in which the moved relations are in schema. reads is false if the body
+// reads none of them. An error says why the body cannot be changed.
 type Renamer func(body, schema string, scope Scope) (renamed string, reads bool, err error)

@@ -11,7 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// Names holds the names in the body of a function, whatever they refer to. A Table without a Schema is an unqualified name.
+// Names holds the names in the body of a function, whatever they refer to. A Table without a Schema is an unqualified
+// name.
 type Names struct {
 	relations map[ident.Table]bool // types too: the row type of a relation has its name
 	// Functions are the functions that the body calls, or may call as x.f.

@@ -17,11 +17,11 @@ type bodyPart struct {
 }
 
 // plpgsqlParts splits a PL/pgSQL body into its SQL, following the grammar of pl_gram.y: an expression ends at the first
-// word or sign outside parentheses that may follow it, as in PostgreSQL's own parser. It returns false if the body does not
-// follow the grammar.
+// word or sign outside parentheses that may follow it, as in PostgreSQL's own parser. It returns false if the body does
+// not follow the grammar.
 //
-// libpg_query has a parser for PL/pgSQL too. It does not resolve types, so it rejects bodies that PostgreSQL accepts: OPEN
-// of a bound cursor, INTO a field of a composite variable. Hostile bodies can also crash it.
+// libpg_query has a parser for PL/pgSQL too. It does not resolve types, so it rejects bodies that PostgreSQL accepts:
+// OPEN of a bound cursor, INTO a field of a composite variable. Hostile bodies can also crash it.
 func plpgsqlParts(body string) ([]bodyPart, bool) {
 	tokens, err := pgparse.Scan(body)
 	if err != nil {
@@ -233,7 +233,8 @@ func (p *plpgsqlSplitter) variable() {
 	}
 }
 
-// dataType adds a type: as a cast, or as a query on the relation if it is the type of a relation or of one of its columns.
+// dataType adds a type: as a cast, or as a query on the relation if it is the type of a relation or of one of its
+// columns.
 func (p *plpgsqlSplitter) dataType(text string) {
 	of, kind, percent := strings.Cut(text, "%")
 	kind = ident.Fold(strings.TrimSpace(kind))

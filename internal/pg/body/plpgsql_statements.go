@@ -1,7 +1,7 @@
 package body
 
-// The statements of PL/pgSQL (PostgreSQL manual, part V, PL/pgSQL). A word that starts a statement but is not reserved may
-// also be a variable: check for an assignment first.
+// The statements of PL/pgSQL (PostgreSQL manual, part V, PL/pgSQL). A word that starts a statement but is not reserved
+// may also be a variable: check for an assignment first.
 
 // statements reads statements up to but excluding one of ends.
 func (p *plpgsqlSplitter) statements(ends ...string) {

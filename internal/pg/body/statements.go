@@ -20,8 +20,8 @@ type Statement struct {
 
 const unparsed = "has a body that cannot be parsed"
 
-// Statements parses the body of an SQL or PL/pgSQL function. It returns "" or the fault, a text that continues after the
-// function's name.
+// Statements parses the body of an SQL or PL/pgSQL function. It returns "" or the fault, a text that continues after
+// the function's name.
 func Statements(limits Limits, language, text string) ([]Statement, string) {
 	if language != "sql" && language != "plpgsql" {
 		return nil, "is written in " + language + ", which cannot be judged"
@@ -106,8 +106,8 @@ func (l Limits) Exceeded(text string) string {
 	return ""
 }
 
-// IsAtomic reports whether text is the body of an SQL function that the server parsed at creation, as pg_get_function_sqlbody
-// prints it: its dependencies are in the catalog.
+// IsAtomic reports whether text is the body of an SQL function that the server parsed at creation, as
+// pg_get_function_sqlbody prints it: its dependencies are in the catalog.
 func IsAtomic(text string) bool {
 	return strings.HasPrefix(text, "BEGIN ATOMIC") || strings.HasPrefix(text, "RETURN ")
 }

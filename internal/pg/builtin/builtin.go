@@ -1,8 +1,8 @@
 // Package builtin lists what is known of PostgreSQL's built-in functions.
 //
-// In: the name of a function of pg_catalog. Out: its class, what a replay may do with it. The list was written for some versions
-// of the server; every release may add functions, and minor releases do. A function that is not listed must be treated as
-// one that has side effects and reads anything.
+// In: the name of a function of pg_catalog. Out: its class, what a replay may do with it. The list was written for some
+// versions of the server; every release may add functions, and minor releases do. A function that is not listed must be
+// treated as one that has side effects and reads anything.
 package builtin
 
 import (

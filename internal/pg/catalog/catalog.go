@@ -7,8 +7,8 @@ import "github.com/dpwatch/dpwatch/internal/pg/ident"
 // Table is the name of a relation, function or type.
 type Table = ident.Table
 
-// Catalog holds what a query's meaning depends on. Its relations, functions, operators and schemas are not those of pg_catalog,
-// information_schema and temporary schemas. It must not be modified while an Index of it is in use.
+// Catalog holds what a query's meaning depends on. Its relations, functions, operators and schemas are not those of
+// pg_catalog, information_schema and temporary schemas. It must not be modified while an Index of it is in use.
 type Catalog struct {
 	Database  string     // the database's name
 	Schemas   []string   // every ordinary schema, also without relations
@@ -54,8 +54,8 @@ type Relation struct {
 	Calls []Table
 	// Types are the types outside pg_catalog of its columns, and their component types.
 	Types []Table
-	// Definition is the query of a view or materialized view as pg_get_viewdef prints it with a search_path of only pg_catalog;
-	// "" for all other kinds.
+	// Definition is the query of a view or materialized view as pg_get_viewdef prints it with a search_path of only
+	// pg_catalog; "" for all other kinds.
 	Definition string
 }
 
@@ -74,8 +74,8 @@ const (
 type Function struct {
 	Schema, Name string
 	Kind         FunctionKind // "" = KindFunction
-	// Arguments and Result are the output of pg_get_function_arguments and pg_get_function_result, with every type outside
-	// pg_catalog qualified: names, types, modes and defaults.
+	// Arguments and Result are the output of pg_get_function_arguments and pg_get_function_result, with every type
+	// outside pg_catalog qualified: names, types, modes and defaults.
 	Arguments, Result string
 	Volatility        string // "immutable", "stable" or "volatile"
 	Language          string // "sql", "plpgsql", "c", ...
@@ -90,7 +90,8 @@ type Function struct {
 	// OfOne: it can be called with one argument, so that x.f may be a call of f. OfRow: that argument may be a row.
 	OfOne, OfRow bool
 	// Takes holds, for each input argument, its type without arrays and domains around it; the zero Table for types of
-	// pg_catalog and for rows. The last Optional ones have a default; Variadic: the last one accepts any number of values.
+	// pg_catalog and for rows. The last Optional ones have a default; Variadic: the last one accepts any number of
+	// values.
 	Takes    []Table
 	Optional int
 	Variadic bool
@@ -100,8 +101,8 @@ type Function struct {
 	Extension string
 }
 
-// Unlisted is a function of pg_catalog that package builtin does not list. OfOne and OfRow are those of Function; they hold
-// for any overload.
+// Unlisted is a function of pg_catalog that package builtin does not list. OfOne and OfRow are those of Function; they
+// hold for any overload.
 type Unlisted struct {
 	Name         string
 	OfOne, OfRow bool
@@ -118,10 +119,10 @@ type Operator struct {
 // Coercion is an implicit cast, without arrays and domains around the types.
 type Coercion struct{ From, To Table }
 
-// Type is a user-defined type, or a type of pg_catalog with Calls: the functions that may be called to create one of its
-// values, or a component: input functions, casts, and the functions in checks of a domain. From pg_catalog, only functions
-// that are not immutable are included; the input functions of regclass and similar types are listed in a type that contains
-// such a value.
+// Type is a user-defined type, or a type of pg_catalog with Calls: the functions that may be called to create one of
+// its values, or a component: input functions, casts, and the functions in checks of a domain. From pg_catalog, only
+// functions that are not immutable are included; the input functions of regclass and similar types are listed in a type
+// that contains such a value.
 type Type struct {
 	Schema, Name string
 	Calls        []Table

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Index finds the objects of a Catalog by name. It is read-only after construction. Find and Settings accept a nil Index, the
-// index of a catalog that is not known. A path lists the schemas in which an unqualified name is looked up.
+// Index finds the objects of a Catalog by name. It is read-only after construction. Find and Settings accept a nil
+// Index, the index of a catalog that is not known. A path lists the schemas in which an unqualified name is looked up.
 type Index struct {
 	Catalog   *Catalog
 	Relations map[Table]*Relation
@@ -76,7 +76,8 @@ func (x *Index) Find(schema, name string, path []string) []*Function {
 	})
 }
 
-// Resolve is Find without the functions that are hidden by others with the same arguments, in an earlier schema of the path.
+// Resolve is Find without the functions that are hidden by others with the same arguments, in an earlier schema of the
+// path.
 func (x *Index) Resolve(schema, name string, path []string) []*Function {
 	return matching(x.Find(schema, name, path), func(f *Function) bool {
 		return schema != "" || !slices.ContainsFunc(x.Functions[name], func(g *Function) bool {
@@ -91,7 +92,8 @@ func (x *Index) OperatorsIn(name string, path []string) []Operator {
 	return matching(x.Operators[name], func(o Operator) bool { return slices.Contains(path, o.Schema) })
 }
 
-// TypeIn returns the schema in which a user-defined type, or the row type of a relation, is found under a path; "" = in none.
+// TypeIn returns the schema in which a user-defined type, or the row type of a relation, is found under a path; "" = in
+// none.
 func (x *Index) TypeIn(name string, path []string) string {
 	for _, s := range path {
 		if x.Relations[Table{Schema: s, Name: name}] != nil || slices.ContainsFunc(x.Types[name], func(t Type) bool { return t.Schema == s }) {

@@ -24,8 +24,8 @@ type Options struct {
 	ReadOnly    bool          // default_transaction_read_only
 }
 
-// Parse reads a connection string and applies the options. Names and rows come as UTF8, whatever the database's encoding is. The
-// only error is ErrSyntax.
+// Parse reads a connection string and applies the options. Names and rows come as UTF8, whatever the database's
+// encoding is. The only error is ErrSyntax.
 func Parse(dsn string, o Options) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {

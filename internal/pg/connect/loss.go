@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A session whose server's host is silent for lossAfter fails, however long a statement may run: the host's kernel answers probes meanwhile.
-// Without it, a session over a link that was cut waits for a quarter of an hour.
+// A session whose server's host is silent for lossAfter fails, however long a statement may run: the host's kernel
+// answers probes meanwhile. Without it, a session over a link that was cut waits for a quarter of an hour.
 const (
 	lossAfter  = 30 * time.Second
 	probeEvery = 5 * time.Second

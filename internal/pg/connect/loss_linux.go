@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged bounds how long data that was sent may stay unacknowledged. Keep-alive probes alone do not: the kernel sends none then.
+// limitUnacknowledged bounds how long data that was sent may stay unacknowledged. Keep-alive probes alone do not: the
+// kernel sends none then.
 func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

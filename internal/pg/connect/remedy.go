@@ -12,8 +12,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Remedy returns what to do about an error of a session with a configuration: that the server cannot be reached, rejects the role or the password, or
-// denies the role a privilege. "" = not known. A remedy that begins with GRANT is a statement. No remedy contains the connection string.
+// Remedy returns what to do about an error of a session with a configuration: that the server cannot be reached,
+// rejects the role or the password, or denies the role a privilege. "" = not known. A remedy that begins with GRANT is
+// a statement. No remedy contains the connection string.
 func Remedy(cfg *pgconn.Config, err error) string {
 	var e *pgconn.PgError
 	var failed *pgconn.ConnectError
@@ -53,8 +54,8 @@ var privileges = map[string]string{
 	"type": "USAGE ON TYPE", "language": "USAGE ON LANGUAGE", "foreign server": "USAGE ON FOREIGN SERVER",
 }
 
-// missingGrant returns the statement that gives the role the privilege to read an object that the server's error names. The message of an error
-// that a function raised can hold values of rows: it is not used.
+// missingGrant returns the statement that gives the role the privilege to read an object that the server's error names.
+// The message of an error that a function raised can hold values of rows: it is not used.
 func missingGrant(cfg *pgconn.Config, e *pgconn.PgError) string {
 	m := denied.FindStringSubmatch(e.Message)
 	if m == nil || !ofServer(e) {
@@ -72,8 +73,8 @@ func ofServer(e *pgconn.PgError) bool {
 	return strings.HasPrefix(e.Routine, "aclcheck_error") || e.Routine == "CheckMyDatabase"
 }
 
-// Denied describes a missing privilege (SQLSTATE 42501): the role, the database, the object if the server names one, and the statement that grants it. "" for
-// other errors. Its text has no value of a row.
+// Denied describes a missing privilege (SQLSTATE 42501): the role, the database, the object if the server names one,
+// and the statement that grants it. "" for other errors. Its text has no value of a row.
 func Denied(cfg *pgconn.Config, err error) string {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) || e.Code != "42501" {

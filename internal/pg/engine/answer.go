@@ -16,8 +16,8 @@ import (
 // maxAnswer bounds the answer to a Question, in bytes.
 const maxAnswer = 64 << 10
 
-// Question asks engines for their version by a query. It is safe for concurrent use. The zero value with the exported fields
-// set is ready for use.
+// Question asks engines for their version by a query. It is safe for concurrent use. The zero value with the exported
+// fields set is ready for use.
 type Question struct {
 	DSNs     []string // of the engine, or of its instances
 	SQL      string

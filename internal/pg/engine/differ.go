@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Differ returns the names of the functions that a query calls, directly or through others, and of which the production engine has
-// another definition than the shadow database, or one that the shadow database lacks, sorted. A function of which the shadow
-// database has a version for each copy of the data, in the schemas copies, is not compared: it differs by the names of
-// schemas. A function that only the shadow database has is none of production's. Snapshots without functions do not differ.
+// Differ returns the names of the functions that a query calls, directly or through others, and of which the production
+// engine has another definition than the shadow database, or one that the shadow database lacks, sorted. A function of
+// which the shadow database has a version for each copy of the data, in the schemas copies, is not compared: it differs
+// by the names of schemas. A function that only the shadow database has is none of production's. Snapshots without
+// functions do not differ.
 func Differ(production, shadow *Snapshot, c Calls, copies []string) []string {
 	if production == nil || shadow == nil || len(production.byName) == 0 {
 		return nil
@@ -37,9 +38,9 @@ func lockedClosure(s *Snapshot, c Calls) []*function {
 	return s.closure(c)
 }
 
-// has reports whether a Snapshot has a function of another database: in the same schema or, if that has no function of its
-// name and arguments, in any. It reports true if it has none of that name at all: such a query cannot be replayed, which
-// shows elsewhere.
+// has reports whether a Snapshot has a function of another database: in the same schema or, if that has no function of
+// its name and arguments, in any. It reports true if it has none of that name at all: such a query cannot be replayed,
+// which shows elsewhere.
 func (s *Snapshot) has(f *function, copies []string) bool {
 	overloads := s.byName[f.Name]
 	if len(overloads) == 0 || slices.ContainsFunc(overloads, func(g *function) bool { return slices.Contains(copies, g.Schema) }) {

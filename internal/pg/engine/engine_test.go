@@ -122,8 +122,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestSameSnapshot: while nothing changes, Read returns the same Snapshot; two readers of one state agree on the epochs, and after a
-// lost session a Reader goes on.
+// TestSameSnapshot: while nothing changes, Read returns the same Snapshot; two readers of one state agree on the
+// epochs, and after a lost session a Reader goes on.
 func TestSameSnapshot(t *testing.T) {
 	t.Parallel()
 	r, dsn := reader(t)
@@ -147,8 +147,8 @@ func TestSameSnapshot(t *testing.T) {
 	}
 }
 
-// TestDiffer: functions that differ between production and shadow are named, at any depth, and those that cannot be compared are
-// left out.
+// TestDiffer: functions that differ between production and shadow are named, at any depth, and those that cannot be
+// compared are left out.
 func TestDiffer(t *testing.T) {
 	t.Parallel()
 	production, productionDSN := reader(t)

@@ -22,8 +22,8 @@ const ApplicationName = "dpwatch-engine"
 // readTimeout bounds one reading.
 const readTimeout = time.Minute
 
-// Reader reads the functions of a database whenever they have changed. It keeps one session open. It is safe for concurrent
-// use.
+// Reader reads the functions of a database whenever they have changed. It keeps one session open. It is safe for
+// concurrent use.
 type Reader struct {
 	dsn     string
 	timeout time.Duration
@@ -35,8 +35,8 @@ type Reader struct {
 	snapshot    *Snapshot
 }
 
-// NewReader returns a Reader of a database. timeout bounds an attempt to connect; limits are those of the bodies that are
-// parsed.
+// NewReader returns a Reader of a database. timeout bounds an attempt to connect; limits are those of the bodies that
+// are parsed.
 func NewReader(dsn string, timeout time.Duration, limits body.Limits) *Reader {
 	return &Reader{dsn: dsn, timeout: timeout, limits: limits}
 }
@@ -105,8 +105,8 @@ func (r *Reader) read(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// fingerprint selects a text that changes whenever a row of the catalogs changes that readSnapshot reads: each version of a row has its
-// own xmin. It is cheap: only rows that are not part of a new database are read, by an index.
+// fingerprint selects a text that changes whenever a row of the catalogs changes that readSnapshot reads: each version
+// of a row has its own xmin. It is cheap: only rows that are not part of a new database are read, by an index.
 var fingerprint = fingerprintOf("pg_proc", "pg_namespace", "pg_extension", "pg_rewrite", "pg_policy", "pg_operator")
 
 func fingerprintOf(tables ...string) string {
@@ -120,8 +120,8 @@ func fingerprintOf(tables ...string) string {
 	return b.String()
 }
 
-// settings returns the versions and settings on which results of functions depend, as one text: initial settings of the database and the
-// role for time zones and formats, and all custom ones, such as dp.epsilon.
+// settings returns the versions and settings on which results of functions depend, as one text: initial settings of the
+// database and the role for time zones and formats, and all custom ones, such as dp.epsilon.
 const settings = `SELECT pg_catalog.string_agg(x.t, E'\n' ORDER BY x.t) FROM (
 	SELECT name || '=' || setting AS t FROM pg_catalog.pg_settings
 	WHERE name IN ('server_version', 'shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries')
@@ -150,8 +150,8 @@ const functions = `
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
 	WHERE f.oid >= 16384 AND n.nspname NOT LIKE 'pg\_temp\_%' ORDER BY n.nspname, f.proname, 4`
 
-// calls returns pairs of the oids of functions: the first depends on the second, through an atomic body, a default, or as an
-// aggregate, directly or through an operator.
+// calls returns pairs of the oids of functions: the first depends on the second, through an atomic body, a default, or
+// as an aggregate, directly or through an operator.
 const calls = `
 	SELECT DISTINCT d.objid, f.oid FROM pg_depend d
 	LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
@@ -159,8 +159,8 @@ const calls = `
 	WHERE d.classid = 'pg_proc'::regclass AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND f.oid >= 16384 AND f.oid <> d.objid
 	ORDER BY 1, 2`
 
-// views returns the names of relations with what their queries or policies use: the oid of a function or 0, or the name of
-// another relation.
+// views returns the names of relations with what their queries or policies use: the oid of a function or 0, or the name
+// of another relation.
 const views = `
 	WITH depends AS (
 		SELECT w.ev_class AS relation, d.refclassid, d.refobjid FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid WHERE d.classid = 'pg_rewrite'::regclass

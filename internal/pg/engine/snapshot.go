@@ -47,8 +47,8 @@ func newSnapshot(limits body.Limits) *Snapshot {
 	return &Snapshot{limits: limits, byName: map[string][]*function{}, views: map[ident.Table]view{}, epochs: map[string]string{}}
 }
 
-// Answered returns the Snapshot of an engine that gave these answers when it was asked for its version: every query has the
-// same epoch, and no functions are known.
+// Answered returns the Snapshot of an engine that gave these answers when it was asked for its version: every query has
+// the same epoch, and no functions are known.
 func Answered(answers ...string) *Snapshot {
 	s := newSnapshot(body.Limits{})
 	s.base = sha256.Sum256([]byte("answer\x00" + strings.Join(answers, "\x00")))
@@ -68,8 +68,8 @@ type Calls struct {
 // mostEpochs bounds the epochs that a Snapshot keeps.
 const mostEpochs = 4096
 
-// Epoch returns the engine epoch of a query: it changes when a definition, a version or a setting does on which the query
-// may depend.
+// Epoch returns the engine epoch of a query: it changes when a definition, a version or a setting does on which the
+// query may depend.
 func (s *Snapshot) Epoch(c Calls) string {
 	key := fmt.Sprint(c.Functions, c.Implied, c.Relations, c.Path)
 	s.mu.Lock()
@@ -91,8 +91,8 @@ func (s *Snapshot) Epoch(c Calls) string {
 	return epoch
 }
 
-// closure returns the functions that a query may call, directly or through others, in the order of their names. The caller
-// holds s.mu.
+// closure returns the functions that a query may call, directly or through others, in the order of their names. The
+// caller holds s.mu.
 func (s *Snapshot) closure(c Calls) []*function {
 	w := walk{s: s, found: map[*function]bool{}, seen: map[visit]bool{}}
 	for _, name := range c.Functions {
@@ -206,7 +206,8 @@ func (w *walk) add(f *function, path []string) {
 	}
 }
 
-// mentions returns whether the body of a function names another function. In a body that cannot be parsed, every word counts.
+// mentions returns whether the body of a function names another function. In a body that cannot be parsed, every word
+// counts.
 func (s *Snapshot) mentions(f *function) func(ident.Table) bool {
 	if !f.read && f.body != "" && f.language != "c" && f.language != "internal" {
 		f.names, _ = body.NamesOf(s.limits, f.language, f.body, func(string, string) (risky, byName bool) { return true, false })

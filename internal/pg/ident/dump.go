@@ -2,8 +2,8 @@ package ident
 
 import "strings"
 
-// The shell commands of a superuser that copy a public table into the shadow database. Like docs/start.md, they take the addresses of both databases
-// from the variables DATABASE and SHADOW.
+// The shell commands of a superuser that copy a public table into the shadow database. Like docs/start.md, they take
+// the addresses of both databases from the variables DATABASE and SHADOW.
 
 // CopyCommand returns the command that creates the table with its rows in the shadow database.
 func (t Table) CopyCommand() string {

@@ -10,9 +10,9 @@ import (
 // MaxBytes is NAMEDATALEN-1: the server truncates longer identifiers.
 const MaxBytes = 63
 
-// ParseList parses the value of search_path like the server (SplitIdentifierString in varlena.c): identifiers
-// separated by commas, folded to lower case unless quoted, truncated at 63 bytes. ok is false if the server would reject
-// it, or if it is the word DEFAULT without quotes, whose meaning only the server has.
+// ParseList parses the value of search_path like the server (SplitIdentifierString in varlena.c): identifiers separated
+// by commas, folded to lower case unless quoted, truncated at 63 bytes. ok is false if the server would reject it, or
+// if it is the word DEFAULT without quotes, whose meaning only the server has.
 func ParseList(value string) (path []string, ok bool) {
 	rest := strings.TrimLeft(value, Space)
 	if rest == "" {
@@ -35,8 +35,8 @@ func ParseList(value string) (path []string, ok bool) {
 	}
 }
 
-// ParseName parses a qualified name as the server does where a text names a relation (stringToQualifiedNameList): identifiers separated by dots, otherwise
-// like ParseList.
+// ParseName parses a qualified name as the server does where a text names a relation (stringToQualifiedNameList):
+// identifiers separated by dots, otherwise like ParseList.
 func ParseName(text string) (parts []string, ok bool) {
 	for rest := text; ; rest = rest[1:] {
 		name, after, ok := nextIdentifier(strings.TrimLeft(rest, Space), ".")
@@ -56,7 +56,8 @@ func ParseName(text string) (parts []string, ok bool) {
 // Space holds the characters of PostgreSQL's scanner_isspace.
 const Space = " \t\n\r\f\v"
 
-// nextIdentifier parses one identifier, quoted or not, at the start of s; an unquoted one ends before a space or the separator.
+// nextIdentifier parses one identifier, quoted or not, at the start of s; an unquoted one ends before a space or the
+// separator.
 func nextIdentifier(s, separator string) (name, rest string, ok bool) {
 	if strings.HasPrefix(s, `"`) {
 		return quotedIdentifier(s[1:])

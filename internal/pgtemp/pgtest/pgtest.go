@@ -30,8 +30,8 @@ var shared struct {
 	number  atomic.Int64
 }
 
-// Main runs the tests and stops the cluster, if one was started. TestMain needs to call nothing else: the testing package
-// exits with the right status itself.
+// Main runs the tests and stops the cluster, if one was started. TestMain needs to call nothing else: the testing
+// package exits with the right status itself.
 func Main(m *testing.M) {
 	m.Run()
 	shared.once.Do(func() { shared.err = fmt.Errorf("the tests are over") })

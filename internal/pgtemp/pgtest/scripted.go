@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Serve serves a port that speaks PostgreSQL's protocol: each accepted session gets a goroutine, and ends when serve returns. The
-// client is authenticated already; serve sends the first ReadyForQuery.
+// Serve serves a port that speaks PostgreSQL's protocol: each accepted session gets a goroutine, and ends when serve
+// returns. The client is authenticated already; serve sends the first ReadyForQuery.
 func Serve(t testing.TB, serve func(*pgproto3.Backend)) (dsn string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,7 +94,8 @@ func OddAnswers() []Answer {
 	return all
 }
 
-// ServeAnswer serves a port whose server gives the same answer to every statement except SET, BEGIN, COMMIT and ROLLBACK.
+// ServeAnswer serves a port whose server gives the same answer to every statement except SET, BEGIN, COMMIT and
+// ROLLBACK.
 func ServeAnswer(t testing.TB, a Answer) (dsn string) {
 	t.Helper()
 	return Serve(t, func(b *pgproto3.Backend) {

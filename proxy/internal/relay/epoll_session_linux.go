@@ -42,9 +42,9 @@ type leg struct {
 // errKilled ends a session that is closed by force.
 var errKilled = &sessionError{"client", readFrom, net.ErrClosed}
 
-// relay moves a session's two connections to a loop, which writes first to the server before it relays anything else. Ended
-// is closed at the session's end. False if they are not both plain sockets, or if no descriptors are left; the connections
-// are then unchanged.
+// relay moves a session's two connections to a loop, which writes first to the server before it relays anything else.
+// Ended is closed at the session's end. False if they are not both plain sockets, or if no descriptors are left; the
+// connections are then unchanged.
 func (ls *loopSet) relay(s *Session, first []byte) (ended <-chan struct{}, ok bool) {
 	if ls == nil || len(first) > chunkBytes {
 		return nil, false
@@ -67,8 +67,8 @@ func (ls *loopSet) relay(s *Session, first []byte) (ended <-chan struct{}, ok bo
 		_ = unix.Close(c.client.fd)
 		return nil, false
 	}
-	// The duplicates refer to the same sockets. Closing the originals removes them from Go's poller and does not close the
-	// sockets.
+	// The duplicates refer to the same sockets. Closing the originals removes them from Go's poller and does not close
+	// the sockets.
 	_ = s.Client.Close()
 	_ = s.Server.Close()
 	c.client.peer, c.server.peer = &c.server, &c.client
@@ -235,9 +235,9 @@ func (c *epollSession) shut(to *leg) {
 	}
 }
 
-// arm registers the events that a socket waits for. One that is not read, because the other side does not accept more, waits for
-// the end of its connection; after that it is removed from the epoll set, because errors and hang-ups are reported for every
-// member. False if the session ended because of an error.
+// arm registers the events that a socket waits for. One that is not read, because the other side does not accept more,
+// waits for the end of its connection; after that it is removed from the epoll set, because errors and hang-ups are
+// reported for every member. False if the session ended because of an error.
 func (c *epollSession) arm(l *leg) bool {
 	want := uint32(0)
 	switch {

@@ -59,7 +59,8 @@ func (c *epollSession) stalled() {
 	}
 }
 
-// expire ends the sessions one side of which has closed and of which the other has accepted nothing within the linger time.
+// expire ends the sessions one side of which has closed and of which the other has accepted nothing within the linger
+// time.
 func (l *loop) expire() {
 	for len(l.lingering) > 0 {
 		first := l.lingering[0]

@@ -113,8 +113,8 @@ func TestLoopAllocatesNothing(t *testing.T) {
 	<-o.result
 }
 
-// TestLoopHoldsBack: a side that does not read blocks the other after bounded memory, in both directions at once, and no
-// byte is lost when it reads again.
+// TestLoopHoldsBack: a side that does not read blocks the other after bounded memory, in both directions at once, and
+// no byte is lost when it reads again.
 func TestLoopHoldsBack(t *testing.T) {
 	o := newOnLoop(t, startLoops(t, 1), nil).start()
 	const size = 24 << 20
@@ -178,7 +178,8 @@ func TestLoopContainsPanic(t *testing.T) {
 	}
 }
 
-// TestLoopLingers: after the server has closed, the client can still send, and its bytes arrive; the wait for it is bounded.
+// TestLoopLingers: after the server has closed, the client can still send, and its bytes arrive; the wait for it is
+// bounded.
 func TestLoopLingers(t *testing.T) {
 	gone := func(linger time.Duration) (*onLoop, []byte) {
 		ls := startLoops(t, 1)
@@ -206,8 +207,8 @@ func TestLoopLingers(t *testing.T) {
 	}
 }
 
-// TestLoopClosesDescriptors: sessions that start, end, break and are killed concurrently leave no descriptor open, and no
-// session gets another's bytes.
+// TestLoopClosesDescriptors: sessions that start, end, break and are killed concurrently leave no descriptor open, and
+// no session gets another's bytes.
 func TestLoopClosesDescriptors(t *testing.T) {
 	ls := startLoops(t, 2)
 	before := descriptors(t)

@@ -54,13 +54,14 @@ func (ls *loopSet) least() *loop {
 	return best
 }
 
-// loop relays sessions on one thread, bypassing Go's scheduler: it asks epoll which sockets are ready, reads a chunk, writes
-// it to the other side, looks at it, and continues with the next. Non-blocking system calls are made without entering the
-// scheduler; that accounts for most of a goroutine's extra cost.
+// loop relays sessions on one thread, bypassing Go's scheduler: it asks epoll which sockets are ready, reads a chunk,
+// writes it to the other side, looks at it, and continues with the next. Non-blocking system calls are made without
+// entering the scheduler; that accounts for most of a goroutine's extra cost.
 //
-// Sockets are level-triggered and get one chunk per turn, so that none starves the others. If a socket does not accept a
-// whole chunk, the remainder is kept and its peer is not read until it is written. After a session has joined, only the
-// loop's thread uses and closes its descriptors. Events of a session that has ended are recognised by their generation.
+// Sockets are level-triggered and get one chunk per turn, so that none starves the others. If a socket does not accept
+// a whole chunk, the remainder is kept and its peer is not read until it is written. After a session has joined, only
+// the loop's thread uses and closes its descriptors. Events of a session that has ended are recognised by their
+// generation.
 type loop struct {
 	epoll, wake int // descriptors; wake is an eventfd
 	log         *zap.Logger
@@ -148,10 +149,10 @@ func (l *loop) run() {
 	}
 }
 
-// hold is how long, in milliseconds, a busy loop waits for more events without entering Go's scheduler. The scheduler would
-// take the loop's processor (its P) and search for other work at every query and every answer, which costs more than reading
-// and writing them. Meanwhile the thread sleeps in the kernel as usual. Other goroutines need other Ps, so there must be
-// some.
+// hold is how long, in milliseconds, a busy loop waits for more events without entering Go's scheduler. The scheduler
+// would take the loop's processor (its P) and search for other work at every query and every answer, which costs more
+// than reading and writing them. Meanwhile the thread sleeps in the kernel as usual. Other goroutines need other Ps, so
+// there must be some.
 const hold = 2
 
 // wait waits for events and returns their number.

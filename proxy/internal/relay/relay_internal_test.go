@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// wired is a connection whose reads return prepared chunks, repeatedly if loop is set, and whose writes are kept unless loop
-// is set.
+// wired is a connection whose reads return prepared chunks, repeatedly if loop is set, and whose writes are kept unless
+// loop is set.
 type wired struct {
 	net.Conn
 	chunks  [][]byte

@@ -1,8 +1,8 @@
 // Package relay moves the bytes of sessions between clients and the engine, unchanged.
 //
-// It owns a session from its StartupMessage to its end: the event loops, the goroutines where a loop cannot relay, the end of
-// each direction, and whether a session is idle. It never decodes a message: what it relayed goes to a tap.Walker. Two
-// connections go in; an error, or none, comes out.
+// It owns a session from its StartupMessage to its end: the event loops, the goroutines where a loop cannot relay, the
+// end of each direction, and whether a session is idle. It never decodes a message: what it relayed goes to a
+// tap.Walker. Two connections go in; an error, or none, comes out.
 package relay
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/wire"
 )
 
-// serverGone limits how long a client can go on after the engine closed its side without reading anything of what is left: a client
-// that reads slowly gets all of it, and one that never reads does not hold the session.
+// serverGone limits how long a client can go on after the engine closed its side without reading anything of what is
+// left: a client that reads slowly gets all of it, and one that never reads does not hold the session.
 const serverGone = 30 * time.Second
 
 // Session is one client's connection and its connection to the engine.
@@ -73,9 +73,9 @@ func New(n int, log *zap.Logger) (*Relay, error) {
 // Stop stops the event loops, whose sessions have all ended, and waits for them.
 func (r *Relay) Stop() { r.loops.stop() }
 
-// Run relays until both directions have ended and returns the first error. First holds the bytes that the client sent after
-// its StartupMessage. Both connections are then closed. A leg that is a *net.TCPConn or *net.UnixConn stays plain; any other
-// (TLS, a filter) buffers bytes and must be read with Read.
+// Run relays until both directions have ended and returns the first error. First holds the bytes that the client sent
+// after its StartupMessage. Both connections are then closed. A leg that is a *net.TCPConn or *net.UnixConn stays
+// plain; any other (TLS, a filter) buffers bytes and must be read with Read.
 func (r *Relay) Run(s *Session, first []byte) error {
 	if s.capture != nil {
 		defer s.capture.End()

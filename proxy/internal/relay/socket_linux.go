@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasClosed reports whether the other end of a socket has closed, at least for writing. Bytes that it sent before may not be read yet.
-// An end whose last bytes do not fit into this host's buffers is noticed only when its host gives up, by keep-alive probes.
+// hasClosed reports whether the other end of a socket has closed, at least for writing. Bytes that it sent before may
+// not be read yet. An end whose last bytes do not fit into this host's buffers is noticed only when its host gives up,
+// by keep-alive probes.
 func hasClosed(raw syscall.RawConn) (closed bool) {
 	if raw == nil {
 		return false

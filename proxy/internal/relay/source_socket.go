@@ -21,8 +21,8 @@ func newSource(conn net.Conn, chunks *chunkPool) source {
 	return &sparingSource{plainSource: plain}
 }
 
-// readySource takes a buffer only when the connection is readable. Most sessions wait most of the time, and a buffer is two
-// thirds of the memory of one of their directions.
+// readySource takes a buffer only when the connection is readable. Most sessions wait most of the time, and a buffer is
+// two thirds of the memory of one of their directions.
 type readySource struct {
 	plainSource
 	raw syscall.RawConn

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// enginePatience is how many times longer than for a client a session waits for a server that accepts nothing, after the client has
-// closed: the server reads what the client sent before only when it has answered the statement before, as it would without a proxy.
+// enginePatience is how many times longer than for a client a session waits for a server that accepts nothing, after
+// the client has closed: the server reads what the client sent before only when it has answered the statement before,
+// as it would without a proxy.
 const enginePatience = 10
 
 // errStalled ends a session whose one side has closed while the other does not accept what is left for it.
@@ -28,8 +29,8 @@ func (m mark) after(earlier mark) bool {
 	return m.moved != earlier.moved || m.acked != earlier.acked || m.queued < earlier.queued
 }
 
-// stallWatch ends a session that goroutines relay if a write of one direction is blocked and can never matter to both sides again. It
-// looks only while a write takes longer than the linger time.
+// stallWatch ends a session that goroutines relay if a write of one direction is blocked and can never matter to both
+// sides again. It looks only while a write takes longer than the linger time.
 type stallWatch struct {
 	session *Session
 	pump    *pump
@@ -79,7 +80,8 @@ func (w *stallWatch) write(to net.Conn, b []byte) error {
 	return err
 }
 
-// patience returns how long the blocked write may last without progress; 0 = without limit, because both sides are there.
+// patience returns how long the blocked write may last without progress; 0 = without limit, because both sides are
+// there.
 func (w *stallWatch) patience() time.Duration {
 	server, client := w.source, w.dest
 	if w.pump.dstSide == "server" {

@@ -155,7 +155,8 @@ func TestEngineNeverReads(t *testing.T) {
 	})
 }
 
-// TestBothAreThere: a client that reads nothing for many times the linger time gets everything, as long as the engine is there.
+// TestBothAreThere: a client that reads nothing for many times the linger time gets everything, as long as the engine
+// is there.
 func TestBothAreThere(t *testing.T) {
 	eachRelay(t, time.Millisecond, func(t *testing.T, s *stalled) {
 		const size = 1 << 20
@@ -169,8 +170,8 @@ func TestBothAreThere(t *testing.T) {
 	})
 }
 
-// TestClientReadsSlowly: after the engine has closed, a client that keeps reading, more slowly than the linger time for all that is left,
-// gets every byte.
+// TestClientReadsSlowly: after the engine has closed, a client that keeps reading, more slowly than the linger time for
+// all that is left, gets every byte.
 func TestClientReadsSlowly(t *testing.T) {
 	const linger, size = 4 * time.Second, 1 << 20
 	eachRelay(t, linger, func(t *testing.T, s *stalled) {

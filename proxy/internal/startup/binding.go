@@ -8,12 +8,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// Channel binding ties SCRAM to the certificate that the client sees (RFC 5929, tls-server-end-point). With TLS on both legs
-// that is the proxy's certificate, while the engine uses its own. libpq then reports an attack, unless the two certificates
-// are the same. The other combinations work: see the table in docs/tls.md.
+// Channel binding ties SCRAM to the certificate that the client sees (RFC 5929, tls-server-end-point). With TLS on both
+// legs that is the proxy's certificate, while the engine uses its own. libpq then reports an attack, unless the two
+// certificates are the same. The other combinations work: see the table in docs/tls.md.
 
-// CertificateError means that the proxy's certificate differs from the engine's while both legs use TLS: clients that bind
-// SCRAM to the channel, as libpq does, would fail.
+// CertificateError means that the proxy's certificate differs from the engine's while both legs use TLS: clients that
+// bind SCRAM to the channel, as libpq does, would fail.
 type CertificateError struct {
 	Proxy, Engine *x509.Certificate
 }

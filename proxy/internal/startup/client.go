@@ -19,8 +19,8 @@ const (
 	gssCode    = 1234<<16 | 5680
 )
 
-// Lengths of the packets before authentication, in bytes, including the length word. After its length word a startup packet
-// can have 10,000 bytes (MAX_STARTUP_PACKET_LENGTH in pqcomm.h); a cancel key has 4 to 256.
+// Lengths of the packets before authentication, in bytes, including the length word. After its length word a startup
+// packet can have 10,000 bytes (MAX_STARTUP_PACKET_LENGTH in pqcomm.h); a cancel key has 4 to 256.
 const (
 	maxStartup  = 4 + 10_000
 	minStartup  = 8
@@ -50,7 +50,8 @@ func (c *Client) Cancels() bool { return c.Version == cancelCode }
 
 // Errors of Read that end a connection in their own way.
 var (
-	// ErrQuiet ends a connection without an answer and without a log entry: the client has gone, or its session is over.
+	// ErrQuiet ends a connection without an answer and without a log entry: the client has gone, or its session is
+	// over.
 	ErrQuiet = errors.New("closed before a startup message")
 	// ErrTimeout means that the client was too slow, or that the server is shutting down.
 	ErrTimeout = errors.New("no complete startup message in time")
@@ -58,10 +59,10 @@ var (
 	ErrDirectTLS = errors.New("client began with TLS")
 )
 
-// Read reads the messages before authentication: SSLRequest and GSSENCRequest, each at most once, or direct TLS, then
-// a StartupMessage or CancelRequest. It follows ProcessStartupPacket of PostgreSQL. A *RefusedError holds the answer for the
-// client. Any other error ends the connection without an answer, as in PostgreSQL: a client that disconnects before its
-// startup (node-postgres sends Terminate then) must not read an error. The result is never nil.
+// Read reads the messages before authentication: SSLRequest and GSSENCRequest, each at most once, or direct TLS, then a
+// StartupMessage or CancelRequest. It follows ProcessStartupPacket of PostgreSQL. A *RefusedError holds the answer for
+// the client. Any other error ends the connection without an answer, as in PostgreSQL: a client that disconnects before
+// its startup (node-postgres sends Terminate then) must not read an error. The result is never nil.
 func (l *Legs) Read(client net.Conn) (*Client, error) {
 	start := &Client{Conn: client, Peer: client.RemoteAddr()}
 	p := packetReader{conn: client}

@@ -107,9 +107,9 @@ func (t *clientTLS) engineShows(leaf *x509.Certificate) {
 // fingerprint identifies a certificate.
 func fingerprint(leaf *x509.Certificate) [sha256.Size]byte { return sha256.Sum256(leaf.Raw) }
 
-// handshake performs the TLS handshake with a client; buffered holds bytes that were read already. Direct TLS requires ALPN,
-// as in PostgreSQL (manual, 55.2.10). ask requests the client's certificate as the engine does; without a CA it is not verified, and
-// not used. The caller has set the read deadline.
+// handshake performs the TLS handshake with a client; buffered holds bytes that were read already. Direct TLS requires
+// ALPN, as in PostgreSQL (manual, 55.2.10). ask requests the client's certificate as the engine does; without a CA it
+// is not verified, and not used. The caller has set the read deadline.
 func (t *clientTLS) handshake(client net.Conn, buffered []byte, direct, ask bool) (*tlsLeg, *x509.Certificate, error) {
 	pair := t.certificate()
 	cfg := &tls.Config{

@@ -24,8 +24,8 @@ type upstreamTLS struct {
 	name string
 	ca   *reload.Files[*x509.CertPool]   // nil: the system's, or no verification
 	pair *reload.Files[*tls.Certificate] // nil: no client certificate
-	// asked means that the engine requested a certificate in the last handshake. The proxy then requests one from its clients, as libpq
-	// with sslcertmode=require needs.
+	// asked means that the engine requested a certificate in the last handshake. The proxy then requests one from its
+	// clients, as libpq with sslcertmode=require needs.
 	asked atomic.Bool
 }
 
@@ -49,7 +49,8 @@ func newUpstreamTLS(o *Options) (*upstreamTLS, error) {
 	return t, err
 }
 
-// config returns the TLS configuration of one connection. The handshake sets asked if the engine requests a certificate.
+// config returns the TLS configuration of one connection. The handshake sets asked if the engine requests a
+// certificate.
 func (t *upstreamTLS) config(asked *bool) *tls.Config {
 	cfg := &tls.Config{ServerName: t.name, MinVersion: tls.VersionTLS12, NextProtos: []string{alpn}}
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -182,8 +183,9 @@ func (l *Legs) hangUp(server Engine) {
 	_ = server.Close()
 }
 
-// Cancel forwards a CancelRequest on its own connection, with TLS where sessions use it, and waits until the engine closes
-// it: the engine does so after it has handled the request, and a client that waits for the close must not see it earlier.
+// Cancel forwards a CancelRequest on its own connection, with TLS where sessions use it, and waits until the engine
+// closes it: the engine does so after it has handled the request, and a client that waits for the close must not see it
+// earlier.
 func (l *Legs) Cancel(ctx context.Context, packet []byte) error {
 	if len(packet) < minCancel || len(packet) > maxCancel {
 		return fmt.Errorf("cancel request has %d bytes", len(packet))
@@ -226,8 +228,8 @@ func (t *upstreamTLS) secure(conn net.Conn) (Engine, error) {
 	return Engine{&tlsLeg{secured, conn}, secured.ConnectionState().PeerCertificates[0]}, nil
 }
 
-// askTLS sends an SSLRequest and returns the answer, one byte. It rejects bytes that directly follow the answer: they did
-// not come through TLS and may have been injected (CVE-2021-23222).
+// askTLS sends an SSLRequest and returns the answer, one byte. It rejects bytes that directly follow the answer: they
+// did not come through TLS and may have been injected (CVE-2021-23222).
 func askTLS(conn net.Conn) (byte, error) {
 	request := binary.BigEndian.AppendUint32([]byte{0, 0, 0, requestSize}, sslCode)
 	if _, err := conn.Write(request); err != nil {

@@ -1,9 +1,9 @@
-// Package startup brings both sides of a session to the point from which bytes are relayed unchanged: the client's leg from
-// accept to its StartupMessage, and the engine's leg to the first byte of the session.
+// Package startup brings both sides of a session to the point from which bytes are relayed unchanged: the client's leg
+// from accept to its StartupMessage, and the engine's leg to the first byte of the session.
 //
-// It owns the messages before authentication, the PROXY protocol, TLS on both legs, channel binding between them, and the
-// errors that the proxy itself sends. It relays nothing and counts no sessions. Connections go in; a Client and an Engine
-// come out.
+// It owns the messages before authentication, the PROXY protocol, TLS on both legs, channel binding between them, and
+// the errors that the proxy itself sends. It relays nothing and counts no sessions. Connections go in; a Client and an
+// Engine come out.
 package startup
 
 import (
@@ -32,9 +32,9 @@ type Options struct {
 	ProxyProtocol                          []netip.Prefix
 	StartupTimeout, DialTimeout, KeepAlive time.Duration
 	Logger                                 *zap.Logger
-	// Pass relays a session whose TLS is passed through, until it is over. First holds the client's bytes: an SSLRequest,
-	// whose answer decides, or the start of direct TLS. It returns false if the engine has no TLS; the client was then
-	// answered N and continues in plain text. Required with TLSPassthrough.
+	// Pass relays a session whose TLS is passed through, until it is over. First holds the client's bytes: an
+	// SSLRequest, whose answer decides, or the start of direct TLS. It returns false if the engine has no TLS; the
+	// client was then answered N and continues in plain text. Required with TLSPassthrough.
 	Pass func(client net.Conn, first []byte, direct bool) (over bool)
 }
 
@@ -80,8 +80,8 @@ func (o *Options) Validate() []error {
 	return errs
 }
 
-// Certificate returns when the certificate shown to clients expires, and how often its files were reloaded, and reloaded in
-// vain. It is zero if TLS does not end at the proxy.
+// Certificate returns when the certificate shown to clients expires, and how often its files were reloaded, and
+// reloaded in vain. It is zero if TLS does not end at the proxy.
 func (l *Legs) Certificate() (expiry time.Time, loads, faults uint64) {
 	if l.clientTLS == nil {
 		return expiry, 0, 0

@@ -47,8 +47,8 @@ const (
 type UpstreamTLS struct {
 	// Mode; default UpstreamDisable.
 	Mode UpstreamTLSMode
-	// CAFile holds the CAs that may have issued the engine's certificate. Required for verify-ca; for verify-full, "" means
-	// the system's; not valid in other modes.
+	// CAFile holds the CAs that may have issued the engine's certificate. Required for verify-ca; for verify-full, ""
+	// means the system's; not valid in other modes.
 	CAFile string
 	// CertFile and KeyFile are the proxy's client certificate, sent if the engine asks. All clients share it.
 	CertFile, KeyFile string

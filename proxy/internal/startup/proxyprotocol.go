@@ -13,8 +13,8 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// Sizes of PROXY protocol headers, in bytes (haproxy.org, proxy-protocol.txt, 2.1 and 2.2). A v2 header can announce 64 KiB
-// of extensions; senders use a few hundred bytes.
+// Sizes of PROXY protocol headers, in bytes (haproxy.org, proxy-protocol.txt, 2.1 and 2.2). A v2 header can announce 64
+// KiB of extensions; senders use a few hundred bytes.
 const (
 	maxProxyV1   = 107
 	fixedProxyV2 = 16

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzProxyHeader: for any bytes in any chunks, the header is consumed once and whole, and the bytes after it are unchanged.
+// FuzzProxyHeader: for any bytes in any chunks, the header is consumed once and whole, and the bytes after it are
+// unchanged.
 func FuzzProxyHeader(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 203.0.113.7 127.0.0.1 8080 5432\r\nrest"), 3)
 	f.Add([]byte("PROXY UNKNOWN\r\n"), 1)

@@ -127,8 +127,8 @@ func (r Refusal) Send(client net.Conn) bool {
 	return err == nil
 }
 
-// Linger waits for the client to close: closing with unread bytes would reset the connection and could discard the message
-// sent last.
+// Linger waits for the client to close: closing with unread bytes would reset the connection and could discard the
+// message sent last.
 func Linger(client net.Conn) {
 	wire.CloseWrite(client)
 	_ = client.SetReadDeadline(time.Now().Add(closeLimit))

@@ -26,13 +26,14 @@ const maxSASL = 8 << 10
 // maxAuthError is the size of the longest error in place of an answer to the client's SCRAM message that is parsed.
 const maxAuthError = 64 << 10
 
-// scramPlusFilter wraps the connection to an engine with TLS for a client without TLS. The engine then offers SCRAM-SHA-256-PLUS,
-// and clients end such sessions, because without TLS they cannot bind to the channel. The filter removes that mechanism from
-// AuthenticationSASL, the engine's first authentication request.
+// scramPlusFilter wraps the connection to an engine with TLS for a client without TLS. The engine then offers
+// SCRAM-SHA-256-PLUS, and clients end such sessions, because without TLS they cannot bind to the channel. The filter
+// removes that mechanism from AuthenticationSASL, the engine's first authentication request.
 //
-// A client may answer that it supports channel binding and believes that the engine does not (gs2 flag y, RFC 5802, section 6).
-// The engine refuses it, because it did offer channel binding: a downgrade by an attacker looks the same. The client's proof
-// covers the flag, so that the filter cannot change it. It replaces the engine's error by unboundClient, which states the cause.
+// A client may answer that it supports channel binding and believes that the engine does not (gs2 flag y, RFC 5802,
+// section 6). The engine refuses it, because it did offer channel binding: a downgrade by an attacker looks the same.
+// The client's proof covers the flag, so that the filter cannot change it. It replaces the engine's error by
+// unboundClient, which states the cause.
 //
 // The filter changes no other byte, and after the message that follows the client's first it passes all bytes through.
 type scramPlusFilter struct {
@@ -185,8 +186,8 @@ func (f *scramPlusFilter) explained(message []byte) []byte {
 	return changed
 }
 
-// withoutPlus returns the message without the mechanism. It returns other messages unchanged, and also an AuthenticationSASL
-// that is malformed or has no other mechanism; ok is then false.
+// withoutPlus returns the message without the mechanism. It returns other messages unchanged, and also an
+// AuthenticationSASL that is malformed or has no other mechanism; ok is then false.
 func withoutPlus(message []byte) (changed []byte, ok bool) {
 	body := message[wire.HeaderLen:]
 	if len(body) < 4 || binary.BigEndian.Uint32(body) != authSASL {

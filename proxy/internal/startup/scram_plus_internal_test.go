@@ -73,8 +73,8 @@ func TestPlusFilter(t *testing.T) {
 	}
 }
 
-// TestPlusFilterExplains: the engine's error is replaced only for a client that sent the flag, only directly after the offer, and only
-// if it has the code of that fault.
+// TestPlusFilterExplains: the engine's error is replaced only for a client that sent the flag, only directly after the
+// offer, and only if it has the code of that fault.
 func TestPlusFilterExplains(t *testing.T) {
 	t.Parallel()
 	instead, err := unboundClient.encode()

@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// conversation is what a client and a server say, written by an independent model of the server. The model knows what each
-// statement does, because it generates the statements.
+// conversation is what a client and a server say, written by an independent model of the server. The model knows what
+// each statement does, because it generates the statements.
 type conversation struct {
 	rnd   *rand.Rand
 	quiet bool // no asynchronous messages
@@ -319,8 +319,8 @@ func (c *conversation) extended(n int) {
 	}
 }
 
-// copyIn is a COPY FROM STDIN. A client that sends Sync early does so as PQexecParams does; the server ignores it, unless the COPY
-// fails before it reads it.
+// copyIn is a COPY FROM STDIN. A client that sends Sync early does so as PQexecParams does; the server ignores it,
+// unless the COPY fails before it reads it.
 func (c *conversation) copyIn(extended bool) {
 	c.next++
 	if c.failed {

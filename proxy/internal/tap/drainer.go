@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// Drainer is the one goroutine that takes the taps' records and runs the trackers. No message wakes it. It polls its list of
-// sessions every interval, less often while the list is empty, and earlier only when a tap is half full.
+// Drainer is the one goroutine that takes the taps' records and runs the trackers. No message wakes it. It polls its
+// list of sessions every interval, less often while the list is empty, and earlier only when a tap is half full.
 type Drainer struct {
 	opts     Options
 	log      *zap.Logger

@@ -7,11 +7,11 @@ import (
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
-// A session comes back into step when the server is idle and has answered all messages of the client. The taps count both sides
-// to find that moment, because the tracker sees nothing in a gap. A turn is a message that the server answers with one
-// ReadyForQuery. It does not do so for a Sync that it reads during COPY FROM STDIN, nor for a turn that it ignores after
-// an error in the extended protocol. The counts begin with the first message after a gap that is more than a Sync, or with
-// its answer, because it can be unknown how many Sync messages before it were answered.
+// A session comes back into step when the server is idle and has answered all messages of the client. The taps count
+// both sides to find that moment, because the tracker sees nothing in a gap. A turn is a message that the server
+// answers with one ReadyForQuery. It does not do so for a Sync that it reads during COPY FROM STDIN, nor for a turn
+// that it ignores after an error in the extended protocol. The counts begin with the first message after a gap that is
+// more than a Sync, or with its answer, because it can be unknown how many Sync messages before it were answered.
 
 // asked counts the client's messages.
 type asked struct {
@@ -109,7 +109,8 @@ type reported struct {
 	bytes int
 }
 
-// maxReport is the length of a recorded ParameterStatus message in a gap. Longer values are none that the tracker needs.
+// maxReport is the length of a recorded ParameterStatus message in a gap. Longer values are none that the tracker
+// needs.
 const maxReport = tracker.CutLen
 
 // report keeps a ParameterStatus message, of which the beginning is given, if the tracker needs it.
@@ -136,8 +137,8 @@ func (t *Session) lose() {
 	t.drainer.hurry()
 }
 
-// settle receives from the tracker how many turns were not answered. Idle means that the tracker has matched all its records and
-// expects no answer: if there are no newer ones either, the counts begin anew.
+// settle receives from the tracker how many turns were not answered. Idle means that the tracker has matched all its
+// records and expects no answer: if there are no newer ones either, the counts begin anew.
 func (t *Session) settle(u tracker.Unanswered, idle bool) {
 	t.client.mu.Lock()
 	t.server.mu.Lock()
@@ -161,8 +162,9 @@ func (t *Session) quiet() bool {
 	return t.answered.idle && !t.answered.within && !t.asked.within && !t.asked.open
 }
 
-// resume ends a gap if nothing is in progress. Outstanding is the number of turns that the server has not answered, or more. If
-// they are at most the Sync messages at the end, whose answers cannot be confused with others, capture can resume.
+// resume ends a gap if nothing is in progress. Outstanding is the number of turns that the server has not answered, or
+// more. If they are at most the Sync messages at the end, whose answers cannot be confused with others, capture can
+// resume.
 func (t *Session) resume() {
 	t.client.mu.Lock()
 	t.server.mu.Lock()

@@ -33,8 +33,8 @@ func (p *recordPool) give(b *recordBuffer) {
 	p.pool.Put(b)
 }
 
-// tap collects the records of one direction of one session until the drainer takes them. It is bounded and never blocks for
-// longer than a copy takes.
+// tap collects the records of one direction of one session until the drainer takes them. It is bounded and never blocks
+// for longer than a copy takes.
 type tap struct {
 	pool  *recordPool
 	limit int // bytes of records, including those that the tracker still holds
@@ -59,10 +59,10 @@ func (t *tap) room() *recordBuffer {
 	return t.buf
 }
 
-// begin starts the record of a message and returns how many bytes of its body to record, and whether these are all. Long
-// bodies can fill three quarters of the limit. The last quarter is for short ones and for the beginnings of long ones, because
-// the session can be followed without the rest. It fails if there is no room. The caller holds mu, and calls finish for a body
-// of which not all is recorded.
+// begin starts the record of a message and returns how many bytes of its body to record, and whether these are all.
+// Long bodies can fill three quarters of the limit. The last quarter is for short ones and for the beginnings of long
+// ones, because the session can be followed without the rest. It fails if there is no room. The caller holds mu, and
+// calls finish for a body of which not all is recorded.
 func (t *tap) begin(typ byte, bodyLen, maxBody int) (keep int, whole, ok bool) {
 	room := t.limit - t.backlog - len(t.room().b) - tracker.HeaderLen
 	long := bodyLen > tracker.CutLen
@@ -97,8 +97,8 @@ func (t *tap) body(b []byte, whole bool) {
 	}
 }
 
-// finish completes the record of a message of which only the beginning is recorded, with the risk of its whole body if that is
-// known.
+// finish completes the record of a message of which only the beginning is recorded, with the risk of its whole body if
+// that is known.
 func (t *tap) finish(known bool, risk sqltext.Risk) {
 	if known {
 		tracker.Inspect(t.buf.b[t.committed:], risk)
@@ -143,8 +143,8 @@ func (t *tap) setBacklog(n int) {
 	t.mu.Unlock()
 }
 
-// gap begins a gap and removes the incomplete record. A gap always has room, because the tracker discards its backlog when
-// it reads one. The caller holds mu.
+// gap begins a gap and removes the incomplete record. A gap always has room, because the tracker discards its backlog
+// when it reads one. The caller holds mu.
 func (t *tap) gap() {
 	partial := t.room().b[t.committed:]
 	t.missing = missing{torn: bytes.Clone(partial[min(len(partial), tracker.HeaderLen):])}

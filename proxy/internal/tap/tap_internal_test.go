@@ -108,8 +108,8 @@ func TestTakeMovesPartialRecord(t *testing.T) {
 	}
 }
 
-// TestTapIsBounded: without a drainer, bodies are left out first, then a gap begins; memory stays below the budget. The gap
-// ends when the session is idle.
+// TestTapIsBounded: without a drainer, bodies are left out first, then a gap begins; memory stays below the budget. The
+// gap ends when the session is idle.
 func TestTapIsBounded(t *testing.T) {
 	t.Parallel()
 	const budget = 8 << 10

@@ -58,8 +58,8 @@ func limit(marks *[]mark, length, other int) int {
 	return length
 }
 
-// run plays the conversation to its end. The relay writes a chunk before it walks it, in each direction, so an answer can be
-// walked before its question.
+// run plays the conversation to its end. The relay writes a chunk before it walks it, in each direction, so an answer
+// can be walked before its question.
 func (g *together) run() {
 	c := g.c
 	for g.walked < len(c.client) || g.answersW < len(c.server) {
@@ -108,8 +108,8 @@ func text(params []capture.Param) string {
 	return strings.Join(values, ",")
 }
 
-// check compares what was captured with what was run: nothing else is captured, in order, and all of it if all is wanted. It
-// returns the number of statements that are missing.
+// check compares what was captured with what was run: nothing else is captured, in order, and all of it if all is
+// wanted. It returns the number of statements that are missing.
 func (g *together) check(all bool) {
 	g.t.Helper()
 	wants := g.c.wants
@@ -173,8 +173,8 @@ func converse(t *testing.T, seed uint64, budget, longest int) tracker.Counts {
 	return counts
 }
 
-// TestTogether: taps and tracker together capture what is right, whatever the interleaving and however small their bounds, and come
-// back into step.
+// TestTogether: taps and tracker together capture what is right, whatever the interleaving and however small their
+// bounds, and come back into step.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	conversations := uint64(500)

@@ -13,15 +13,15 @@ const (
 	keep // its type and body
 )
 
-// maxServerBody limits the recorded bodies of the server's messages: command tags, statuses. maxError does so for errors, up to
-// the SQLSTATE: the message is not recorded, because it can hold values of rows.
+// maxServerBody limits the recorded bodies of the server's messages: command tags, statuses. maxError does so for
+// errors, up to the SQLSTATE: the message is not recorded, because it can hold values of rows.
 const (
 	maxServerBody = 1 << 10
 	maxError      = 64
 )
 
-// Walker follows the messages of one direction over chunks of any size. It reads headers, copies the few bodies that matter
-// into the tap, and skips the others by their length. An announced length never causes an allocation.
+// Walker follows the messages of one direction over chunks of any size. It reads headers, copies the few bodies that
+// matter into the tap, and skips the others by their length. An announced length never causes an allocation.
 type Walker struct {
 	session *Session
 	tap     *tap
@@ -68,8 +68,8 @@ func kinds(ignored, noted, kept string) *[256]byte {
 	return &k
 }
 
-// Sending announces that bytes of the client are about to be sent, which Walk sees only afterwards. It is not needed if Walk sees
-// them before it can see an answer.
+// Sending announces that bytes of the client are about to be sent, which Walk sees only afterwards. It is not needed if
+// Walk sees them before it can see an answer.
 func (w *Walker) Sending() { w.session.sending.Store(true) }
 
 // Walk follows the next chunk. A panic stops the capture of the session, not the session.
@@ -171,8 +171,8 @@ func (w *Walker) torn() {
 	w.overflowed, w.tap.missing.torn = false, nil
 }
 
-// skip moves past the ignored messages at the beginning of b, which is most of a result. It is a fast path for message and
-// body.
+// skip moves past the ignored messages at the beginning of b, which is most of a result. It is a fast path for message
+// and body.
 func (w *Walker) skip(b []byte) []byte {
 	for len(b) >= wire.HeaderLen && w.kinds[b[0]] == ignore {
 		length, ok := wire.Length(b)

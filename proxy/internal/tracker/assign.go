@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// assignments returns what calls of set_config changed, with the parameters of their statement. unknown is true if it is not
-// known which settings they changed.
+// assignments returns what calls of set_config changed, with the parameters of their statement. unknown is true if it
+// is not known which settings they changed.
 func (t *Tracker) assignments(calls []sqltext.Assignment, params []capture.Param) (changes []sqltext.Effect, unknown bool) {
 	for _, c := range calls {
 		name, null, ok := t.operand(c.Name, params)
@@ -68,8 +68,8 @@ func (t *Tracker) flag(o sqltext.Operand, params []capture.Param) (value, ok boo
 // oidBool is the OID of the type boolean (pg_type.dat).
 const oidBool = 16
 
-// analyze returns the effect of a statement whose text passed the gate. In an encoding that only resembles ASCII, values and
-// names with other characters are not known.
+// analyze returns the effect of a statement whose text passed the gate. In an encoding that only resembles ASCII,
+// values and names with other characters are not known.
 func (t *Tracker) analyze(sql string, text letters) sqltext.Effect {
 	e := sqltext.Analyze(sql)
 	if text != otherLetters || t.gate.encoding == encodingUTF8 {

@@ -1,9 +1,9 @@
 package tracker
 
-// bare counts the answers to Sync messages with nothing before them to answer, while it is unknown which of these messages
-// the server ignored: after a COPY FROM STDIN that failed, because the server ignores the Sync messages that it reads during
-// COPY, and after a gap. Such an answer is a ReadyForQuery alone. So the first answer with anything else in it proves that
-// the answers before it are complete.
+// bare counts the answers to Sync messages with nothing before them to answer, while it is unknown which of these
+// messages the server ignored: after a COPY FROM STDIN that failed, because the server ignores the Sync messages that
+// it reads during COPY, and after a gap. Such an answer is a ReadyForQuery alone. So the first answer with anything
+// else in it proves that the answers before it are complete.
 type bare struct {
 	active bool
 	after  bool // after a gap; the tap does not count these messages (tap.asked)
@@ -35,8 +35,8 @@ type failedCopy struct {
 	doubtful bool // a Sync came before that: it is unknown whether the server has ignored it
 }
 
-// afterFailedCopy handles a client message behind a failed COPY; false if it is one of those that belong to the COPY, or if
-// the tracker is lost.
+// afterFailedCopy handles a client message behind a failed COPY; false if it is one of those that belong to the COPY,
+// or if the tracker is lost.
 func (t *Tracker) afterFailedCopy(r record) bool {
 	f := &t.failedCopy
 	switch r.typ {
@@ -60,7 +60,8 @@ func (t *Tracker) afterFailedCopy(r record) bool {
 	return true
 }
 
-// content handles the first message of an answer that is more than a ReadyForQuery; false if an answer is missing before it.
+// content handles the first message of an answer that is more than a ReadyForQuery; false if an answer is missing
+// before it.
 func (t *Tracker) content() bool {
 	if !t.bare.active {
 		return true
@@ -73,8 +74,8 @@ func (t *Tracker) content() bool {
 	return complete
 }
 
-// Unanswered counts the client's Query, FunctionCall and Sync messages that the server did not answer with ReadyForQuery, since
-// the last gap. It does not count too many of them.
+// Unanswered counts the client's Query, FunctionCall and Sync messages that the server did not answer with
+// ReadyForQuery, since the last gap. It does not count too many of them.
 type Unanswered struct {
 	Gaps    int // gaps so far
 	Skipped int // ignored after an error in the extended protocol

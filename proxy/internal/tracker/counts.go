@@ -13,8 +13,8 @@ const (
 	TooLong
 	// NotCopied: the message was not copied for lack of room.
 	NotCopied
-	// UnknownStatement: the statement or portal was created before capture began, its portal was created in SQL (DECLARE),
-	// or the tracker no longer holds it.
+	// UnknownStatement: the statement or portal was created before capture began, its portal was created in SQL
+	// (DECLARE), or the tracker no longer holds it.
 	UnknownStatement
 	// Unreadable: the message is malformed, although the server accepted it.
 	Unreadable
@@ -51,7 +51,8 @@ func (r Reason) String() string {
 // Off is why the capture of a session stopped, or was interrupted.
 type Off uint8
 
-// The reasons. After OffPairing and OffOverflow, which the tracker itself counts, capture resumes once the session is idle.
+// The reasons. After OffPairing and OffOverflow, which the tracker itself counts, capture resumes once the session is
+// idle.
 const (
 	On Off = iota
 	// OffPairing: an answer does not match its message.

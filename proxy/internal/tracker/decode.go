@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// reader reads the fields of one message body (manual, chapter 55.7). Reading past the end sets bad and returns zero values.
-// Returned slices point into the body.
+// reader reads the fields of one message body (manual, chapter 55.7). Reading past the end sets bad and returns zero
+// values. Returned slices point into the body.
 type reader struct {
 	b   []byte
 	bad bool
@@ -102,8 +102,8 @@ type bindMessage struct {
 	results           []int16
 }
 
-// decodeBind reads a Bind message. The portal's name precedes the statement's. With no format code all parameters are text;
-// a single one applies to all of them.
+// decodeBind reads a Bind message. The portal's name precedes the statement's. With no format code all parameters are
+// text; a single one applies to all of them.
 func decodeBind(body []byte) (bindMessage, bool) {
 	r := reader{b: body}
 	m := bindMessage{portal: r.cstring(), statement: r.cstring()}
@@ -141,7 +141,8 @@ func decodeExecute(body []byte) (portal []byte, ok bool) {
 	return portal, r.done()
 }
 
-// decodeClose returns the kind of object that a Close message closes, 'S' for a statement or 'P' for a portal, and its name.
+// decodeClose returns the kind of object that a Close message closes, 'S' for a statement or 'P' for a portal, and its
+// name.
 func decodeClose(body []byte) (what byte, name []byte, ok bool) {
 	r := reader{b: body}
 	if b := r.take(1); b != nil {

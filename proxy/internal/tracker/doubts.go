@@ -14,8 +14,8 @@ const (
 	maxDoubtful = 256
 )
 
-// doubts follows which settings a session can have changed unseen. A setting is certain if no function has run since the
-// session itself set it. The maps are replaced, never changed.
+// doubts follows which settings a session can have changed unseen. A setting is certain if no function has run since
+// the session itself set it. The maps are replaced, never changed.
 type doubts struct {
 	names map[string]bool // settings of unknown value
 	calls map[string]int  // the latest moments at which functions ran, by name or a constant of capture.Calls

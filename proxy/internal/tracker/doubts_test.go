@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDoubts: what can have changed unseen is in doubt, and nothing else, until the session sets it again. Statements as in
-// TestSettings.
+// TestDoubts: what can have changed unseen is in doubt, and nothing else, until the session sets it again. Statements
+// as in TestSettings.
 func TestDoubts(t *testing.T) {
 	t.Parallel()
 	call := "SELECT app.f(1)"

@@ -32,8 +32,8 @@ func (s *statement) hides() bool {
 
 func (s *statement) size() int { return entryBytes + len(s.sql) + 4*len(s.oids) }
 
-// portal is a statement with its parameters. It keeps the statement that it was bound to, even if the statement's name is
-// reused.
+// portal is a statement with its parameters. It keeps the statement that it was bound to, even if the statement's name
+// is reused.
 type portal struct {
 	statement *statement // nil if unknown
 	params    []capture.Param
@@ -283,8 +283,8 @@ func (t *Tracker) executed(r record) {
 	t.captureExtended(p, &e, v)
 }
 
-// unbound is a portal whose Bind failed, with values or while its statement was planned. If an Execute of it follows, the statement
-// was to be run, and the error is its answer.
+// unbound is a portal whose Bind failed, with values or while its statement was planned. If an Execute of it follows,
+// the statement was to be run, and the error is its answer.
 type unbound struct {
 	name   string
 	portal *portal

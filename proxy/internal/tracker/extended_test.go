@@ -287,8 +287,8 @@ func TestHeldMemory(t *testing.T) {
 	}
 }
 
-// TestPortalAndSettings: the server resolves a portal's names at Bind. If another statement changed the settings before its
-// Execute, the captured settings are uncertain.
+// TestPortalAndSettings: the server resolves a portal's names at Bind. If another statement changed the settings before
+// its Execute, the captured settings are uncertain.
 func TestPortalAndSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

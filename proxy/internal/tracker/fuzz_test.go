@@ -25,8 +25,8 @@ const (
 	fuzzBack  = "CIEZS123TnsGVW?"
 )
 
-// FuzzTracker: no sequence of messages panics, the tracker stays within its memory limit, and the interleaving of the two
-// directions makes no difference.
+// FuzzTracker: no sequence of messages panics, the tracker stays within its memory limit, and the interleaving of the
+// two directions makes no difference.
 func FuzzTracker(f *testing.F) {
 	f.Add([]byte("\x00\x01\x80\x05\x80\x03\x83\x02"))
 	f.Add([]byte{0x84, 14, 0x84, 15, 0x83, 2, 0x00, 5, 0x80, 5, 0x83, 2})

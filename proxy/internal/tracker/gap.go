@@ -109,8 +109,8 @@ func (t *Tracker) discardServer(r record) {
 	}
 }
 
-// endGap continues behind a gap, once both directions have reached its end; false if they have not. What the lost messages
-// may have changed is uncertain, all else is as before: see sqltext.Risk.
+// endGap continues behind a gap, once both directions have reached its end; false if they have not. What the lost
+// messages may have changed is uncertain, all else is as before: see sqltext.Risk.
 func (t *Tracker) endGap() bool {
 	client, _, ok := t.client.peek()
 	if !ok {

@@ -26,8 +26,8 @@ func uncertain(q capture.Query) bool {
 	return q.Doubt.Has("a.b") || q.Doubt.Has("dp.epsilon") || q.Doubt.Temporary
 }
 
-// TestGap: wherever a gap begins, messages after it are paired correctly. Statements prepared before it are still known, and
-// settings are certain.
+// TestGap: wherever a gap begins, messages after it are paired correctly. Statements prepared before it are still
+// known, and settings are certain.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	before := map[string]func(*script){
@@ -135,8 +135,8 @@ func TestGapRisk(t *testing.T) {
 	}
 }
 
-// TestPreparedInGap: a statement that was prepared in a gap is counted, and makes nothing uncertain unless its command tag or
-// the texts in the gap do.
+// TestPreparedInGap: a statement that was prepared in a gap is counted, and makes nothing uncertain unless its command
+// tag or the texts in the gap do.
 func TestPreparedInGap(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

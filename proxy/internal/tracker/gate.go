@@ -18,7 +18,8 @@ const (
 )
 
 // gate decides whether the text of statements can be read and captured: only with standard_conforming_strings on and a
-// client_encoding of UTF8, or text that is all ASCII. The server reports both settings, at the latest before ReadyForQuery.
+// client_encoding of UTF8, or text that is all ASCII. The server reports both settings, at the latest before
+// ReadyForQuery.
 type gate struct {
 	conforming bool // standard_conforming_strings is on
 	encoding   encoding
@@ -26,7 +27,8 @@ type gate struct {
 	pending    bool // one of the two may have changed and was not reported yet
 }
 
-// report handles a ParameterStatus message with this body, of which only the beginning may be recorded: then whole is false.
+// report handles a ParameterStatus message with this body, of which only the beginning may be recorded: then whole is
+// false.
 func (g *gate) report(body []byte, whole bool) {
 	r := reader{b: body}
 	name := r.cstring()
@@ -52,7 +54,8 @@ func (g *gate) report(body []byte, whole bool) {
 	}
 }
 
-// effect records a change by a completed statement, or by its calls of set_config, that the server has not reported yet.
+// effect records a change by a completed statement, or by its calls of set_config, that the server has not reported
+// yet.
 func (g *gate) effect(e sqltext.Effect, changes []sqltext.Effect) {
 	for _, c := range changes {
 		g.effect(c, nil)

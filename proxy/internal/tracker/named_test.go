@@ -2,7 +2,8 @@ package tracker_test
 
 import "testing"
 
-// TestNamed: a captured query records whether its statement had a name; for named statements the server can cache plans.
+// TestNamed: a captured query records whether its statement had a name; for named statements the server can cache
+// plans.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	inSQL := newScript()

@@ -52,9 +52,9 @@ func sqlState(body []byte) string {
 
 func class(state, prefix string) bool { return len(state) == 5 && state[:2] == prefix }
 
-// ran reports whether a statement that failed got past parsing and analysis. Analyzed is true if an earlier answer proves it.
-// Without that proof only errors count that analysis does not raise, or only for a literal. The server rejects text that is
-// nested too deeply with 42601 or 54001: it must not reach a parser without that limit.
+// ran reports whether a statement that failed got past parsing and analysis. Analyzed is true if an earlier answer
+// proves it. Without that proof only errors count that analysis does not raise, or only for a literal. The server
+// rejects text that is nested too deeply with 42601 or 54001: it must not reach a parser without that limit.
 func (e ending) ran(analyzed bool) bool {
 	switch e.state {
 	case "25P02", "26000", "34000", "08P01": // refused before it was run

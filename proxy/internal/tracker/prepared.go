@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// execution is the prepared statement that an SQL EXECUTE ran, and its arguments. The statement can come from SQL or the
-// protocol.
+// execution is the prepared statement that an SQL EXECUTE ran, and its arguments. The statement can come from SQL or
+// the protocol.
 type execution struct {
 	before    string // the text before an EXECUTE within another statement
 	statement *statement
@@ -127,8 +127,8 @@ func (x *execution) bind(e sqltext.Effect) {
 	}
 }
 
-// captureExecution emits the prepared statement of a completed EXECUTE, as if it had come through the extended protocol.
-// Skip is why the EXECUTE itself is not captured.
+// captureExecution emits the prepared statement of a completed EXECUTE, as if it had come through the extended
+// protocol. Skip is why the EXECUTE itself is not captured.
 func (t *Tracker) captureExecution(x execution, skip Reason, e ending, v *view) {
 	switch {
 	case skip != captured:

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// A record is the copy of one message: its type, flags, the length of the recorded body, and the recorded body. Records are
-// contiguous. The bits of the flags from riskShift on are the sqltext.Risk of a body that was cut.
+// A record is the copy of one message: its type, flags, the length of the recorded body, and the recorded body. Records
+// are contiguous. The bits of the flags from riskShift on are the sqltext.Risk of a body that was cut.
 const (
 	whole     = 0
 	cut       = 1 // the body was too long, or there was no room: only its beginning is recorded
@@ -22,13 +22,13 @@ const HeaderLen = 6
 // CutLen is how much of a truncated body is recorded: enough for the names at its beginning.
 const CutLen = 2*maxName + 2
 
-// timeRecord is a type that no message uses. Its body is the time at which the records after it were seen, in nanoseconds
-// since 1970.
+// timeRecord is a type that no message uses. Its body is the time at which the records after it were seen, in
+// nanoseconds since 1970.
 const timeRecord = 0
 
-// gapRecord and resumeRecord are other types that no message uses: the beginning and the end of a gap, in which messages are
-// missing. At its end the session was idle outside a transaction. Both directions have both for every gap, and between them
-// only the last report of each setting that the gate reads.
+// gapRecord and resumeRecord are other types that no message uses: the beginning and the end of a gap, in which
+// messages are missing. At its end the session was idle outside a transaction. Both directions have both for every gap,
+// and between them only the last report of each setting that the gate reads.
 const (
 	gapRecord    = 1
 	resumeRecord = 2
@@ -58,8 +58,8 @@ func decodeGap(body []byte) Gap {
 	return Gap{Risk: sqltext.Risk(body[0]), Syncs: int(binary.LittleEndian.Uint32(body[1:]))}
 }
 
-// AppendHeader appends the beginning of a record; the caller then appends its body of n bytes. It does not allocate if dst
-// has room for HeaderLen more bytes.
+// AppendHeader appends the beginning of a record; the caller then appends its body of n bytes. It does not allocate if
+// dst has room for HeaderLen more bytes.
 func AppendHeader(dst []byte, typ byte, n int) []byte { return appendHeader(dst, typ, whole, n) }
 
 // AppendCut is AppendHeader for a message whose body is recorded only up to n bytes, possibly 0.

@@ -20,8 +20,8 @@ type savepoint struct {
 	at   layer
 }
 
-// settings follows the settings of a session through its transactions: a rollback of the transaction, or to a savepoint,
-// undoes SET.
+// settings follows the settings of a session through its transactions: a rollback of the transaction, or to a
+// savepoint, undoes SET.
 type settings struct {
 	reset layer // the values of RESET, from the startup message
 	now   layer
@@ -52,7 +52,8 @@ func newSettings(s Startup) settings {
 	return settings{reset: l, now: l}
 }
 
-// apply applies the effect of a completed statement, whose calls of set_config made these changes; tag is its command tag.
+// apply applies the effect of a completed statement, whose calls of set_config made these changes; tag is its command
+// tag.
 func (s *settings) apply(e sqltext.Effect, changes []sqltext.Effect, tag string) {
 	if e.Inert() || s.recorded(e) {
 		return
@@ -142,8 +143,8 @@ func (s *settings) begin() {
 	}
 }
 
-// end closes the transaction; with chain the next one is opened at once. A rollback does not undo what was committed in the
-// middle.
+// end closes the transaction; with chain the next one is opened at once. A rollback does not undo what was committed in
+// the middle.
 func (s *settings) end(chain, rollback bool) {
 	if rollback && s.open {
 		before := s.now
@@ -159,9 +160,9 @@ func (s *settings) end(chain, rollback bool) {
 	}
 }
 
-// fail handles the error of a statement with this effect. Outside a block it undoes everything since the transaction began,
-// unless the statement, or one before it, may have committed. Inside a block the client must roll back first, and the settings
-// are not read before that.
+// fail handles the error of a statement with this effect. Outside a block it undoes everything since the transaction
+// began, unless the statement, or one before it, may have committed. Inside a block the client must roll back first,
+// and the settings are not read before that.
 func (s *settings) fail(e sqltext.Effect) {
 	if s.block {
 		s.failed = true
@@ -273,7 +274,8 @@ func (s *settings) set(e sqltext.Effect) {
 	}
 }
 
-// setRole resets the role, as the server does when SET SESSION AUTHORIZATION (or RESET, or an unknown change of it) runs.
+// setRole resets the role, as the server does when SET SESSION AUTHORIZATION (or RESET, or an unknown change of it)
+// runs.
 func (s *settings) setRole(action sqltext.Action, local bool) {
 	role := sqltext.Effect{Action: action, Name: "role", Local: local}
 	if _, given := s.reset.session["role"]; action == sqltext.Set {

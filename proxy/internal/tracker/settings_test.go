@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
-// TestSettings runs statements, each written "SQL", "SQL -> tag", or "SQL -> !" for an error, and checks the settings of a
-// final SELECT. A prefix "T:" or the like is the status of ReadyForQuery; the default is I.
+// TestSettings runs statements, each written "SQL", "SQL -> tag", or "SQL -> !" for an error, and checks the settings
+// of a final SELECT. A prefix "T:" or the like is the status of ReadyForQuery; the default is I.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -152,9 +152,9 @@ func (s *script) play(statement string) byte {
 	return status
 }
 
-// settingsText returns the settings of a query, sorted; then what is in doubt after a question mark: settings, * for all of them,
-// f() for what a function changes with the settings that are certain nevertheless, "temp" for names that may be temporary
-// relations.
+// settingsText returns the settings of a query, sorted; then what is in doubt after a question mark: settings, * for
+// all of them, f() for what a function changes with the settings that are certain nevertheless, "temp" for names that
+// may be temporary relations.
 func settingsText(q capture.Query) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(q.Settings), "map["), "]")
 	text = strings.ReplaceAll(text, ":", "=")

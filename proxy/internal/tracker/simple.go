@@ -11,8 +11,8 @@ import (
 // maxStatements limits the statements of a simple query that is split.
 const maxStatements = 256
 
-// simpleQuery is the Query message in progress. Its statements are captured at ReadyForQuery, when it is certain that the
-// server counted as many as sqltext did.
+// simpleQuery is the Query message in progress. Its statements are captured at ReadyForQuery, when it is certain that
+// the server counted as many as sqltext did.
 type simpleQuery struct {
 	statements  []string // nil if the query is unprotected
 	count       int      // statements in the text
@@ -142,8 +142,9 @@ func (t *Tracker) failSimple(e ending) {
 	q.failure = c
 }
 
-// endQuery captures the statements that were run. Without an error the server must have completed exactly the statements that
-// the text was split into; with one, it stopped at one of them. Otherwise the split was wrong and endQuery returns false.
+// endQuery captures the statements that were run. Without an error the server must have completed exactly the
+// statements that the text was split into; with one, it stopped at one of them. Otherwise the split was wrong and
+// endQuery returns false.
 func (t *Tracker) endQuery(r record) bool {
 	q := &t.query
 	cutRight := q.unseen != captured || len(q.done) == q.count && !q.failed ||

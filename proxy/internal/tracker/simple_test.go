@@ -115,8 +115,8 @@ func long2(s string, n int) string {
 	return out
 }
 
-// TestReadableAgain: text in another encoding is captured if it is ASCII, and followed if its syntax can be read. When UTF8
-// returns, only settings whose values could not be read are in doubt.
+// TestReadableAgain: text in another encoding is captured if it is ASCII, and followed if its syntax can be read. When
+// UTF8 returns, only settings whose values could not be read are in doubt.
 func TestReadableAgain(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -195,8 +195,8 @@ func TestOutOfStep(t *testing.T) {
 	}
 }
 
-// TestSyncsOfFailedCopy: it is unknown which of the Sync messages the server read during a COPY that failed; what is behind them
-// is paired either way.
+// TestSyncsOfFailedCopy: it is unknown which of the Sync messages the server read during a COPY that failed; what is
+// behind them is paired either way.
 func TestSyncsOfFailedCopy(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]int{"ignored": 1, "answered": 2} {

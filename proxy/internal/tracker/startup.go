@@ -14,8 +14,8 @@ type Startup struct {
 	User            string
 	Database        string // defaults to the user's name
 	ApplicationName string
-	// Settings are the settings of the message, from parameters and options, by lower-case name; without user, database,
-	// application_name, replication, client_encoding and protocol extensions.
+	// Settings are the settings of the message, from parameters and options, by lower-case name; without user,
+	// database, application_name, replication, client_encoding and protocol extensions.
 	Settings map[string]string
 	// SettingsUncertain is true if the options hold switches that are not supported here.
 	SettingsUncertain bool
@@ -23,8 +23,8 @@ type Startup struct {
 	Replication bool
 }
 
-// ParseStartup reads a StartupMessage without its length: the version and name/value pairs (manual, chapter 55.7). It fails
-// on malformed messages; rejecting them is left to the server.
+// ParseStartup reads a StartupMessage without its length: the version and name/value pairs (manual, chapter 55.7). It
+// fails on malformed messages; rejecting them is left to the server.
 func ParseStartup(b []byte) (Startup, error) {
 	if len(b) < 5 {
 		return Startup{}, errors.New("startup message is too short")

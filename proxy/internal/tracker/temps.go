@@ -11,7 +11,8 @@ import (
 // maxTemps limits the temporary relations that are tracked; with more, all names are uncertain.
 const maxTemps = 1024
 
-// temps tracks the temporary relations of a session, which hide others of the same name. The map is replaced, never changed.
+// temps tracks the temporary relations of a session, which hide others of the same name. The map is replaced, never
+// changed.
 type temps struct {
 	names   map[string]bool // by name; true = dropped at the end of the transaction
 	unknown bool            // more temporary relations may exist

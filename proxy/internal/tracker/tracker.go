@@ -18,8 +18,8 @@ type Config struct {
 	MaxHeldBytes int
 	// Emit receives each captured query. It must not block.
 	Emit func(capture.Query)
-	// MaybeProtected reports whether a statement may read protected data; its argument is valid only during the call. Other
-	// statements are tracked and counted, not captured. Nil means that all are captured.
+	// MaybeProtected reports whether a statement may read protected data; its argument is valid only during the call.
+	// Other statements are tracked and counted, not captured. Nil means that all are captured.
 	MaybeProtected func(sql string) bool
 	// Counts can be shared with other trackers that run on the same goroutine.
 	Counts *Counts
@@ -87,8 +87,8 @@ func New(cfg Config) *Tracker {
 	}
 }
 
-// Feed processes the next whole records of both directions, possibly empty, and emits the queries that they complete. It
-// does not retain the slices.
+// Feed processes the next whole records of both directions, possibly empty, and emits the queries that they complete.
+// It does not retain the slices.
 func (t *Tracker) Feed(client, server []byte) {
 	if t.off != On {
 		return
@@ -260,8 +260,8 @@ func (t *Tracker) answer(r record) bool {
 	return true
 }
 
-// regate checks the current message again when a status report precedes its answer. It is unknown whether the server read
-// the message before or after the change, so the message must pass both times.
+// regate checks the current message again when a status report precedes its answer. It is unknown whether the server
+// read the message before or after the change, so the message must pass both times.
 func (t *Tracker) regate() {
 	switch {
 	case t.typ == 'Q' && len(t.query.done) == 0:

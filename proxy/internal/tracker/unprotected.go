@@ -6,9 +6,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// unprotected holds the state for unprotected statements, which are neither interesting (Config.MaybeProtected) nor change the
-// session. One placeholder represents all of them, so that neither their texts nor their parameters are copied. They are
-// most of the traffic in front of a database that holds more than protected tables.
+// unprotected holds the state for unprotected statements, which are neither interesting (Config.MaybeProtected) nor
+// change the session. One placeholder represents all of them, so that neither their texts nor their parameters are
+// copied. They are most of the traffic in front of a database that holds more than protected tables.
 type unprotected struct {
 	statement statement // the placeholder for every unprotected prepared statement; never changed
 	spare     *portal   // a portal of an unprotected statement, for reuse
@@ -19,8 +19,8 @@ func (t *Tracker) maybeProtected(sql string) bool {
 	return t.cfg.MaybeProtected == nil || t.cfg.MaybeProtected(sql)
 }
 
-// unprotectedQuery reports whether a simple query, whose text passed the gate, is unprotected, and its number of statements. once:
-// it runs now, and not again.
+// unprotectedQuery reports whether a simple query, whose text passed the gate, is unprotected, and its number of
+// statements. once: it runs now, and not again.
 func (t *Tracker) unprotectedQuery(text []byte, skip Reason, once bool) (statements int, ok bool) {
 	if t.cfg.MaybeProtected == nil || skip != captured || t.ownCode {
 		return 0, false
@@ -39,8 +39,8 @@ func (t *Tracker) unprotectedQuery(text []byte, skip Reason, once bool) (stateme
 	return statements, true
 }
 
-// unprotectedStatement reports whether the statement of a Parse message is unprotected. Text that the gate rejects never is, because its
-// content is unknown.
+// unprotectedStatement reports whether the statement of a Parse message is unprotected. Text that the gate rejects
+// never is, because its content is unknown.
 func (t *Tracker) unprotectedStatement(text []byte) bool {
 	if t.cfg.MaybeProtected == nil {
 		return false
@@ -56,7 +56,8 @@ func (t *Tracker) unprotectedStatement(text []byte) bool {
 	return true
 }
 
-// bindUnprotected begins a Bind message of an unprotected statement and skips its parameters; false for other statements.
+// bindUnprotected begins a Bind message of an unprotected statement and skips its parameters; false for other
+// statements.
 func (t *Tracker) bindUnprotected(body []byte) bool {
 	r := reader{b: body}
 	name, of := r.cstring(), r.cstring()

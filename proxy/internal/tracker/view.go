@@ -20,8 +20,8 @@ func (v *view) same(other *view) bool {
 	return v == other || v != nil && v.app == other.app && v.doubt.Equal(other.doubt) && maps.Equal(v.settings, other.settings) && v.temps.same(other.temps)
 }
 
-// since returns the doubt of a statement that was begun under v, nil if that is not known, and ended under now: settings that
-// differ may be either.
+// since returns the doubt of a statement that was begun under v, nil if that is not known, and ended under now:
+// settings that differ may be either.
 func (v *view) since(now *view) capture.Doubt {
 	switch {
 	case v.same(now):

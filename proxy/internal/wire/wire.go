@@ -1,5 +1,5 @@
-// Package wire holds what the parts of the proxy have in common about PostgreSQL's protocol: the header of a message and the
-// end of a stream.
+// Package wire holds what the parts of the proxy have in common about PostgreSQL's protocol: the header of a message
+// and the end of a stream.
 package wire
 
 import (
@@ -13,8 +13,8 @@ const HeaderLen = 5
 // maxMessage is the greatest length that a message can announce (MaxAllocSize in memutils.h, plus the length word).
 const maxMessage = 1<<30 + 4
 
-// Length returns the length that a complete header announces, which includes the length word and not the type; false if no
-// message can have it.
+// Length returns the length that a complete header announces, which includes the length word and not the type; false if
+// no message can have it.
 func Length(header []byte) (n uint32, ok bool) {
 	n = binary.BigEndian.Uint32(header[1:HeaderLen])
 	return n, n-4 <= maxMessage-4 // one comparison: below 4 it wraps around

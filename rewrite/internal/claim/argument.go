@@ -28,8 +28,8 @@ type Call struct {
 	Call      *pg_query.FuncCall
 }
 
-// argumentClaim combines the claims in the arguments of all DP calls: their sum or maximum. nil = no call has one. If only
-// some calls have an epsilon, the claims cannot be combined and the query is refused.
+// argumentClaim combines the claims in the arguments of all DP calls: their sum or maximum. nil = no call has one. If
+// only some calls have an epsilon, the claims cannot be combined and the query is refused.
 func (c *Claimer) argumentClaim(in Input) (*part, error) {
 	slices.SortFunc(in.Calls, func(a, b *Call) int { return cmp.Compare(a.Call.GetLocation(), b.Call.GetLocation()) })
 	var total *part
@@ -202,8 +202,8 @@ func literal(c *pg_query.A_Const) (float64, error) {
 	return 0, errNotNumber
 }
 
-// castValue follows casts that preserve the number: to float8, real and numeric without a scale, and to an integer type if
-// the number is already whole.
+// castValue follows casts that preserve the number: to float8, real and numeric without a scale, and to an integer type
+// if the number is already whole.
 func castValue(c *pg_query.TypeCast, q capture.Query) (float64, error) {
 	v, err := constantValue(c.GetArg(), q)
 	if err != nil {

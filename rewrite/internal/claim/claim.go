@@ -1,7 +1,7 @@
 // Package claim reads what a query claims: (epsilon, delta)-differential privacy of its result.
 //
-// In: a captured query with its tokens, the calls of DP functions in it, and the configured Rules. Out: the Claim of the
-// first source that gives one, or an *Error. It is pure.
+// In: a captured query with its tokens, the calls of DP functions in it, and the configured Rules. Out: the Claim of
+// the first source that gives one, or an *Error. It is pure.
 package claim
 
 import (
@@ -67,7 +67,8 @@ type Error struct {
 	Detail, Hint string
 	Offset       int  // in bytes; -1 = not known
 	Uncertain    bool // the claim depends on settings that are not known
-	// Expression, if it is not "", is the SQL text of an argument, of constants and immutable built-in functions, whose value is missing in Input.Values.
+	// Expression, if it is not "", is the SQL text of an argument, of constants and immutable built-in functions, whose
+	// value is missing in Input.Values.
 	Expression string
 }
 
@@ -80,8 +81,8 @@ type part struct {
 	hasDelta bool
 }
 
-// Resolve returns the claim of a query, nil if it has none, and the claims of the client that were not accepted. The error is
-// an *Error.
+// Resolve returns the claim of a query, nil if it has none, and the claims of the client that were not accepted. The
+// error is an *Error.
 func (c *Claimer) Resolve(in Input) (claim *Claim, ignored []Claim, err error) {
 	comment, err := commentClaim(in.Query.SQL, in.Tokens)
 	if err != nil {
@@ -186,9 +187,9 @@ func (c *Claimer) matches(r Rule, pattern *regexp.Regexp, in Input) bool {
 		(pattern == nil || pattern.MatchString(in.Summary))
 }
 
-// certainSettings returns the session's settings without those of claims that may have changed. If the claim depends on one of
-// these, it cannot be used: no earlier source has decided, and a setting may raise the policy's claim, or there is no policy
-// and the query looks like one with a claim.
+// certainSettings returns the session's settings without those of claims that may have changed. If the claim depends on
+// one of these, it cannot be used: no earlier source has decided, and a setting may raise the policy's claim, or there
+// is no policy and the query looks like one with a claim.
 func (c *Claimer) certainSettings(in Input, decided, policy bool) (map[string]string, error) {
 	settings := in.Query.Settings
 	for _, name := range []string{c.epsilonSetting, c.deltaSetting} {
@@ -209,9 +210,9 @@ func (c *Claimer) certainSettings(in Input, decided, policy bool) (map[string]st
 	return settings, nil
 }
 
-// settingClaim reads the session's settings. The epsilon is for each DP call: several calls without an epsilon of their own
-// add up, unless the rules say that they share it. delta is also returned separately. decided reports that an earlier
-// source has given the epsilon; then an invalid setting is ignored.
+// settingClaim reads the session's settings. The epsilon is for each DP call: several calls without an epsilon of their
+// own add up, unless the rules say that they share it. delta is also returned separately. decided reports that an
+// earlier source has given the epsilon; then an invalid setting is ignored.
 func (c *Claimer) settingClaim(in Input, decided bool) (claim *part, delta *float64, err error) {
 	epsilonText, hasEpsilon := in.Query.Settings[c.epsilonSetting]
 	deltaText, hasDelta := in.Query.Settings[c.deltaSetting]

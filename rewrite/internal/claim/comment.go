@@ -48,8 +48,8 @@ func hasClaimKey(comment string) bool {
 //	/*application='shop',dp_delta='1e-6',dp_epsilon='0.5'*/
 //
 // that is, key='value' pairs separated by commas, keys and values URL-encoded, a quote within a value written \'
-// (https://google.github.io/sqlcommenter/spec/). Comments of other formats are ignored, but one with a key of a claim is
-// refused, as are two comments with different claims. nil = no claim.
+// (https://google.github.io/sqlcommenter/spec/). Comments of other formats are ignored, but one with a key of a claim
+// is refused, as are two comments with different claims. nil = no claim.
 func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 	values := map[string]string{}
 	for _, t := range tokens {

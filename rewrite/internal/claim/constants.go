@@ -8,14 +8,16 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// constants finds the WITH queries and subqueries in FROM that give one row of expressions, so that their columns stand for these.
+// constants finds the WITH queries and subqueries in FROM that give one row of expressions, so that their columns stand
+// for these.
 type constants struct {
 	with   map[string]map[string]*pg_query.Node // columns of the WITH queries of the statement
 	from   map[string]map[string]*pg_query.Node // columns of the entries of its FROM, by their names there
 	scopes int                                  // SELECTs with FROM
 }
 
-// constantsOf reads a statement. A name that occurs twice among the WITH queries or in FROM, at any level, stands for nothing.
+// constantsOf reads a statement. A name that occurs twice among the WITH queries or in FROM, at any level, stands for
+// nothing.
 func constantsOf(statement *pg_query.SelectStmt) *constants {
 	c := &constants{with: map[string]map[string]*pg_query.Node{}, from: map[string]map[string]*pg_query.Node{}}
 	if statement == nil {
@@ -127,7 +129,8 @@ func valuesOf(s *pg_query.SelectStmt) (values []namedValue) {
 	return values
 }
 
-// scalar returns the expression that (SELECT expression) and (SELECT column FROM constants) stand for; nil if the subquery is another.
+// scalar returns the expression that (SELECT expression) and (SELECT column FROM constants) stand for; nil if the
+// subquery is another.
 func (c *constants) scalar(l *pg_query.SubLink) *pg_query.Node {
 	s := l.GetSubselect().GetSelectStmt()
 	if l.GetSubLinkType() != pg_query.SubLinkType_EXPR_SUBLINK || s == nil || len(s.GetTargetList()) != 1 {
@@ -151,8 +154,8 @@ func (c *constants) scalar(l *pg_query.SubLink) *pg_query.Node {
 	return c.with[of.GetRelname()][fields[len(fields)-1]]
 }
 
-// column returns the expression that a column stands for: one with the name of its entry in FROM, or without it in a statement with one FROM, where another
-// column of that name would be an error.
+// column returns the expression that a column stands for: one with the name of its entry in FROM, or without it in a
+// statement with one FROM, where another column of that name would be an error.
 func (c *constants) column(n *pg_query.ColumnRef) *pg_query.Node {
 	switch fields := pgparse.Strings(n.GetFields()); {
 	case len(fields) == 2:

@@ -29,8 +29,8 @@ var (
 	typeNames = map[uint32]string{oidInt2: "int2", oidInt4: "int4", oidInt8: "int8", oidFloat4: "float4", oidFloat8: "float8", oidNumeric: "numeric"}
 )
 
-// expressionOf returns the SQL text of an expression of constants and parameters, in which every function, operator and type is one of pg_catalog; ""
-// if the argument is anything else. It reads no relation and depends on no setting.
+// expressionOf returns the SQL text of an expression of constants and parameters, in which every function, operator and
+// type is one of pg_catalog; "" if the argument is anything else. It reads no relation and depends on no setting.
 func expressionOf(n *pg_query.Node, q capture.Query, statement *pg_query.SelectStmt) string {
 	w := &writer{query: q, constants: constantsOf(statement)}
 	if !w.write(n) || w.text.Len() > MaxExpression {

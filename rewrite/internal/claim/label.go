@@ -30,7 +30,8 @@ type maskedColumn struct {
 	err            error // the label's claim is invalid
 }
 
-// The labels of PostgreSQL Anonymizer: of a column that is masked, of one that a function masks, and of a role that sees masked values.
+// The labels of PostgreSQL Anonymizer: of a column that is masked, of one that a function masks, and of a role that
+// sees masked values.
 var (
 	maskedBy   = regexp.MustCompile(`(?is)^\s*masked\s+with\s`)
 	maskedWith = regexp.MustCompile(`(?is)^\s*masked\s+with\s+function\s+(.*)$`)
@@ -99,15 +100,16 @@ func maskClaim(signatures []Signature, label catalog.Label) (*part, error) {
 	return p, nil
 }
 
-// matches reports whether a call names the function of a signature. In a label, a name without schema is in no schema of a search path.
+// matches reports whether a call names the function of a signature. In a label, a name without schema is in no schema
+// of a search path.
 func (s Signature) matches(call *pg_query.FuncCall) bool {
 	schema, name, ok := ident.ParseFunction(s.Function)
 	inSchema, named := pgparse.Name(call.GetFuncname())
 	return ok && call != nil && name == named && (schema == "" || schema == inSchema)
 }
 
-// Unmasked returns a column that the engine masks for the role of a query, and that is not masked by the same rule in every copy, as
-// schema.table.column; "" = there is none. A replay would read values that the query did not.
+// Unmasked returns a column that the engine masks for the role of a query, and that is not masked by the same rule in
+// every copy, as schema.table.column; "" = there is none. A replay would read values that the query did not.
 func (c *Claimer) Unmasked(q capture.Query, labelled []ident.Table, role string) string {
 	for _, t := range labelled {
 		for _, label := range c.labels.masks[t] {

@@ -21,9 +21,10 @@ const (
 	oidNumeric = 1700
 )
 
-// paramValue reads a bound parameter as a number, from text or from the binary format of its type. If the client left the
-// type to the server (OID 0), a binary value is recognised by its length and size: the bits of an integer in the range of
-// claims, read as a float, are far below any claim, and those of a float in that range, read as an integer, far above.
+// paramValue reads a bound parameter as a number, from text or from the binary format of its type. If the client left
+// the type to the server (OID 0), a binary value is recognised by its length and size: the bits of an integer in the
+// range of claims, read as a float, are far below any claim, and those of a float in that range, read as an integer,
+// far above.
 func paramValue(p capture.Param) (float64, error) {
 	if p.Null {
 		return 0, errNull
@@ -87,8 +88,8 @@ func inferredValue(b []byte) (float64, error) {
 	return float, nil
 }
 
-// numericValue reads the binary format of numeric (numeric_recv in numeric.c): the number of base-10000 digits, the weight
-// of the first, the sign, the display scale, then the digits.
+// numericValue reads the binary format of numeric (numeric_recv in numeric.c): the number of base-10000 digits, the
+// weight of the first, the sign, the display scale, then the digits.
 func numericValue(b []byte) (float64, error) {
 	if len(b) < 8 {
 		return 0, errFormat

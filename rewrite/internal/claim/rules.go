@@ -19,8 +19,8 @@ const (
 
 // Rules configures the sources of claims. Their order is: comment, argument, setting, label, rule, default.
 //
-// The client controls a comment and a setting. They may lower the claim of an argument, a label, a rule or the default; they may
-// raise it only if trusted; if there is none of these, they are accepted.
+// The client controls a comment and a setting. They may lower the claim of an argument, a label, a rule or the default;
+// they may raise it only if trusted; if there is none of these, they are accepted.
 type Rules struct {
 	Signatures []Signature
 	// Combine is how the claims of several DP calls in one query combine: "add" (also "") is their sum, sequential

@@ -11,7 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// bodyPath returns the path of a function's own SET search_path; without one the names in its body depend on the session.
+// bodyPath returns the path of a function's own SET search_path; without one the names in its body depend on the
+// session.
 func bodyPath(f *catalog.Function) (resolve.Path, string) {
 	path := resolve.Path{Uncertain: true}
 	for name, value := range f.Settings {

@@ -76,8 +76,8 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	return copied, texts
 }
 
-// overloads returns the candidates for a call: the class of the name, and the user-defined functions of the name that its
-// arguments fit.
+// overloads returns the candidates for a call: the class of the name, and the user-defined functions of the name that
+// its arguments fit.
 func (s *Statement) overloads(n *pg_query.FuncCall, schema, name string) (functionClass, []*catalog.Function) {
 	functions := s.rules.functions
 	class := functions.class(schema, name)
@@ -119,9 +119,9 @@ func (s *Statement) replayCandidates() []string {
 	return slices.Concat(s.path.Schemas, s.rules.options.ShadowPath)
 }
 
-// isColumn reports whether name(x) is the column x.name: PostgreSQL resolves it so if x is a row, and there is no function and
-// no type of that name. Only the row of a relation in FROM counts: a call with any other argument is one of a function that the
-// catalogs do not have yet.
+// isColumn reports whether name(x) is the column x.name: PostgreSQL resolves it so if x is a row, and there is no
+// function and no type of that name. Only the row of a relation in FROM counts: a call with any other argument is one
+// of a function that the catalogs do not have yet.
 func (s *Statement) isColumn(n *pg_query.FuncCall, schema, name string) bool {
 	functions := s.rules.functions
 	return functions.source != nil && schema == "" && len(n.GetArgs()) == 1 && s.values().IsRow(n.GetArgs()[0]) && !s.path.Uncertain &&
@@ -146,7 +146,8 @@ func (s *Statement) columnCall(name string, offset int32) {
 	}
 }
 
-// readerCall returns the function that reads protected tables and is called, if the neighbours' copies of it are correct.
+// readerCall returns the function that reads protected tables and is called, if the neighbours' copies of it are
+// correct.
 func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users []*catalog.Function) (Table, bool) {
 	dotted, detail := strings.Join(pgparse.Strings(n.GetFuncname()), "."), "but only according to the shadow database's catalog"
 	var f Table

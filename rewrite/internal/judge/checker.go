@@ -11,12 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// checker checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything that it
-// reads, directly or through calls, is in the neighbour's own schema or public. The result is "" or the fault, a text that
-// continues after "a copy that".
+// checker checks whether a relation or function of the shadow database is a correct copy for a neighbour: everything
+// that it reads, directly or through calls, is in the neighbour's own schema or public. The result is "" or the fault,
+// a text that continues after "a copy that".
 //
-// Objects may refer to each other in cycles. So the checker searches a graph: an object is correct if no path of references
-// leads from it to a fault. The result depends neither on the order of checks nor on that of a map.
+// Objects may refer to each other in cycles. So the checker searches a graph: an object is correct if no path of
+// references leads from it to a fault. The result depends neither on the order of checks nor on that of a map.
 type checker struct {
 	shadow     *catalog.Index
 	names      *names // of the client's side: lists the public tables
@@ -62,8 +62,8 @@ func (j *checker) function(neighbour string, f *catalog.Function) string {
 	return j.fault([]reference{{to: object{neighbour: neighbour, function: f}}})
 }
 
-// fault returns the first fault to which a path of references leads. Only the result of the whole search is kept: an object
-// without a fault of its own may refer to one whose check has not ended.
+// fault returns the first fault to which a path of references leads. Only the result of the whole search is kept: an
+// object without a fault of its own may refer to one whose check has not ended.
 func (j *checker) fault(from []reference) string {
 	seen := map[object]bool{}
 	fault := j.search(from, seen)

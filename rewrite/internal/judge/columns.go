@@ -70,8 +70,8 @@ func (s *Statement) attribute(name, node string, offset int32) {
 	}
 }
 
-// userAttribute checks x.name, which PostgreSQL resolves as the call name(x) if x has no such column, by the user-defined
-// functions that it may refer to. row: x is a row.
+// userAttribute checks x.name, which PostgreSQL resolves as the call name(x) if x has no such column, by the
+// user-defined functions that it may refer to. row: x is a row.
 func (s *Statement) userAttribute(name string, row bool, node string, offset int32) {
 	source := s.rules.functions.source
 	switch {
@@ -107,8 +107,8 @@ func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 	}
 }
 
-// castAttribute checks (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of that
-// name.
+// castAttribute checks (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of
+// that name.
 func (s *Statement) castAttribute(name string, offset int32) {
 	switch {
 	case isNameType(name):

@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// functionCopy says whether calls of a function that reads protected tables can be redirected to the neighbours' own copies
-// of it.
+// functionCopy says whether calls of a function that reads protected tables can be redirected to the neighbours' own
+// copies of it.
 type functionCopy struct {
 	fault  string         // why not; "" = they can
 	tables map[Table]bool // the protected tables that it reads
@@ -81,7 +81,8 @@ func (n *names) functionCopyFault(schema, name string, neighbours []string, j *c
 	return ""
 }
 
-// callOfReader checks a call that may refer to a function that reads protected tables, and returns the function's schema.
+// callOfReader checks a call that may refer to a function that reads protected tables, and returns the function's
+// schema.
 func (n *names) callOfReader(schema, name string, users []*catalog.Function, builtin bool) (Table, string) {
 	f := Table{Schema: users[0].Schema, Name: name}
 	switch {
@@ -100,8 +101,9 @@ func (n *names) callOfReader(schema, name string, users []*catalog.Function, bui
 // isReader reports whether a function of either catalog reads a protected table.
 func (n *names) isReader(f *catalog.Function) bool { return n.readers[f] }
 
-// findReaders marks the functions of both catalogs that read protected tables, and records the public relations that call
-// one. In the engine's database protected tables are identified by schema and name, in the shadow database by name.
+// findReaders marks the functions of both catalogs that read protected tables, and records the public relations that
+// call one. In the engine's database protected tables are identified by schema and name, in the shadow database by
+// name.
 func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	protected := map[Table]bool{}
 	for name := range n.Protected {
@@ -118,8 +120,8 @@ func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	n.markReaders(shadow, protected, o, f)
 }
 
-// markReaders marks the readers of one catalog, and returns its relations that read a protected table, or call a function that
-// does.
+// markReaders marks the readers of one catalog, and returns its relations that read a protected table, or call a
+// function that does.
 func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Options, f *functions) map[Table]bool {
 	if x == nil {
 		return nil
@@ -136,8 +138,8 @@ func (n *names) markReaders(x *catalog.Index, protected map[Table]bool, o Option
 	return relations
 }
 
-// sameSignature reports whether a neighbour's function can replace another: same kind, arguments with their names, types
-// and defaults, and result, where the neighbour's schema counts as the other's.
+// sameSignature reports whether a neighbour's function can replace another: same kind, arguments with their names,
+// types and defaults, and result, where the neighbour's schema counts as the other's.
 func sameSignature(f, copied *catalog.Function) bool {
 	same := func(a, b string) bool {
 		return withoutSchema(a, f.Schema) == withoutSchema(withoutSchema(b, copied.Schema), f.Schema)

@@ -11,8 +11,8 @@ import (
 )
 
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
-// original tables whatever schema is written before its name, and so does a partition. Such a relation is rewritten to the
-// neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
+// original tables whatever schema is written before its name, and so does a partition. Such a relation is rewritten to
+// the neighbours' own copies if each neighbour has one that reads only that neighbour; otherwise it is refused.
 func (n *names) dependents(o Options, f *functions, j *checker) {
 	if n.Source != nil {
 		n.findNoise(o, f)
@@ -80,8 +80,8 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 	}
 }
 
-// rowSecured returns a relation whose row level security affects a query on t: t itself, or a relation that a view reads. A
-// query on a parent table does not apply the policies of its partitions and children.
+// rowSecured returns a relation whose row level security affects a query on t: t itself, or a relation that a view
+// reads. A query on a parent table does not apply the policies of its partitions and children.
 func rowSecured(x *catalog.Index, t Table) (Table, bool) {
 	if r := x.Relations[t]; r.RowSecurity || r.Kind != catalog.KindView {
 		return t, r.RowSecurity
@@ -109,8 +109,9 @@ func noReplay(detail string) fault {
 	return fault{ReasonNoCopy, detail, "replace it in the shadow database by a materialized view, or by a table with the same rows"}
 }
 
-// bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes the
-// protected tables themselves, if they exist. Relations that only read what is stored in one of stored are not among them.
+// bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes
+// the protected tables themselves, if they exist. Relations that only read what is stored in one of stored are not
+// among them.
 func bases(x *catalog.Index, protected []Table, stored map[Table]bool) map[Table][]Table {
 	listed := map[Table]bool{}
 	found := map[Table]map[Table]bool{}
@@ -147,8 +148,8 @@ func bases(x *catalog.Index, protected []Table, stored map[Table]bool) map[Table
 	return out
 }
 
-// copyFault returns the fault of the neighbours' copies of a relation; "" = none. reads says why every neighbour must have one. It is ""
-// for a listed table: a missing copy is found by the check before a replay, which waits for it.
+// copyFault returns the fault of the neighbours' copies of a relation; "" = none. reads says why every neighbour must
+// have one. It is "" for a listed table: a missing copy is found by the check before a replay, which waits for it.
 func copyFault(j *checker, name string, neighbours []string, reads string) string {
 	for _, schema := range neighbours {
 		root := Table{Schema: schema, Name: name}

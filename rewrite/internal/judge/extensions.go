@@ -6,9 +6,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
-// contrib lists extensions distributed with PostgreSQL whose immutable functions depend only on their arguments, with the
-// names of their other functions that were reviewed: they depend on the extension's own dictionary or settings or on the encoding of
-// the client, or draw random values.
+// contrib lists extensions distributed with PostgreSQL whose immutable functions depend only on their arguments, with
+// the names of their other functions that were reviewed: they depend on the extension's own dictionary or settings or
+// on the encoding of the client, or draw random values.
 var contrib = map[string][]string{
 	"btree_gin": nil, "btree_gist": nil, "citext": {"citextrecv", "citextsend"}, "cube": nil, "earthdistance": nil, "fuzzystrmatch": nil, "hstore": {"populate_record"},
 	"intarray": nil, "isn": nil, "ltree": nil, "pgcrypto": {wrapped, "gen_random_bytes"}, "seg": nil, "unaccent": {"unaccent"}, "uuid-ossp": {"uuid_generate_v4"},
@@ -24,7 +24,8 @@ func isContrib(f *catalog.Function) bool {
 	return known && (f.Volatility == "immutable" || slices.Contains(reviewed, f.Name))
 }
 
-// wrapped is the function of pgcrypto that calls the built-in one of its name. So it does not matter which of them a call refers to.
+// wrapped is the function of pgcrypto that calls the built-in one of its name. So it does not matter which of them a
+// call refers to.
 const wrapped = "gen_random_uuid"
 
 // withoutWrappers returns the functions that are no wrapper of a built-in one.

@@ -55,7 +55,8 @@ func (c functionClass) why() string {
 // AnyFunction in Options.AllowFunctions declares every function that is not built in safe.
 const AnyFunction = "*"
 
-// functions holds the operators that are built in, the allowed functions and the DP functions. It is read-only after construction.
+// functions holds the operators that are built in, the allowed functions and the DP functions. It is read-only after
+// construction.
 type functions struct {
 	source, shadow *catalog.Index     // user-defined functions of the client's database and of the shadow database; nil = not known
 	allowed        map[[2]string]bool // {schema, name}; schema "" = any
@@ -107,7 +108,8 @@ func (f *functions) class(schema, name string) functionClass {
 	return functionUser
 }
 
-// unlisted returns a function of pg_catalog, in the client's or the shadow database, that package builtin does not list.
+// unlisted returns a function of pg_catalog, in the client's or the shadow database, that package builtin does not
+// list.
 func (f *functions) unlisted(name string) (u catalog.Unlisted, exists bool) {
 	for _, x := range []*catalog.Index{f.source, f.shadow} {
 		if x == nil {
@@ -142,8 +144,8 @@ func (f *functions) isAllowed(schema, name string, path resolve.Path) bool {
 	return slices.ContainsFunc(path.Schemas, func(s string) bool { return f.allowed[[2]string{s, name}] })
 }
 
-// readsProtected reports whether a function that a call may refer to reads a protected table: one of users, the candidates
-// in the client's database, or one in the shadow database, in any schema unless the call names one.
+// readsProtected reports whether a function that a call may refer to reads a protected table: one of users, the
+// candidates in the client's database, or one in the shadow database, in any schema unless the call names one.
 func (f *functions) readsProtected(n *names, schema, name string, users []*catalog.Function) bool {
 	if slices.ContainsFunc(users, n.isReader) {
 		return true
@@ -204,8 +206,8 @@ func (f *functions) signature(schema, name string, path resolve.Path) (claim.Sig
 	return claim.Signature{}, false
 }
 
-// isForeignFamily reports whether a name is that of an extension function with access outside the database, in contrast to
-// an unknown function.
+// isForeignFamily reports whether a name is that of an extension function with access outside the database, in contrast
+// to an unknown function.
 func isForeignFamily(name string) bool {
 	return strings.HasPrefix(name, "dblink") || strings.HasPrefix(name, "postgres_fdw_") || strings.HasPrefix(name, "http_")
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// Some constructs depend on the session or on the copy of a table, and are harmless in certain places: where their value is the same on every
-// neighbour, or is not used.
+// Some constructs depend on the session or on the copy of a table, and are harmless in certain places: where their
+// value is the same on every neighbour, or is not used.
 
-// isShown reports whether a node is a column of the result, with casts around it, or a group key: then its value, which is one constant in a
-// session, does not select rows and values.
+// isShown reports whether a node is a column of the result, with casts around it, or a group key: then its value, which
+// is one constant in a session, does not select rows and values.
 func (s *Statement) isShown(node any) bool {
 	query, ok := s.top()
 	if !ok {
@@ -60,7 +60,8 @@ func isNode(n *pg_query.Node, node any) bool {
 	return false
 }
 
-// SessionValue refuses a keyword that returns a property of the session: a replay runs as another role. It may be a column of the result.
+// SessionValue refuses a keyword that returns a property of the session: a replay runs as another role. It may be a
+// column of the result.
 func (s *Statement) SessionValue(n *pg_query.SQLValueFunction, keyword string) {
 	if !s.isShown(n) {
 		s.refuseSession(keyword, "SQLValueFunction", n.GetLocation())
@@ -109,13 +110,14 @@ func (s *Statement) unused(n *pg_query.Node) {
 	}
 }
 
-// isHarmlessColumn reports whether the value of a system column is not used, or the column is one of a subquery, which only has its name.
+// isHarmlessColumn reports whether the value of a system column is not used, or the column is one of a subquery, which
+// only has its name.
 func (s *Statement) isHarmlessColumn(n *pg_query.ColumnRef, fields []string) bool {
 	return slices.Contains(s.untold, n) || len(fields) == 2 && s.values().IsDerived(fields[0])
 }
 
-// isSameEverywhere reports whether a cast to regclass is one of a string with the name of a public table or of a system catalog: every neighbour
-// has the same one, with the same OID.
+// isSameEverywhere reports whether a cast to regclass is one of a string with the name of a public table or of a system
+// catalog: every neighbour has the same one, with the same OID.
 func (s *Statement) isSameEverywhere(n *pg_query.TypeCast) bool {
 	text := n.GetArg().GetAConst().GetSval()
 	names := pgparse.Strings(n.GetTypeName().GetNames())
@@ -135,7 +137,8 @@ func (s *Statement) isSameEverywhere(n *pg_query.TypeCast) bool {
 	return kind == resolve.KindSystem && !s.path.Has("pg_catalog") || kind == resolve.KindPublic && s.isFirst(t)
 }
 
-// isFirst reports whether a relation of the shadow database is the one that its name refers to under the path of the statement.
+// isFirst reports whether a relation of the shadow database is the one that its name refers to under the path of the
+// statement.
 func (s *Statement) isFirst(t Table) bool {
 	shadow := s.rules.functions.shadow
 	if shadow == nil || slices.Contains(s.query.Temporary, t.Name) || s.query.Doubt.Temporary {

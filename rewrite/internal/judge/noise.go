@@ -124,7 +124,8 @@ func (n *names) tablesOf(t Table) (all []Table) {
 	return all
 }
 
-// callsIn returns the calls of DP functions that a query on a relation makes, except on a view over public tables alone.
+// callsIn returns the calls of DP functions that a query on a relation makes, except on a view over public tables
+// alone.
 func (n *names) callsIn(t Table) []*claim.Call {
 	if !n.noisy[t] {
 		return nil
@@ -148,8 +149,8 @@ func (n *names) addCallers() {
 	}
 }
 
-// callsReader reports whether a query on a view calls a function that reads a protected table, other than for a materialized view
-// that holds answers.
+// callsReader reports whether a query on a view calls a function that reads a protected table, other than for a
+// materialized view that holds answers.
 func (n *names) callsReader(t Table) bool {
 	for other := range n.Source.ClosureWithout(t, n.stored) {
 		r := n.Source.Relations[other]
@@ -177,8 +178,8 @@ type NoisyView struct {
 	Fault string // why queries on it are not audited; "" = they are, on its copies
 }
 
-// NoisyViews returns the views that draw fresh noise for every query on them, and are dependents of protected tables but not
-// listed, in order.
+// NoisyViews returns the views that draw fresh noise for every query on them, and are dependents of protected tables
+// but not listed, in order.
 func (r *Rules) NoisyViews() (all []NoisyView) {
 	for _, t := range ident.Sorted(maps.Clone(r.names.noisy)) {
 		if _, dependent := r.names.bases[t]; dependent && !slices.Contains(r.options.Protected, t) && !slices.Contains(r.options.Public, t) {

@@ -8,8 +8,8 @@ import (
 )
 
 // AssumedFunction returns the entry of Plan.Assumed for a function that is declared safe, or immutable, and whose reads
-// cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a statement
-// at run time.
+// cannot be derived from a catalog: there is no catalog of the engine, or its body cannot be analysed or builds a
+// statement at run time.
 func AssumedFunction(name string) string {
 	return "function " + name + " reads no protected table (its reads cannot be derived from the engine's catalog)"
 }

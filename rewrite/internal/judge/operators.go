@@ -30,8 +30,8 @@ func (s *Statement) SubLink(n *pg_query.SubLink) {
 	s.Operator(n.GetOperName(), e, "SubLink", n.GetLocation())
 }
 
-// Operator checks an operator by its name as written, which may be OPERATOR(schema.name), or nil for an implied one; without
-// a name in e there is none.
+// Operator checks an operator by its name as written, which may be OPERATOR(schema.name), or nil for an implied one;
+// without a name in e there is none.
 func (s *Statement) Operator(written []*pg_query.Node, e resolve.Operands, node string, offset int32) {
 	switch schema, _ := pgparse.Name(written); {
 	case len(written) > 2:

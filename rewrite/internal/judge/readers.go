@@ -9,11 +9,11 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// readersIn finds, in one catalog, the functions that read a protected table, and the relations that call such a function,
-// directly or transitively. protected are the relations to start from; one without a schema stands for all schemas. Exact
-// dependencies from the catalog (BEGIN ATOMIC bodies, views) are used as they are; SQL and PL/pgSQL bodies are parsed, and
-// of every other body for which words returns true the words count as names. A name without a schema counts as any relation or function of that
-// name. definers count as readers, too.
+// readersIn finds, in one catalog, the functions that read a protected table, and the relations that call such a
+// function, directly or transitively. protected are the relations to start from; one without a schema stands for all
+// schemas. Exact dependencies from the catalog (BEGIN ATOMIC bodies, views) are used as they are; SQL and PL/pgSQL
+// bodies are parsed, and of every other body for which words returns true the words count as names. A name without a
+// schema counts as any relation or function of that name. definers count as readers, too.
 func readersIn(c *catalog.Catalog, protected map[Table]bool, limits body.Limits, f *functions, words func(*catalog.Function) bool, definers ...*catalog.Function) (map[*catalog.Function]bool, map[Table]bool) {
 	s := &readerSearch{
 		limits: limits, known: f, words: words,

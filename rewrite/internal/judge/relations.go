@@ -15,8 +15,8 @@ var doubtReasons = map[resolve.Doubt]Reason{
 	resolve.DoubtSettings: ReasonSettingsUncertain, resolve.DoubtAmbiguous: ReasonAmbiguousName, resolve.DoubtUnlisted: ReasonUnknownTable,
 }
 
-// Relation resolves a relation in FROM that is no CTE, and records that the statement reads it. It returns KindProtected,
-// KindPublic, KindSystem, or KindUnknown after a refusal.
+// Relation resolves a relation in FROM that is no CTE, and records that the statement reads it. It returns
+// KindProtected, KindPublic, KindSystem, or KindUnknown after a refusal.
 func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 	if !s.inDatabase(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
 		return Table{}, resolve.KindUnknown

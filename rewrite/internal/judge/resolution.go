@@ -60,8 +60,8 @@ func (s *Statement) applicable(found []catalog.Operator, e resolve.Operands) boo
 	})
 }
 
-// replayPath returns the path for replays: the client's own, followed by shadow.search_path if a name of the statement is
-// found nowhere else in the shadow database.
+// replayPath returns the path for replays: the client's own, followed by shadow.search_path if a name of the statement
+// is found nowhere else in the shadow database.
 func (s *Statement) replayPath() resolve.Path {
 	p := s.path
 	if s.extendPath() {
@@ -176,8 +176,8 @@ func overloadsDiffer[T any](originals, copies []T, builtin bool, same func(origi
 	return ""
 }
 
-// samePlace reports whether an object in a schema of the shadow database replaces one of the engine's: it is in the same
-// schema, or in one of shadow.search_path while the engine has no object of that name in that schema.
+// samePlace reports whether an object in a schema of the shadow database replaces one of the engine's: it is in the
+// same schema, or in one of shadow.search_path while the engine has no object of that name in that schema.
 func (s *Statement) samePlace(u nameUse, original, copied string) bool {
 	if original == copied || !slices.Contains(s.rules.options.ShadowPath, copied) {
 		return original == copied

@@ -1,10 +1,11 @@
 // Package judge decides what a statement may read and call in a replay: relations, functions, operators, types, and
 // strings and parameters that may become names.
 //
-// In: catalogs, as data, and lists of relations and functions, from which New makes Rules; then the nodes of a statement that
-// name something, each passed to the method of Statement for its kind. Out: refusals, each with its Reason; the relations and
-// DP functions that the statement uses; the assumptions that were made. Functions and views of the shadow database are checked
-// by what their bodies name: for this, the caller's walk over a tree is part of the Options. The package is pure.
+// In: catalogs, as data, and lists of relations and functions, from which New makes Rules; then the nodes of a
+// statement that name something, each passed to the method of Statement for its kind. Out: refusals, each with its
+// Reason; the relations and DP functions that the statement uses; the assumptions that were made. Functions and views
+// of the shadow database are checked by what their bodies name: for this, the caller's walk over a tree is part of the
+// Options. The package is pure.
 package judge
 
 import (
@@ -54,8 +55,8 @@ func New(o Options) *Rules {
 	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f)}
 }
 
-// Settle replaces the functions in the doubt of a session by what they change according to the catalog, and reports whether it
-// had to assume that some change nothing (AssumedSetters).
+// Settle replaces the functions in the doubt of a session by what they change according to the catalog, and reports
+// whether it had to assume that some change nothing (AssumedSetters).
 func (r *Rules) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
 	return r.setters.settle(d), r.setters.assumes(d)
 }
@@ -66,9 +67,9 @@ func (r *Rules) IsPublicOrOther(t Table) bool {
 	return kind == resolve.KindPublic || kind == resolve.KindOther
 }
 
-// Names returns the names, without schemas, of the relations and functions of the source through which a statement may read a
-// protected table, and of the functions that are declared, in order; nil = every statement may read one. ok is false if the
-// source is not known.
+// Names returns the names, without schemas, of the relations and functions of the source through which a statement may
+// read a protected table, and of the functions that are declared, in order; nil = every statement may read one. ok is
+// false if the source is not known.
 func (r *Rules) Names() (names []string, ok bool) {
 	x := r.options.Source
 	if x == nil {
@@ -92,8 +93,8 @@ func (r *Rules) Names() (names []string, ok bool) {
 	return slices.Sorted(maps.Keys(found)), true
 }
 
-// readsUnnamed reports whether an operator, a type or a cast calls a function that reads a protected table: the text of a
-// statement need not name them.
+// readsUnnamed reports whether an operator, a type or a cast calls a function that reads a protected table: the text of
+// a statement need not name them.
 func (r *Rules) readsUnnamed(c *catalog.Catalog) bool {
 	readers := map[Table]bool{}
 	for _, found := range []map[*catalog.Function]bool{r.names.readers, r.names.mayRead} {

@@ -140,9 +140,9 @@ func (s *setters) reads(name string) []string {
 	return nil
 }
 
-// settle returns a doubt in which no function has a name: those that change settings, according to the catalog, are replaced
-// by these. Without a catalog, every function that is not declared may change the settings of applications, as claims are,
-// but is assumed not to change the server's own.
+// settle returns a doubt in which no function has a name: those that change settings, according to the catalog, are
+// replaced by these. Without a catalog, every function that is not declared may change the settings of applications, as
+// claims are, but is assumed not to change the server's own.
 func (s *setters) settle(d capture.Doubt) capture.Doubt {
 	settled := capture.Doubt{Temporary: d.Temporary, Names: slices.Clone(d.Names)}
 	for _, c := range d.Calls {
@@ -187,7 +187,8 @@ func (f *functions) knownByName(name string) bool {
 	return builtin.Of(name) != builtin.Unlisted || f.declaredAnywhere(name)
 }
 
-// of returns the facts of functions of a name. The texts that a declared function executes are assumed to change nothing.
+// of returns the facts of functions of a name. The texts that a declared function executes are assumed to change
+// nothing.
 func (s *setters) of(function string) *setterFacts {
 	if function == capture.UnlistedFunctions {
 		return &s.all

@@ -12,8 +12,9 @@ var forms = [...]string{
 	"timezone_abbreviations", "row_security", "quote_all_identifiers", "gin_fuzzy_search_limit",
 }
 
-// AffectsResult reports whether a setting, by its lower-case name, affects the result of a SELECT: it is one of the server's
-// own that does, or it belongs to an extension or application (it has a dot in its name). Replays set these settings.
+// AffectsResult reports whether a setting, by its lower-case name, affects the result of a SELECT: it is one of the
+// server's own that does, or it belongs to an extension or application (it has a dot in its name). Replays set these
+// settings.
 func AffectsResult(name string) bool {
 	return slices.Contains(forms[:], name) || strings.Contains(name, ".")
 }

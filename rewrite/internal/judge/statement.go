@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// Statement checks one statement. A walk of its tree calls the method of each node that names a relation, column, function,
-// operator, type or parameter; Verdict then says whether the statement may be replayed.
+// Statement checks one statement. A walk of its tree calls the method of each node that names a relation, column,
+// function, operator, type or parameter; Verdict then says whether the statement may be replayed.
 type Statement struct {
 	Protected map[Table]bool  // the protected tables that it reads
 	Public    map[Table]bool  // the public tables that it reads
@@ -35,7 +35,8 @@ type Statement struct {
 	uses   []nameUse
 	replay resolve.Path // set by resolve
 
-	// callees collects, for a checker, the user-defined functions that the body of a function calls; nil outside of bodies.
+	// callees collects, for a checker, the user-defined functions that the body of a function calls; nil outside of
+	// bodies.
 	callees        map[Table]bool
 	mayRead        *Refusal              // of the first call of a function that may read protected tables; see callMayRead
 	sameEverywhere *pg_query.TypeName    // of the cast to regclass that is visited
@@ -58,7 +59,8 @@ func (r *Rules) statement(q capture.Query, path resolve.Path) *Statement {
 	}
 }
 
-// AssumeSetters records that the functions which the session called are assumed to have changed no setting that matters.
+// AssumeSetters records that the functions which the session called are assumed to have changed no setting that
+// matters.
 func (s *Statement) AssumeSetters() { s.assume(AssumedSetters) }
 
 // Refuse records a refusal. hint "" stands for the usual one of the reason. The result is valid until the next refusal.
@@ -70,7 +72,8 @@ func (s *Statement) Refuse(reason Reason, node string, offset int32, detail, hin
 	return &s.refusals[len(s.refusals)-1]
 }
 
-// refuseUncertain records the refusal of a name without a schema if the search path is not known. hint "" is to qualify it.
+// refuseUncertain records the refusal of a name without a schema if the search path is not known. hint "" is to qualify
+// it.
 func (s *Statement) refuseUncertain(node string, offset int32, object, hint string) *Refusal {
 	detail := object + " has no schema, and the session's search_path is not known"
 	if s.callees != nil {
@@ -88,8 +91,8 @@ func (s *Statement) RefuseChange(node string, offset int32) {
 	s.Refuse(ReasonSideEffects, node, offset, detail, "")
 }
 
-// Verdict selects the refusal to report, or nil, after the walk. Side effects come first, then whether the query concerns
-// the auditor at all, then the first fault in the text. claims reports that the text makes a claim.
+// Verdict selects the refusal to report, or nil, after the walk. Side effects come first, then whether the query
+// concerns the auditor at all, then the first fault in the text. claims reports that the text makes a claim.
 func (s *Statement) Verdict(claims bool) *Refusal {
 	s.namesOfAnyTable()
 	s.resolve()

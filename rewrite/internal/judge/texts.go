@@ -62,8 +62,8 @@ type anyName struct {
 	offset        int32
 }
 
-// namesOfAnyTable refuses, if tables are not listed by name, the row types of the tables that the query reads, and texts
-// that name them in the arguments of a function.
+// namesOfAnyTable refuses, if tables are not listed by name, the row types of the tables that the query reads, and
+// texts that name them in the arguments of a function.
 func (s *Statement) namesOfAnyTable() {
 	read := resolve.Relations{Protected: map[string]bool{}}
 	for t := range s.Protected {

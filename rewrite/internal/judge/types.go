@@ -51,8 +51,8 @@ func (s *Statement) ownRowType(parts []string) bool {
 	return s.callees != nil && len(parts) == 2 && s.rules.names.Kinds[Table{Schema: parts[0], Name: parts[1]}] == resolve.KindProtected
 }
 
-// Cast allows regclass only for the name of a relation that is the same on every neighbour, and the types of names of types and text search objects
-// only for a plain string that does not name a table.
+// Cast allows regclass only for the name of a relation that is the same on every neighbour, and the types of names of
+// types and text search objects only for a plain string that does not name a table.
 func (s *Statement) Cast(n *pg_query.TypeCast) {
 	parts := pgparse.Strings(n.GetTypeName().GetNames())
 	if len(parts) == 0 {
@@ -75,8 +75,8 @@ func (s *Statement) Cast(n *pg_query.TypeCast) {
 	}
 }
 
-// userType checks the functions that are called to create a value of a user-defined type: its input function, casts to it,
-// and the checks of a domain.
+// userType checks the functions that are called to create a value of a user-defined type: its input function, casts to
+// it, and the checks of a domain.
 func (s *Statement) userType(parts []string, offset int32) {
 	functions, name := s.rules.functions, parts[len(parts)-1]
 	schema := ""
@@ -103,8 +103,8 @@ func (s *Statement) userType(parts []string, offset int32) {
 	}
 }
 
-// builtinTypes are the types of pg_catalog whose names the parser leaves unqualified. One that is missing costs only a reading of the
-// catalogs.
+// builtinTypes are the types of pg_catalog whose names the parser leaves unqualified. One that is missing costs only a
+// reading of the catalogs.
 const builtinTypes = " aclitem anyarray anycompatible anyelement anyenum anynonarray anyrange bool box bpchar bytea char cid cidr circle cstring date " +
 	"datemultirange daterange float4 float8 gtsvector inet int2 int2vector int4 int4multirange int4range int8 int8multirange int8range interval json jsonb " +
 	"jsonpath line lseg macaddr macaddr8 money name numeric nummultirange numrange oid oidvector path pg_lsn pg_snapshot point polygon record refcursor " +

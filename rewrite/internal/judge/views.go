@@ -10,10 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
-// view returns the references of a view of the shadow database other than those to relations: a query that depends on the
-// current user, reads a system catalog or column, or has side effects gives another result in a replay, although no
-// dependency of the view shows it. It is checked like a client's query. The caller checks the relations that it reads, from
-// the catalog. A materialised view holds rows.
+// view returns the references of a view of the shadow database other than those to relations: a query that depends on
+// the current user, reads a system catalog or column, or has side effects gives another result in a replay, although no
+// dependency of the view shows it. It is checked like a client's query. The caller checks the relations that it reads,
+// from the catalog. A materialised view holds rows.
 func (j *checker) view(neighbour string, r *catalog.Relation, before string) (out []reference) {
 	if r.Definition == "" || r.Kind != catalog.KindView {
 		return nil

@@ -1,5 +1,5 @@
-// Package resolve answers what the names in a statement may refer to: relations under a search path, and the overloads of
-// functions and operators that the types of a statement's values allow.
+// Package resolve answers what the names in a statement may refer to: relations under a search path, and the overloads
+// of functions and operators that the types of a statement's values allow.
 //
 // In: settings, lists of relations, the tree of a statement, and indexes of catalogs. It does not decide what may be
 // replayed. It is pure.
@@ -59,8 +59,8 @@ func PathOf(q capture.Query, byDefault []string) Path {
 	return p
 }
 
-// Seen removes the schemas that the server ignores: those that do not exist, or that the role may not use. In the shadow
-// database they may exist and be usable for the replay role.
+// Seen removes the schemas that the server ignores: those that do not exist, or that the role may not use. In the
+// shadow database they may exist and be usable for the replay role.
 func (p Path) Seen(source *catalog.Index) Path {
 	if source == nil {
 		return p

@@ -90,7 +90,8 @@ func (n *Relations) Qualified(t ident.Table) Kind {
 	return n.kind(t)
 }
 
-// kind returns the kind of a relation of an ordinary schema. With a catalog, a relation that is not in it does not exist.
+// kind returns the kind of a relation of an ordinary schema. With a catalog, a relation that is not in it does not
+// exist.
 func (n *Relations) kind(t ident.Table) Kind {
 	if n.Source != nil {
 		switch kind := n.Kinds[t]; {
@@ -121,8 +122,8 @@ func (n *Relations) Mentions(text string) bool {
 	return false
 }
 
-// RowType reports whether a type's name is that of the rows of a protected table, or of arrays of them: the table's name
-// after one or more underscores.
+// RowType reports whether a type's name is that of the rows of a protected table, or of arrays of them: the table's
+// name after one or more underscores.
 func (n *Relations) RowType(name string) bool {
 	for !n.Protected[name] {
 		if !strings.HasPrefix(name, "_") {
@@ -146,8 +147,8 @@ func IsStaticCatalog(t ident.Table) bool {
 	return false
 }
 
-// Unqualified resolves an unqualified name under a path: in the first schema that has it, pg_catalog first unless the path
-// lists it (PostgreSQL manual, section 5.9.3). If it cannot be resolved, doubt says why.
+// Unqualified resolves an unqualified name under a path: in the first schema that has it, pg_catalog first unless the
+// path lists it (PostgreSQL manual, section 5.9.3). If it cannot be resolved, doubt says why.
 func (n *Relations) Unqualified(name string, path Path) (t ident.Table, kind Kind, doubt Doubt) {
 	if path.Uncertain {
 		return ident.Table{}, KindUnknown, DoubtSettings

@@ -15,8 +15,8 @@ import (
 
 // Values holds the types outside pg_catalog that values of one statement may have: those of the columns of every
 // relation that it may read, those that it names, and the results of functions and operators on these. An overload is
-// excluded if an argument type is outside pg_catalog and outside this set, no implicit cast leads to it, and the argument is not
-// an untyped literal or parameter. Arrays, domains and rows count as their components.
+// excluded if an argument type is outside pg_catalog and outside this set, no implicit cast leads to it, and the
+// argument is not an untyped literal or parameter. Arrays, domains and rows count as their components.
 type Values struct {
 	catalogs []*catalog.Index
 	params   []capture.Param
@@ -31,8 +31,8 @@ type Values struct {
 	rows    bool            // a column, or the result of a function, holds rows of a relation
 }
 
-// Operands is the use of an operator: its name and the expressions on either side. A nil side is checked against the types
-// of the statement only.
+// Operands is the use of an operator: its name and the expressions on either side. A nil side is checked against the
+// types of the statement only.
 type Operands struct {
 	Name        string
 	Left, Right []*pg_query.Node
@@ -121,7 +121,8 @@ func (v *Values) related(n *pg_query.RangeVar) {
 	v.derived[name] = false
 }
 
-// derive notes an alias that stands for something without system columns, unless it stands for a relation elsewhere in the statement.
+// derive notes an alias that stands for something without system columns, unless it stands for a relation elsewhere in
+// the statement.
 func (v *Values) derive(a *pg_query.Alias) {
 	if _, known := v.derived[a.GetAliasname()]; !known && a != nil {
 		v.derived[a.GetAliasname()] = true
@@ -131,7 +132,8 @@ func (v *Values) derive(a *pg_query.Alias) {
 // IsDerived reports whether a name in FROM always stands for a subquery or a function.
 func (v *Values) IsDerived(name string) bool { return v != nil && v.derived[name] }
 
-// SameTypes reports whether every value has a type that is the same on all neighbours: one outside their schemas, and no row of a relation.
+// SameTypes reports whether every value has a type that is the same on all neighbours: one outside their schemas, and
+// no row of a relation.
 func (v *Values) SameTypes(neighbours []string) bool {
 	if v == nil || len(v.catalogs) == 0 || v.stars || v.rows {
 		return false
@@ -212,9 +214,9 @@ func (v *Values) results(x *catalog.Index) {
 	}
 }
 
-// Callable reports whether a call may refer to a function, by the number and the types of its arguments. It returns true without
-// a check for a function whose argument types are not in the catalog or that has none, and for a call with VARIADIC, WITHIN GROUP
-// or named arguments.
+// Callable reports whether a call may refer to a function, by the number and the types of its arguments. It returns
+// true without a check for a function whose argument types are not in the catalog or that has none, and for a call with
+// VARIADIC, WITHIN GROUP or named arguments.
 func (v *Values) Callable(f *catalog.Function, call *pg_query.FuncCall) bool {
 	args := call.GetArgs()
 	if len(f.Takes) == 0 || call.GetFuncVariadic() || call.GetAggWithinGroup() {
@@ -240,8 +242,8 @@ func (v *Values) Applicable(o catalog.Operator, e Operands) bool {
 	return v.fits(o.Takes[0], e.Left...) && v.fits(o.Takes[1], e.Right...)
 }
 
-// fits reports whether one of some values may be of a type. The zero ident.Table is a type of pg_catalog, which any value may
-// have.
+// fits reports whether one of some values may be of a type. The zero ident.Table is a type of pg_catalog, which any
+// value may have.
 func (v *Values) fits(t ident.Table, values ...*pg_query.Node) bool {
 	if t == (ident.Table{}) || v.types[t] || slices.ContainsFunc(values, v.untyped) {
 		return true
@@ -271,8 +273,8 @@ func (v *Values) untyped(n *pg_query.Node) bool {
 	return slices.ContainsFunc(n.GetList().GetItems(), v.untyped) || slices.ContainsFunc(n.GetRowExpr().GetArgs(), v.untyped)
 }
 
-// OperandsOf returns the operators of the expression n itself, not those below it. If one side may be untyped and the other is a list or a row, an
-// operator can still be excluded by the type of its left operand.
+// OperandsOf returns the operators of the expression n itself, not those below it. If one side may be untyped and the
+// other is a list or a row, an operator can still be excluded by the type of its left operand.
 func OperandsOf(n *pg_query.A_Expr) []Operands {
 	left, right := []*pg_query.Node{n.GetLexpr()}, []*pg_query.Node{n.GetRexpr()}
 	if n.GetLexpr() == nil {

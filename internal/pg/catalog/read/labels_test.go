@@ -10,8 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// SECURITY LABELs on columns and roles are read, by any role. The server has no label provider, so the test writes the rows that the
-// statement writes. Labels on other objects are not read.
+// SECURITY LABELs on columns and roles are read, by any role. The server has no label provider, so the test writes the
+// rows that the statement writes. Labels on other objects are not read.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -115,8 +115,8 @@ const faultyCopies = `
 	CREATE FUNCTION {s}.in_c() RETURNS bigint LANGUAGE internal AS 'pg_backend_pid';
 `
 
-// TestOracleFunctions: calls of functions over protected tables go to the neighbours' own copies, which answer on d0 like
-// the engine; copies that could not answer for their own world are refused, with the fault.
+// TestOracleFunctions: calls of functions over protected tables go to the neighbours' own copies, which answer on d0
+// like the engine; copies that could not answer for their own world are refused, with the fault.
 func TestOracleFunctions(t *testing.T) {
 	t.Parallel()
 	const shared = "SET check_function_bodies = off; CREATE FUNCTION public.double(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1';"

@@ -26,7 +26,8 @@ const atomicFunctions = `CREATE SCHEMA IF NOT EXISTS {s};
 		BEGIN ATOMIC WITH q AS (SELECT * FROM {s}.people WHERE email <> x::public.citext) SELECT count(*) FROM q, LATERAL (SELECT q.age) l; END;
 `
 
-// TestOracleHarmless: constructs that are harmless where they stand are replayed, and give the engine's answer; elsewhere they are refused.
+// TestOracleHarmless: constructs that are harmless where they stand are replayed, and give the engine's answer;
+// elsewhere they are refused.
 func TestOracleHarmless(t *testing.T) {
 	t.Parallel()
 	in := func(s, n string) string { return strings.NewReplacer("{s}", s, "{n}", n).Replace(atomicFunctions) }
@@ -98,8 +99,8 @@ const foreignCode = `CREATE LANGUAGE plother HANDLER plpgsql_call_handler;
 	CREATE FUNCTION calls_owned() RETURNS bigint LANGUAGE sql AS 'SELECT owned_call()';
 	CREATE FUNCTION of_d0() RETURNS bigint LANGUAGE plother AS 'BEGIN RETURN (SELECT count(*) FROM d0.people); END';`
 
-// TestOracleForeignCode: a word in a body that is not parsed is no reason to refuse a call if the rights of the replay role protect the tables. Those
-// rights are checked on a server that has the engine's own table beside the copies.
+// TestOracleForeignCode: a word in a body that is not parsed is no reason to refuse a call if the rights of the replay
+// role protect the tables. Those rights are checked on a server that has the engine's own table beside the copies.
 func TestOracleForeignCode(t *testing.T) {
 	t.Parallel()
 	const people = "CREATE SCHEMA IF NOT EXISTS {s}; CREATE TABLE {s}.people AS SELECT i AS id FROM generate_series(1, {n}) i;"

@@ -20,8 +20,8 @@ const noisyViews = `
 	CREATE VIEW {s}.computed AS SELECT public.dp_count(count(*), random()) AS n FROM {s}.people;
 `
 
-// TestOracleNoise: a query on a view that calls a DP function is audited on the copies of the view, with the claim of its calls, or
-// refused with what to do. A materialized view holds answers: only its REFRESH is audited.
+// TestOracleNoise: a query on a view that calls a DP function is audited on the copies of the view, with the claim of
+// its calls, or refused with what to do. A materialized view holds answers: only its REFRESH is audited.
 func TestOracleNoise(t *testing.T) {
 	t.Parallel()
 	const public = `CREATE TABLE public.stores (id int);

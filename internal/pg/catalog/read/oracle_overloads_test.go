@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// overloads are functions and operators with built-in names on user-defined types: some immutable, some with side effects.
+// overloads are functions and operators with built-in names on user-defined types: some immutable, some with side
+// effects.
 const overloads = `
 	CREATE TYPE public.money_amount AS ENUM ('1', '2');
 	CREATE TYPE public.shape; -- a base type of its own

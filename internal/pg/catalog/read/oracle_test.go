@@ -28,8 +28,8 @@ func relationsOf(s string, n int) string {
 		RESET search_path;`, s, n)
 }
 
-// TestOracle: on real databases, a query rewritten with the catalogs gives the engine's answer, and one that the neighbours
-// cannot answer is refused.
+// TestOracle: on real databases, a query rewritten with the catalogs gives the engine's answer, and one that the
+// neighbours cannot answer is refused.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	shop := database(t, relationsOf("public", 7)+`

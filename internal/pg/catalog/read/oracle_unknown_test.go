@@ -8,8 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// TestOracleUnknownNames: a call of one argument that neither catalog explains is a column only if the argument is a row, as for the server; such a
-// plan, and one with an unknown type, says that it needs newer catalogs.
+// TestOracleUnknownNames: a call of one argument that neither catalog explains is a column only if the argument is a
+// row, as for the server; such a plan, and one with an unknown type, says that it needs newer catalogs.
 func TestOracleUnknownNames(t *testing.T) {
 	t.Parallel()
 	shop := database(t, relationsOf("public", 7)+"CREATE TYPE mood AS ENUM ('good'); CREATE DOMAIN few AS int")

@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// viewsOf are views over people in schema {s}: they read only their own schema, and their other properties are not in the
-// catalog's dependencies.
+// viewsOf are views over people in schema {s}: they read only their own schema, and their other properties are not in
+// the catalog's dependencies.
 const viewsOf = `
 	CREATE VIEW {s}.plain AS SELECT p.id, p AS whole, random() < 2 AS chance, CURRENT_DATE > '2020-01-01' AS late, current_setting('dp.mode', true) AS mode,
 		lower('X') || extract(year FROM now()) AS text, CASE WHEN p.age IN (SELECT age FROM {s}.people) THEN 1 END AS one, "left"('ab', 1) AS l

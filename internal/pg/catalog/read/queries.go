@@ -16,16 +16,16 @@ func (r *reader) schemas() error {
 	return r.each("SELECT n.nspname FROM pg_namespace n WHERE "+ordinary+" ORDER BY 1", add(&r.catalog.Schemas, &name), &name)
 }
 
-// relations reads the relations that a query can name: no indexes, toast tables and composite types. In the text of a view
-// every name outside pg_catalog has its schema, because the reader's search_path contains nothing else.
+// relations reads the relations that a query can name: no indexes, toast tables and composite types. In the text of a
+// view every name outside pg_catalog has its schema, because the reader's search_path contains nothing else.
 const relations = `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relrowsecurity,
 		NOT has_schema_privilege(n.oid, 'USAGE') OR NOT has_any_column_privilege(c.oid, 'SELECT'),
 		CASE WHEN c.relkind IN ('v', 'm') THEN coalesce(pg_get_viewdef(c.oid), '') ELSE '' END
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ` + ordinary + ` ORDER BY 2, 3`
 
-// reads selects the relations that a relation reads: a view's rule and a policy's expressions depend on them (pg_depend),
-// and a parent reads its children. Dependencies of a view on itself, by its own rule, are excluded.
+// reads selects the relations that a relation reads: a view's rule and a policy's expressions depend on them
+// (pg_depend), and a parent reads its children. Dependencies of a view on itself, by its own rule, are excluded.
 const reads = `
 	SELECT w.ev_class, n.nspname, c.relname
 	FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid JOIN pg_class c ON c.oid = d.refobjid
@@ -44,8 +44,8 @@ const reads = `
 	WHERE c.relkind IN ('r', 'p', 'f')
 	ORDER BY 1, 2, 3`
 
-// calls selects the functions that a view or policy calls, directly or through an operator; built-in ones are pinned and
-// leave no dependency.
+// calls selects the functions that a view or policy calls, directly or through an operator; built-in ones are pinned
+// and leave no dependency.
 const calls = `
 	WITH depends AS (
 		SELECT w.ev_class AS relation, d.refclassid, d.refobjid
@@ -82,7 +82,8 @@ func (r *reader) relations() error {
 	)
 }
 
-// functions have a text as their body, except those in C or internal, and aggregates. {body} is the text of an atomic body.
+// functions have a text as their body, except those in C or internal, and aggregates. {body} is the text of an atomic
+// body.
 const functions = `
 	SELECT f.oid, n.nspname, f.proname, f.prokind::text, pg_get_function_arguments(f.oid), coalesce(pg_get_function_result(f.oid), ''),
 		CASE f.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END, l.lanname,
@@ -95,8 +96,8 @@ const functions = `
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace JOIN pg_language l ON l.oid = f.prolang
 	WHERE ` + ordinary + ` ORDER BY 2, 3, 1`
 
-// functionReads selects the relations read by atomic bodies and default expressions, and those whose rows are arguments or
-// results.
+// functionReads selects the relations read by atomic bodies and default expressions, and those whose rows are arguments
+// or results.
 const functionReads = `
 	SELECT d.objid, n.nspname, c.relname
 	FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -109,8 +110,8 @@ const functionReads = `
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
 	ORDER BY 1, 2, 3`
 
-// functionCalls selects the functions that atomic bodies and default expressions call, directly or through an operator, and
-// the support functions of aggregates.
+// functionCalls selects the functions that atomic bodies and default expressions call, directly or through an operator,
+// and the support functions of aggregates.
 const functionCalls = `
 	SELECT DISTINCT d.objid, n.nspname, f.proname
 	FROM pg_depend d
@@ -180,8 +181,8 @@ func (r *reader) serverPath() error {
 	}, &path, &source)
 }
 
-// settings reads the settings of ALTER DATABASE and ALTER ROLE, in order of increasing precedence as in process_settings
-// (postinit.c).
+// settings reads the settings of ALTER DATABASE and ALTER ROLE, in order of increasing precedence as in
+// process_settings (postinit.c).
 func (r *reader) settings() error {
 	var d catalog.Default
 	var entries []string

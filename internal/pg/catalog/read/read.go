@@ -1,8 +1,8 @@
 // Package read reads the catalog of a PostgreSQL database.
 //
-// In: a connection string. Out: a catalog.Catalog, plain data, of one moment: it is read in one read-only transaction with
-// one snapshot. Schemas answers one question in the caller's session. The package reads only catalogs, and works for any
-// role that may connect.
+// In: a connection string. Out: a catalog.Catalog, plain data, of one moment: it is read in one read-only transaction
+// with one snapshot. Schemas answers one question in the caller's session. The package reads only catalogs, and works
+// for any role that may connect.
 package read
 
 import (
@@ -23,8 +23,8 @@ const ApplicationName = "dpwatch-catalog"
 // MaxRows bounds every list: a larger database is not read at all, rather than in part.
 const MaxRows = 500_000
 
-// Catalog connects, reads the catalog and disconnects, within timeout. Errors do not quote the connection string; server
-// messages are withheld (withheld.Reveal shows them).
+// Catalog connects, reads the catalog and disconnects, within timeout. Errors do not quote the connection string;
+// server messages are withheld (withheld.Reveal shows them).
 func Catalog(ctx context.Context, dsn string, timeout time.Duration) (*catalog.Catalog, error) {
 	cfg, err := connect.Parse(dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true})
 	if err != nil {
@@ -113,7 +113,8 @@ func add[T any](to *[]T, value *T) func() error {
 	}
 }
 
-// list is a query that returns oid, schema and name, and the list of the object with that oid to which the name belongs.
+// list is a query that returns oid, schema and name, and the list of the object with that oid to which the name
+// belongs.
 type list[T any] struct {
 	sql string
 	of  func(*T) *[]catalog.Table

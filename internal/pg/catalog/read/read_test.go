@@ -133,8 +133,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadTypes: the component types of columns, arguments and results, without arrays, domains and rows around them; and
-// extensions.
+// TestReadTypes: the component types of columns, arguments and results, without arrays, domains and rows around them;
+// and extensions.
 func TestReadTypes(t *testing.T) {
 	t.Parallel()
 	got := contents(t, database(t, `

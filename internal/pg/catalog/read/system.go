@@ -10,15 +10,15 @@ func (r *reader) system() error {
 	return r.each("SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1", add(&r.catalog.System, &name), &name)
 }
 
-// builtins selects the names of the functions of pg_catalog. SQL cannot pass a value of type internal; a value of a pseudo-type may be
-// a row.
+// builtins selects the names of the functions of pg_catalog. SQL cannot pass a value of type internal; a value of a
+// pseudo-type may be a row.
 const builtins = `
 	SELECT f.proname, bool_or(f.pronargs >= 1 AND f.pronargs - f.pronargdefaults <= 1 AND NOT 'internal'::regtype = ANY (f.proargtypes)),
 		bool_or(coalesce(f.pronargs - f.pronargdefaults <= 1 AND f.proargtypes[0] IN (SELECT oid FROM pg_type WHERE typtype = 'p' AND typname NOT IN ('internal', 'cstring')), false))
 	FROM pg_proc f WHERE f.pronamespace = 'pg_catalog'::regnamespace GROUP BY f.proname ORDER BY 1`
 
-// unlisted reads the functions of pg_catalog that package builtin does not list: those of a later version of the server or of
-// an extension, and those that only the server calls.
+// unlisted reads the functions of pg_catalog that package builtin does not list: those of a later version of the server
+// or of an extension, and those that only the server calls.
 func (r *reader) unlisted() error {
 	var u catalog.Unlisted
 	return r.each(builtins, func() error {

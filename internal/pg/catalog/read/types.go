@@ -6,8 +6,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 )
 
-// bare is a common table expression: for every type, the type without arrays and domains around it. A query can build a row
-// from any values, so a row type counts as a type of pg_catalog.
+// bare is a common table expression: for every type, the type without arrays and domains around it. A query can build a
+// row from any values, so a row type counts as a type of pg_catalog.
 const bare = `
 	peeled (type, inner_type) AS (
 		SELECT oid, oid FROM pg_type
@@ -28,8 +28,8 @@ const functionTakes = `
 	FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace, LATERAL unnest(f.proargtypes) WITH ORDINALITY a (type, place)
 	JOIN bare b ON b.type = a.type WHERE ` + ordinary + ` ORDER BY f.oid, a.place`
 
-// parts is a common table expression: user-defined types, and the types that their values contain or may be converted to
-// rows of.
+// parts is a common table expression: user-defined types, and the types that their values contain or may be converted
+// to rows of.
 const parts = `
 	parts (type, part) AS (
 		SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'
@@ -101,10 +101,10 @@ const operators = `
 const userTypes = `SELECT n.nspname, t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
 	WHERE NOT (t.typelem <> 0 AND t.typlen = -1) AND (c.oid IS NULL OR c.relkind = 'c') AND ` + ordinary + ` ORDER BY 1, 2`
 
-// typeCalls selects the functions that are called to create a value of a type, directly or for its components (the base of
-// a domain, the elements of an array, the columns of a row, the bounds of a range): those outside pg_catalog; and of
-// pg_catalog, where they leave no dependency, those that a domain's check calls and that are not immutable, and the input
-// functions of types whose values are names of objects (regclass). SQLVALUEFUNCTION 9 to 14 are CURRENT_ROLE to
+// typeCalls selects the functions that are called to create a value of a type, directly or for its components (the base
+// of a domain, the elements of an array, the columns of a row, the bounds of a range): those outside pg_catalog; and of
+// pg_catalog, where they leave no dependency, those that a domain's check calls and that are not immutable, and the
+// input functions of types whose values are names of objects (regclass). SQLVALUEFUNCTION 9 to 14 are CURRENT_ROLE to
 // CURRENT_SCHEMA (primnodes.h).
 const typeCalls = `
 	WITH RECURSIVE direct AS (
@@ -137,8 +137,8 @@ const typeCalls = `
 	JOIN pg_proc f ON f.oid = calls.f JOIN pg_namespace fn ON fn.oid = f.pronamespace
 	WHERE fn.nspname <> 'pg_catalog' OR ` + ordinary + ` ORDER BY 1, 2, 3, 4`
 
-// implicitCasts selects the functions outside pg_catalog of casts that do not appear in a query's text: implicit ones, and
-// those to json, which to_json and similar functions use.
+// implicitCasts selects the functions outside pg_catalog of casts that do not appear in a query's text: implicit ones,
+// and those to json, which to_json and similar functions use.
 const implicitCasts = `SELECT DISTINCT fn.nspname, f.proname
 	FROM pg_cast c JOIN pg_proc f ON f.oid = c.castfunc JOIN pg_namespace fn ON fn.oid = f.pronamespace
 	WHERE (c.castcontext = 'i' OR c.casttarget = 'json'::regtype) AND fn.nspname <> 'pg_catalog' ORDER BY 1, 2`

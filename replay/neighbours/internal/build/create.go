@@ -1,5 +1,5 @@
-// Package build creates sets of copies: the plan with all faults that are known in advance, D0 with the rows of the source,
-// and the neighbours D1.
+// Package build creates sets of copies: the plan with all faults that are known in advance, D0 with the rows of the
+// source, and the neighbours D1.
 package build
 
 import (
@@ -185,8 +185,8 @@ func (b *Builder) undo(ctx context.Context, fault error) error {
 	return fault
 }
 
-// swap replaces the old set by the new one. Renaming a schema does not lock its objects: running replays end on the copies
-// with which they began.
+// swap replaces the old set by the new one. Renaming a schema does not lock its objects: running replays end on the
+// copies with which they began.
 func (b *Builder) swap(ctx context.Context, current shadow.Set) error {
 	tx, err := b.Conn.Begin(ctx)
 	if err != nil {

@@ -45,8 +45,8 @@ func (b *Builder) Plan() error {
 	return b.planFunctions()
 }
 
-// planFunctions keeps the SQL functions that actually read a copied table or take its rows, and can be copied, with those
-// of the same name.
+// planFunctions keeps the SQL functions that actually read a copied table or take its rows, and can be copied, with
+// those of the same name.
 func (b *Builder) planFunctions() error {
 	var left []source.Function
 	kept := slices.DeleteFunc(b.Model.Functions, func(f source.Function) bool {
@@ -168,8 +168,8 @@ func (b *Builder) reads(ctx context.Context, tx pgx.Tx, world int) error {
 	return fmt.Errorf("a copy would depend on other schemas: %s", what)
 }
 
-// stream copies the rows of one table from the source with constant memory, from COPY TO to COPY FROM. It uses the binary
-// format if every type is built in; user-defined types have other OIDs in another database.
+// stream copies the rows of one table from the source with constant memory, from COPY TO to COPY FROM. It uses the
+// binary format if every type is built in; user-defined types have other OIDs in another database.
 func (b *Builder) stream(ctx context.Context, src *source.Snapshot, tx pgx.Tx, r *source.Relation) error {
 	format := "binary"
 	for _, c := range r.Live() {

@@ -62,9 +62,9 @@ func (b *Builder) in(world int, r *source.Relation) string {
 
 func (b *Builder) gone() string { return ident.Quote(b.work(), "gone") }
 
-// rowsOf copies one table from D0: without the unit's rows for Remove, with its measures moved for Replace. Rows keep their
-// order: membership in the unit is tested row by row (with a hash table if it fits in memory, otherwise with the index),
-// because an anti join may return rows in the order of a hash table.
+// rowsOf copies one table from D0: without the unit's rows for Remove, with its measures moved for Replace. Rows keep
+// their order: membership in the unit is tested row by row (with a hash table if it fits in memory, otherwise with the
+// index), because an anti join may return rows in the order of a hash table.
 func (b *Builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *source.Relation) error {
 	units := fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
 		b.gone(), b.units[world-1].Number, ident.Literal(b.in(0, r)))
@@ -86,8 +86,8 @@ func (b *Builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *source.Re
 	return nil
 }
 
-// analyze runs VACUUM ANALYZE, which gathers statistics and marks pages as all-visible, so that plans in two worlds differ
-// only because of their rows.
+// analyze runs VACUUM ANALYZE, which gathers statistics and marks pages as all-visible, so that plans in two worlds
+// differ only because of their rows.
 func (b *Builder) analyze(ctx context.Context, world int) error {
 	conn, err := b.Session(ctx)
 	if err != nil {
@@ -109,8 +109,8 @@ func (b *Builder) analyze(ctx context.Context, world int) error {
 // maxKeys bounds the list of keys in the condition of a view.
 const maxKeys = 100_000
 
-// viewsOver creates a view for every table: D0's rows without those of the unit. The conditions are on values, so the views
-// stay correct when rows move.
+// viewsOver creates a view for every table: D0's rows without those of the unit. The conditions are on values, so the
+// views stay correct when rows move.
 func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 	for _, r := range b.Model.Tables() {
 		conditions, err := b.without(ctx, tx, world, r)
@@ -138,8 +138,8 @@ func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 	return b.makeViews(ctx, tx, world)
 }
 
-// without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references one
-// of its rows; NULL references nothing.
+// without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references
+// one of its rows; NULL references nothing.
 func (b *Builder) without(ctx context.Context, tx pgx.Tx, world int, r *source.Relation) ([]string, error) {
 	unit := b.units[world-1]
 	if b.g.Model.Within(r, b.g.Unit) {
@@ -173,8 +173,8 @@ func (b *Builder) without(ctx context.Context, tx pgx.Tx, world int, r *source.R
 	return out, nil
 }
 
-// notEqual returns the condition that columns of t do not have the values of a key, whose types are those of the columns on
-// of r.
+// notEqual returns the condition that columns of t do not have the values of a key, whose types are those of the
+// columns on of r.
 func notEqual(columns, key []string, r *source.Relation, on []string) string {
 	var match []string
 	for i, name := range columns {
@@ -183,7 +183,8 @@ func notEqual(columns, key []string, r *source.Relation, on []string) string {
 	return "(" + strings.Join(match, " AND ") + ") IS NOT TRUE"
 }
 
-// keysOf returns the values by which rows reference, along an edge, the rows of a unit: for each, the columns in text form.
+// keysOf returns the values by which rows reference, along an edge, the rows of a unit: for each, the columns in text
+// form.
 func (b *Builder) keysOf(ctx context.Context, tx pgx.Tx, unit units.Chosen, e source.Edge) ([][]string, error) {
 	return connect.Values[[]string](ctx, tx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
 		ident.Each(e.On, "p.%[1]s::text", ", "), b.gone(), b.in(0, e.Parent), unit.Number, ident.Each(e.On, "p.%[1]s IS NOT NULL", " AND ")))

@@ -18,8 +18,8 @@ type dryRunResult struct {
 	Made   *ddl.Description // what was created; nil with faults
 }
 
-// DryRun creates the types and an empty D0 of the source's definitions in a transaction that is rolled back. A definition
-// that fails here would fail after the rows are copied, and the result is what the copies should look like.
+// DryRun creates the types and an empty D0 of the source's definitions in a transaction that is rolled back. A
+// definition that fails here would fail after the rows are copied, and the result is what the copies should look like.
 func (b *Builder) DryRun(ctx context.Context, types []source.TypeDefinition) (out dryRunResult, err error) {
 	tx, err := b.Conn.Begin(ctx)
 	if err != nil {

@@ -40,8 +40,8 @@ type PlannedTable struct {
 	Paths []string
 }
 
-// PlannedNeighbour is a neighbour and the rule that chooses its unit. The unit itself depends on the rows, which are read
-// when D0 is created.
+// PlannedNeighbour is a neighbour and the rule that chooses its unit. The unit itself depends on the rows, which are
+// read when D0 is created.
 type PlannedNeighbour struct {
 	Schema string
 	Rule   string

@@ -56,8 +56,8 @@ func (b *Builder) noteStale(ctx context.Context, tx pgx.Tx, set shadow.Set) erro
 	return nil
 }
 
-// noteCollation reports whether the two databases sort text by different rules: replays then compare and order it differently than
-// production, though alike in all worlds.
+// noteCollation reports whether the two databases sort text by different rules: replays then compare and order it
+// differently than production, though alike in all worlds.
 func (b *Builder) noteCollation(ctx context.Context, tx pgx.Tx) error {
 	const query = "SELECT concat_ws(', ', datcollate, datctype, datlocprovider) FROM pg_database WHERE datname = current_database()"
 	here, err := connect.Value[string](ctx, tx, query)

@@ -16,8 +16,8 @@ import (
 )
 
 // makeTypes creates the source's types that the shadow database lacks, under their own names: queries name them
-// ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each type created, in tx. The
-// error lists every type that cannot be created.
+// ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each type created, in tx.
+// The error lists every type that cannot be created.
 func (b *Builder) makeTypes(ctx context.Context, tx pgx.Tx, wanted []source.TypeDefinition, made func(kind, name string) error) error {
 	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // prints definitions with qualified names
 		return err

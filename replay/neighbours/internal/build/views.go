@@ -90,9 +90,9 @@ func (b *Builder) functionsFor(world int) ([]ddl.Making, error) {
 	return out, nil
 }
 
-// ofDefinition reports whether an error is caused by the definition itself or by something that the shadow database lacks:
-// a syntax or access error (class 42, except missing privileges), an unsupported feature, or the data that a materialised
-// view is computed from.
+// ofDefinition reports whether an error is caused by the definition itself or by something that the shadow database
+// lacks: a syntax or access error (class 42, except missing privileges), an unsupported feature, or the data that a
+// materialised view is computed from.
 func ofDefinition(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) || e.Code == "42501" || len(e.Code) != 5 {
@@ -101,8 +101,8 @@ func ofDefinition(err error) bool {
 	return slices.Contains([]string{"42", "0A", "22", "P0", "3F"}, e.Code[:2])
 }
 
-// without0 removes definitions that cannot be created from the set, with a note, unless they are listed. Objects created
-// while these were tried do not depend on them.
+// without0 removes definitions that cannot be created from the set, with a note, unless they are listed. Objects
+// created while these were tried do not depend on them.
 func (b *Builder) without0(left []ddl.Making, faults []error) error {
 	gone, functions := map[*source.Relation]bool{}, map[int]bool{}
 	for i, s := range left {

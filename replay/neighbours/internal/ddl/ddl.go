@@ -1,5 +1,5 @@
-// Package ddl writes the definitions of package source as statements that create a copy under other names, and as lines by
-// which two schemas are compared. It does not run them.
+// Package ddl writes the definitions of package source as statements that create a copy under other names, and as lines
+// by which two schemas are compared. It does not run them.
 package ddl
 
 import (
@@ -79,8 +79,9 @@ func sequenceOptions(s source.Sequence) string {
 	return fmt.Sprintf(" INCREMENT %d MINVALUE %d MAXVALUE %d START %d CACHE %d%s", s.Increment, s.Low, s.High, s.Start, s.Cache, cycle)
 }
 
-// table creates the columns in the order of attnum. For a column that the source dropped, one is created and dropped, so
-// that every column has the same attnum. Partitions and children are created separately and attached while they are empty.
+// table creates the columns in the order of attnum. For a column that the source dropped, one is created and dropped,
+// so that every column has the same attnum. Partitions and children are created separately and attached while they are
+// empty.
 func (d *Definitions) table(m *source.Model, r *source.Relation) {
 	add := func(format string, args ...any) {
 		d.Tables = append(d.Tables, Statement{"table " + r.Name, fmt.Sprintf(format, args...), "NAME"})
@@ -215,8 +216,8 @@ func (d *Definitions) indexesOf(m *source.Model, r *source.Relation) {
 
 // foreignKeys creates them NOT VALID: the rows were valid at the source, the planner treats both kinds alike, and a
 // reference of another unit's row to a removed unit stays. A partitioned table cannot have such a key, so each of its
-// partitions gets one. A partition's own keys come first: for a key that references a partitioned table the server creates
-// further ones, with names that are free.
+// partitions gets one. A partition's own keys come first: for a key that references a partitioned table the server
+// creates further ones, with names that are free.
 func (d *Definitions) foreignKeys(m *source.Model) {
 	for _, own := range []bool{true, false} {
 		for _, k := range m.Keys {

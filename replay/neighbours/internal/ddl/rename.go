@@ -17,8 +17,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
 
-// Names holds the names of the source that move to another schema. Relations are tables, views, indexes and sequences, and
-// the row types of tables.
+// Names holds the names of the source that move to another schema. Relations are tables, views, indexes and sequences,
+// and the row types of tables.
 type Names struct {
 	relations map[ident.Table]string // the names in that schema
 	Functions map[ident.Table]string
@@ -47,11 +47,11 @@ type splice struct {
 	text       string
 }
 
-// Rename returns a statement in which every qualified name in n has another schema. It works on the syntax tree of the text
-// that the server prints with an empty search_path, where each name outside pg_catalog is qualified. Anything that is not a
-// name to the parser, such as a string, stays, except strings cast to regclass. defined is the keyword before the name that
-// the statement defines, if the tree has no location for it ("FUNCTION"); "" = none. Syntax that the parser does not
-// support yet (NOT ENFORCED, JSON_TABLE) is renamed by its tokens.
+// Rename returns a statement in which every qualified name in n has another schema. It works on the syntax tree of the
+// text that the server prints with an empty search_path, where each name outside pg_catalog is qualified. Anything that
+// is not a name to the parser, such as a string, stays, except strings cast to regclass. defined is the keyword before
+// the name that the statement defines, if the tree has no location for it ("FUNCTION"); "" = none. Syntax that the
+// parser does not support yet (NOT ENFORCED, JSON_TABLE) is renamed by its tokens.
 func (n *Names) Rename(sql, schema, defined string) (string, error) {
 	tokens, err := pgparse.Scan(sql)
 	if err != nil {
@@ -194,8 +194,8 @@ func (r *renamer) from(item *pg_query.Node) {
 	}
 }
 
-// rename replaces the schema at token i, where the qualified name t begins, if known contains t, and replaces its name by
-// the new one.
+// rename replaces the schema at token i, where the qualified name t begins, if known contains t, and replaces its name
+// by the new one.
 func (r *renamer) rename(i int, t ident.Table, known map[ident.Table]string) {
 	name, ok := known[t]
 	if !ok || i < 0 {
@@ -221,9 +221,9 @@ func (r *renamer) regclass(n *pg_query.TypeCast) {
 	}
 }
 
-// lexical renames every known schema.name, schema.name( and 'schema.name'::regclass. An alias equal to the schema's name
-// before a column equal to a table's name would be mistaken for one; the server prints no such alias for a table of another
-// name.
+// lexical renames every known schema.name, schema.name( and 'schema.name'::regclass. An alias equal to the schema's
+// name before a column equal to a table's name would be mistaken for one; the server prints no such alias for a table
+// of another name.
 func (r *renamer) lexical() {
 	for i := range r.tokens {
 		switch {

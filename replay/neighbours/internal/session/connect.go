@@ -30,11 +30,11 @@ func Open(ctx context.Context, dsn, what string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Defaults resets, in a session or (local) in a transaction only, settings of the role or the database that would end a long
-// command, change how definitions print, or change text forms (money's digits depend on lc_monetary). It also turns off
-// partition pruning, which drops partitions that have matching rows: PostgreSQL before 15.20, and 18.4, never scan a DEFAULT
-// partition that is itself partitioned by a range of the column by which a table above it is partitioned by list, whatever
-// the condition. Settings that the server's version does not have are skipped.
+// Defaults resets, in a session or (local) in a transaction only, settings of the role or the database that would end a
+// long command, change how definitions print, or change text forms (money's digits depend on lc_monetary). It also
+// turns off partition pruning, which drops partitions that have matching rows: PostgreSQL before 15.20, and 18.4, never
+// scan a DEFAULT partition that is itself partitioned by a range of the column by which a table above it is partitioned
+// by list, whatever the condition. Settings that the server's version does not have are skipped.
 func Defaults(local bool) string { return fmt.Sprintf(sessionDefaultsSQL, local) }
 
 const sessionDefaultsSQL = `SELECT pg_catalog.set_config(name, value, %t) FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
@@ -45,8 +45,8 @@ const sessionDefaultsSQL = `SELECT pg_catalog.set_config(name, value, %t) FROM (
 	('enable_partition_pruning', 'off')) s(name, value)
 	WHERE name IN (SELECT lower(p.name) FROM pg_catalog.pg_settings p)`
 
-// Explain adds a remedy to server errors that users meet. It does not quote the detail of an error, which may quote rows. cfg is the configuration of the
-// session that met the error.
+// Explain adds a remedy to server errors that users meet. It does not quote the detail of an error, which may quote
+// rows. cfg is the configuration of the session that met the error.
 func Explain(cfg *pgconn.Config, err error) error {
 	var e *pgconn.PgError
 	var done *explained

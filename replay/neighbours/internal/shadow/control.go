@@ -1,5 +1,5 @@
-// Package shadow keeps the records of sets in the shadow database: what was created, which set is current, and what killed
-// commands left behind.
+// Package shadow keeps the records of sets in the shadow database: what was created, which set is current, and what
+// killed commands left behind.
 package shadow
 
 import (
@@ -22,8 +22,8 @@ import (
 // recordVersion is the version of the control schema's tables.
 const recordVersion = 1
 
-// recordTables creates the control schema's tables: a record of everything that was created, so that it can be found and
-// removed in any case. The units' keys are personal data; replay roles can read only the set.
+// recordTables creates the control schema's tables: a record of everything that was created, so that it can be found
+// and removed in any case. The units' keys are personal data; replay roles can read only the set.
 const recordTables = `
 CREATE TABLE %[1]s.neighbour_version (version int NOT NULL, salt text NOT NULL);
 CREATE TABLE %[1]s.neighbour_set (epoch bigint PRIMARY KEY, state text NOT NULL CHECK (state IN ('building', 'current', 'old')),
@@ -68,8 +68,8 @@ func (s *DB) Close(ctx context.Context) {
 }
 
 // Session opens a connection for building: the search path is pg_catalog, the engine's functions and the schemas of
-// extensions (citext must be compared with its own operators), rows are returned in physical order, and the server checks
-// whether this process still exists.
+// extensions (citext must be compared with its own operators), rows are returned in physical order, and the server
+// checks whether this process still exists.
 func (s *DB) Session(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := session.Open(ctx, s.Options.Target, "neighbours.target")
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *DB) Session(ctx context.Context) (*pgx.Conn, error) {
 		_ = conn.Close(ctx)
 		return nil, fmt.Errorf("neighbours.target: %w", err)
 	}
-	// Servers before 14, or not on Linux or macOS, do not have this setting: there the statement of a killed command runs
-	// to its end.
+	// Servers before 14, or not on Linux or macOS, do not have this setting: there the statement of a killed command
+	// runs to its end.
 	_, _ = conn.Exec(ctx, "SET client_connection_check_interval TO 1000", pgx.QueryExecModeSimpleProtocol)
 	return conn, nil
 }
@@ -189,8 +189,8 @@ func (s *DB) Begin(ctx context.Context, source string, method spec.Method, table
 	return epoch, err
 }
 
-// RemoveLeftovers removes every schema of this package that is not the current set (a killed command leaves some), and the types
-// that were created for a set that was never completed.
+// RemoveLeftovers removes every schema of this package that is not the current set (a killed command leaves some), and
+// the types that were created for a set that was never completed.
 func (s *DB) RemoveLeftovers(ctx context.Context) error {
 	// A schema with such a name that is not recorded belongs to someone else.
 	schemas, err := connect.Values[string](ctx, s.Conn, `SELECT n.nspname FROM pg_namespace n JOIN `+s.Record("neighbour_set")+` e
@@ -213,8 +213,8 @@ func (s *DB) RemoveLeftovers(ctx context.Context) error {
 		"DELETE FROM "+s.Record("neighbour_set")+" WHERE state <> 'current'")
 }
 
-// DropTypes drops the recorded types and schemas that meet a condition, in reverse order of creation. One that something
-// else now uses stays, with a note.
+// DropTypes drops the recorded types and schemas that meet a condition, in reverse order of creation. One that
+// something else now uses stays, with a note.
 func (s *DB) DropTypes(ctx context.Context, condition string) error {
 	objects, err := connect.Structs[struct {
 		Epoch      int64

@@ -46,7 +46,8 @@ func (s *DB) CheckRights(ctx context.Context) error {
 			WHERE nspname = $1 AND NOT (has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE'))`, s.Options.Control)
 }
 
-// publicTables is the part of a query that finds the tables named by the arrays $1 and $2 without any privilege on their schemas.
+// publicTables is the part of a query that finds the tables named by the arrays $1 and $2 without any privilege on
+// their schemas.
 const publicTables = ` FROM unnest($1::text[], $2::text[]) t(s, n) LEFT JOIN pg_namespace n ON n.nspname = t.s LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.n `
 
 // CheckPublicRights rejects a role of neighbours.target that cannot read public tables in views.
@@ -76,7 +77,8 @@ func split(tables []ident.Table) (schemas, names []string) {
 	return schemas, names
 }
 
-// CheckTypeRights rejects a role of neighbours.target that cannot use the schemas of types, or not create in those that lack a type.
+// CheckTypeRights rejects a role of neighbours.target that cannot use the schemas of types, or not create in those that
+// lack a type.
 func (s *DB) CheckTypeRights(ctx context.Context, types []source.TypeDefinition) error {
 	schemas, names := []string{}, []string{}
 	for _, t := range types {

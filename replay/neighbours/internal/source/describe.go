@@ -10,9 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// The names of the options that a statement can set, as regular expressions. The server keeps values of its own in the same
-// arrays, such as pg_attver of a column since PostgreSQL 15.20: they differ between two tables with one definition, and no
-// statement can copy them. Indexes are read by pg_get_indexdef, which prints only what a statement can set.
+// The names of the options that a statement can set, as regular expressions. The server keeps values of its own in the
+// same arrays, such as pg_attver of a column since PostgreSQL 15.20: they differ between two tables with one
+// definition, and no statement can copy them. Indexes are read by pg_get_indexdef, which prints only what a statement
+// can set.
 const (
 	storageParameters = `fillfactor|toast_tuple_target|parallel_workers|user_catalog_table|vacuum_\w+|(log_)?auto(vacuum|analyze)_\w+|security_(barrier|invoker)|check_option`
 	columnOptions     = `n_distinct|n_distinct_inherited`
@@ -131,8 +132,8 @@ func (d *Discovery) indexes() error {
 	return err
 }
 
-// foreignKeys reads those between copied tables. Foreign keys to other tables are not copied, and those that a partition
-// inherits from a copied parent belong to the parent.
+// foreignKeys reads those between copied tables. Foreign keys to other tables are not copied, and those that a
+// partition inherits from a copied parent belong to the parent.
 func (d *Discovery) foreignKeys() error {
 	keys, err := rows[struct {
 		foreignKey
@@ -192,9 +193,9 @@ const userFunction = `n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_s
 
 // functions reads the SQL functions that name a copied relation (according to the catalog if the body is BEGIN ATOMIC,
 // otherwise by a search of its text), those that take or return its rows, and those with the same name as one of these,
-// because PostgreSQL chooses among them by the arguments of the call. Whether a text really reads the table is determined
-// when it is rewritten. If d.schema is set, functions reads all functions and procedures of that schema instead, without
-// aggregates.
+// because PostgreSQL chooses among them by the arguments of the call. Whether a text really reads the table is
+// determined when it is rewritten. If d.schema is set, functions reads all functions and procedures of that schema
+// instead, without aggregates.
 func (d *Discovery) functions() (err error) {
 	if d.schema != "" {
 		d.Model.Functions, err = rows[Function](d, `SELECT oid, $2::text, proname, pg_get_functiondef(oid), '', 0, '', 't'::"char"
@@ -221,7 +222,8 @@ func (d *Discovery) functions() (err error) {
 }
 
 // types reads the user-defined types and collations (OID 16384 and above) that columns, views, constraints, defaults,
-// indexes and functions use. It returns an error for columns of a table whose type is the row type of a copied relation.
+// indexes and functions use. It returns an error for columns of a table whose type is the row type of a copied
+// relation.
 func (d *Discovery) types() error {
 	indexes, functions := []uint32{}, []uint32{}
 	for _, r := range d.Model.Relations {

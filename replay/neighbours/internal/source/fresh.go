@@ -19,7 +19,8 @@ type Fresh struct {
 	Via  map[Place]Edge // the reference, for columns that follow another
 }
 
-// Fresh determines the columns that get new values. The error names a unique key for which no new value can be generated.
+// Fresh determines the columns that get new values. The error names a unique key for which no new value can be
+// generated.
 func (g *Graph) Fresh() (*Fresh, error) {
 	f := &Fresh{map[Place]Place{}, map[Place]Edge{}}
 	for _, k := range g.Key {
@@ -75,9 +76,9 @@ next:
 	return false, nil
 }
 
-// NewValue returns an expression for a value that no row has, derived from the value of a row; offset, see NewValueOffset, is larger
-// than the range of the column's values. A hash cut to few characters may be an existing value: the unique key then rejects
-// it.
+// NewValue returns an expression for a value that no row has, derived from the value of a row; offset, see
+// NewValueOffset, is larger than the range of the column's values. A hash cut to few characters may be an existing
+// value: the unique key then rejects it.
 func NewValue(value string, c *Column, offset string) (string, error) {
 	switch c.Base {
 	case 20, 21, 23: // int8, int2, int4
@@ -99,8 +100,8 @@ func NewValue(value string, c *Column, offset string) (string, error) {
 	return "", fmt.Errorf("no new value can be generated for column %s of type %s", c.Name, c.Type)
 }
 
-// NewValueOffset returns a query over the column %[1]s for the offset of another; "" = none needed, used as "0". For numbers and
-// times it is more than their range, for a text type without room for a suffix the length of the type.
+// NewValueOffset returns a query over the column %[1]s for the offset of another; "" = none needed, used as "0". For
+// numbers and times it is more than their range, for a text type without room for a suffix the length of the type.
 func NewValueOffset(c *Column) string {
 	switch c.Base {
 	case 20, 21, 23, 1700, 1082:

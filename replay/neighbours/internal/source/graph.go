@@ -28,8 +28,8 @@ func (g *Graph) Viewable(r *Relation) ([]Edge, error) {
 	return edges, nil
 }
 
-// Edge assigns the rows of Child, and of tables below it, to units: a row belongs to the units of those rows of Parent, and
-// of tables below it, whose columns On equal its Columns. A NULL among Columns references nothing.
+// Edge assigns the rows of Child, and of tables below it, to units: a row belongs to the units of those rows of Parent,
+// and of tables below it, whose columns On equal its Columns. A NULL among Columns references nothing.
 type Edge struct {
 	Child, Parent *Relation
 	Columns, On   []string
@@ -64,8 +64,8 @@ type Graph struct {
 	Edges []Edge
 }
 
-// NewGraph combines the foreign keys and the declared paths. The error lists every path that cannot be followed, and every
-// table whose rows belong to no unit, with the line to write.
+// NewGraph combines the foreign keys and the declared paths. The error lists every path that cannot be followed, and
+// every table whose rows belong to no unit, with the line to write.
 func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 	g := &Graph{Model: m, Unit: m.Named(o.Unit.Table), Key: o.Unit.Key}
 	if g.Unit == nil || !g.Unit.IsTable() {
@@ -101,8 +101,8 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 	return g, g.complete()
 }
 
-// declaring returns the tables whose declared paths apply to the rows of r: r itself, or the nearest tables above it, of
-// which inheritance may give several. None: foreign keys apply.
+// declaring returns the tables whose declared paths apply to the rows of r: r itself, or the nearest tables above it,
+// of which inheritance may give several. None: foreign keys apply.
 func (g *Graph) declaring(r *Relation, declared map[*Relation]bool) []*Relation {
 	if declared[r] {
 		return []*Relation{r}
@@ -252,8 +252,8 @@ func (g *Graph) edgesOf(r *Relation) []Edge {
 	return out
 }
 
-// edgesBelow returns the edges that apply to all rows of r, including those of the tables below it. alike is false if these
-// tables do not have the same edges.
+// edgesBelow returns the edges that apply to all rows of r, including those of the tables below it. alike is false if
+// these tables do not have the same edges.
 func (g *Graph) edgesBelow(r *Relation) (edges []Edge, alike bool) {
 	first := true
 	for _, x := range g.Model.Tables() {

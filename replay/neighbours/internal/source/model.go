@@ -7,9 +7,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Model describes the relations to copy, from the source's catalog. Expressions are as the server prints them with an empty
-// search_path: every name outside pg_catalog is qualified. The types below list their fields in the order of the queries that
-// read them.
+// Model describes the relations to copy, from the source's catalog. Expressions are as the server prints them with an
+// empty search_path: every name outside pg_catalog is qualified. The types below list their fields in the order of the
+// queries that read them.
 type Model struct {
 	Database   string
 	Relations  []*Relation // parents before children; views last
@@ -185,8 +185,8 @@ func (m *Model) InheritsIdentity(r *Relation, name string) bool {
 	return c != nil && c.Identity != ""
 }
 
-// Entrance returns the table through which rows of r are loaded: r, or the topmost table above it that may route them to
-// another partition than at the source.
+// Entrance returns the table through which rows of r are loaded: r, or the topmost table above it that may route them
+// to another partition than at the source.
 func (m *Model) Entrance(r *Relation) *Relation {
 	into := r
 	for r.IsPartition {

@@ -93,8 +93,8 @@ func (s *statistics) rename(name string) {
 	}
 }
 
-// functions numbers those that have one name in several schemas: in one schema they would be overloads, and calls would be
-// resolved differently than at the source. Functions of one schema keep one name.
+// functions numbers those that have one name in several schemas: in one schema they would be overloads, and calls would
+// be resolved differently than at the source. Functions of one schema keep one name.
 func (n *naming) functions(functions []Function) {
 	n.seen = map[string]ident.Table{}
 	given := map[ident.Table]string{}

@@ -8,7 +8,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Rights returns the fault of a role that may not read the relations of find: every missing privilege, as GRANT statements.
+// Rights returns the fault of a role that may not read the relations of find: every missing privilege, as GRANT
+// statements.
 func (d *Discovery) Rights() error {
 	grants, err := d.texts(`WITH t AS (SELECT c.oid, c.relnamespace FROM pg_class c WHERE c.oid = ANY($1::oid[]) AND c.relkind IN ('r', 'p')),
 		s AS (SELECT DISTINCT q.oid, q.relnamespace FROM pg_depend d JOIN pg_class q ON q.oid = d.objid AND q.relkind = 'S'
@@ -29,8 +30,8 @@ func (d *Discovery) Rights() error {
 	if len(grants) > 0 {
 		faults = append(faults, fmt.Errorf("role %s of neighbours.source lacks rights at the source, database %s: run there: %s", d.Tx.Conn().Config().User, d.Model.Database, strings.Join(grants, "; ")))
 	}
-	// The setting row_security, which row_security_active ignores, is off here: if it were on, the server would hide rows,
-	// which would be missing from the copy.
+	// The setting row_security, which row_security_active ignores, is off here: if it were on, the server would hide
+	// rows, which would be missing from the copy.
 	hidden, err := d.texts("SELECT c.oid::regclass::text FROM pg_class c WHERE c.oid = ANY($1::oid[]) AND row_security_active(c.oid) ORDER BY 1", d.oids)
 	if len(hidden) > 0 {
 		faults = append(faults, fmt.Errorf("row-level security of %s may hide rows from role %s of neighbours.source, which would be missing from the copies: run at the source: ALTER ROLE %s BYPASSRLS; or use the owner", strings.Join(hidden, ", "), d.Tx.Conn().Config().User, ident.Quote(d.Tx.Conn().Config().User)))
@@ -41,8 +42,8 @@ func (d *Discovery) Rights() error {
 // Extension is an extension that the source's definitions need, and its schema.
 type Extension struct{ Name, Schema string }
 
-// Extensions finds the extensions whose types, operator classes, functions and collations the definitions need. Those that
-// only a view needs are not included: the view can be left out.
+// Extensions finds the extensions whose types, operator classes, functions and collations the definitions need. Those
+// that only a view needs are not included: the view can be left out.
 func (d *Discovery) Extensions(m *Model) ([]Extension, error) {
 	indexes := []uint32{}
 	for _, r := range m.Relations {

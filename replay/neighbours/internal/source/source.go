@@ -1,5 +1,5 @@
-// Package source reads the definitions of the source, or of a schema of copies: relations, columns, constraints, indexes,
-// sequences, functions and types, and how the rows of each table belong to privacy units. It changes nothing.
+// Package source reads the definitions of the source, or of a schema of copies: relations, columns, constraints,
+// indexes, sequences, functions and types, and how the rows of each table belong to privacy units. It changes nothing.
 package source
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
 
-// Snapshot is a transaction on the source database: one snapshot, read only, with locks that prevent changes of the tables.
+// Snapshot is a transaction on the source database: one snapshot, read only, with locks that prevent changes of the
+// tables.
 type Snapshot struct {
 	Conn    *pgx.Conn
 	Tx      pgx.Tx
@@ -105,8 +106,8 @@ func (s *Snapshot) once(ctx context.Context) error {
 	return nil
 }
 
-// transaction begins the transaction, locks the tables of a model, and reads the model; without a model it only lists the
-// tables.
+// transaction begins the transaction, locks the tables of a model, and reads the model; without a model it only lists
+// the tables.
 func (s *Snapshot) transaction(ctx context.Context, lock *Model) (*Model, error) {
 	if err := s.Open(ctx); err != nil {
 		return nil, err
@@ -258,8 +259,8 @@ type viewRead struct {
 	Schema, Name, ViewName string
 }
 
-// views returns the views over the tables that read only copied and public relations. A listed view that reads something
-// else is a fault; any other is left out.
+// views returns the views over the tables that read only copied and public relations. A listed view that reads
+// something else is a fault; any other is left out.
 func (d *Discovery) views(tables, listed []uint32) ([]uint32, error) {
 	public, err := d.lookUp(d.Options.Public)
 	if err != nil {

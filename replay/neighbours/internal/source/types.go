@@ -15,15 +15,16 @@ type TypeDefinition struct {
 	SQL          string
 }
 
-// typeClosure selects types with the types that they depend on: array elements, domain bases, attributes, range subtypes.
+// typeClosure selects types with the types that they depend on: array elements, domain bases, attributes, range
+// subtypes.
 const typeClosure = `WITH RECURSIVE t(oid) AS (SELECT unnest($1::oid[]) UNION
 	SELECT x.oid FROM t JOIN pg_type y ON y.oid = t.oid
 	LEFT JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
 	LEFT JOIN pg_range r ON y.oid IN (r.rngtypid, r.rngmultitypid)
 	JOIN pg_type x ON x.oid IN (y.typbasetype, y.typelem, a.atttypid, r.rngtypid, r.rngsubtype))`
 
-// collationDefinitions reads the collations of a list of OIDs, $2, and those of the types $1. The names of catalog columns
-// depend on the server's version.
+// collationDefinitions reads the collations of a list of OIDs, $2, and those of the types $1. The names of catalog
+// columns depend on the server's version.
 const collationDefinitions = typeClosure + `
 	SELECT n.nspname, co.collname, 'COLLATION', format('CREATE COLLATION %I.%I (%s, DETERMINISTIC = %s)', n.nspname, co.collname,
 		CASE co.collprovider WHEN 'c' THEN format('PROVIDER = libc, LC_COLLATE = %L, LC_CTYPE = %L', co.collcollate, co.collctype)
@@ -37,8 +38,8 @@ const collationDefinitions = typeClosure + `
 	AND NOT EXISTS (SELECT FROM pg_depend x WHERE x.classid = 'pg_collation'::regclass AND x.objid = co.oid AND x.deptype = 'e')
 	ORDER BY co.oid`
 
-// typeDefinitions reads the types of a list of OIDs, in an order in which they can be created. Types of extensions are not
-// included: the shadow database has the extension.
+// typeDefinitions reads the types of a list of OIDs, in an order in which they can be created. Types of extensions are
+// not included: the shadow database has the extension.
 const typeDefinitions = typeClosure + `
 	SELECT n.nspname, y.typname, CASE WHEN y.typtype = 'd' THEN 'DOMAIN' ELSE 'TYPE' END, CASE y.typtype
 	WHEN 'e' THEN (SELECT format('CREATE TYPE %I.%I AS ENUM (%s)', n.nspname, y.typname, string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder))

@@ -17,7 +17,8 @@ const (
 	OldPrefix   = "dpwatch_old_"
 )
 
-// Relation is the neighbour relation between D0 and D1 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded form).
+// Relation is the neighbour relation between D0 and D1 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded
+// form).
 type Relation string
 
 const (
@@ -83,8 +84,8 @@ type Unit struct {
 	Key   []string // columns of Table whose values identify a unit; a row with a NULL in one of them belongs to no unit
 }
 
-// Path declares how the rows of a table belong to units: to those of the rows of To in which On equals Columns. For a table
-// with a declared path, foreign keys are ignored.
+// Path declares how the rows of a table belong to units: to those of the rows of To in which On equals Columns. For a
+// table with a declared path, foreign keys are ignored.
 type Path struct {
 	Table   ident.Table
 	Columns []string

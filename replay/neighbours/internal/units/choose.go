@@ -121,8 +121,8 @@ func (w *Ownership) rank(ctx context.Context, ranking string, c spec.Choice, tak
 	return units, err
 }
 
-// keepOnly reduces own to the rows of the chosen units, counts them, and writes them to the table gone, from which worlds
-// are built.
+// keepOnly reduces own to the rows of the chosen units, counts them, and writes them to the table gone, from which
+// worlds are built.
 func (w *Ownership) keepOnly(ctx context.Context, units []Chosen, missing bool) error {
 	numbers := make([]string, len(units))
 	for i, u := range units {

@@ -63,10 +63,10 @@ func (w *Ownership) OneUnit(ctx context.Context, number int, key []string) error
 	return err
 }
 
-// Fill finds the rows of the units in table units that meet a condition on u.unit, the number ("true" = all): the smallest
-// set that holds the rows of the unit's table with their key and every row that references one of the set by an edge. Each
-// round adds the rows that reference rows of the previous round, so that self references and cycles end when nothing is
-// added.
+// Fill finds the rows of the units in table units that meet a condition on u.unit, the number ("true" = all): the
+// smallest set that holds the rows of the unit's table with their key and every row that references one of the set by
+// an edge. Each round adds the rows that reference rows of the previous round, so that self references and cycles end
+// when nothing is added.
 func (w *Ownership) Fill(ctx context.Context, condition string) error {
 	_, err := w.exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT u.unit, t.tableoid, t.ctid, 0 FROM %s t JOIN %s u ON %s WHERE %s",
 		w.Table("own"), w.in(w.Graph.Unit), w.Table("units"), ident.Each(w.Graph.Key, "t.%[1]s = u.k%[2]d", " AND "), condition))

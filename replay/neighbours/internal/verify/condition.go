@@ -9,7 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
 
-// unexpectedObjects lists objects that no copy may have, because they change what statements read or do. $1 is the schema.
+// unexpectedObjects lists objects that no copy may have, because they change what statements read or do. $1 is the
+// schema.
 const unexpectedObjects = `SELECT format('row security is on for %s', c.relname) FROM pg_class c
 		WHERE c.relnamespace = to_regnamespace($1) AND (c.relrowsecurity OR c.relforcerowsecurity)
 	UNION ALL SELECT format('%s has the row security policy %s', c.relname, p.polname) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
@@ -29,9 +30,9 @@ const missingRights = `WITH roles AS (SELECT r.oid, r.rolname FROM pg_roles r WH
 	UNION ALL SELECT format('role %s lacks EXECUTE on function %s', r.rolname, string_agg(f.proname, ', ' ORDER BY f.proname)) FROM roles r, pg_proc f
 		WHERE f.pronamespace = to_regnamespace($1) AND NOT has_function_privilege(r.oid, f.oid, 'EXECUTE') GROUP BY r.rolname`
 
-// missingStatistics lists the tables of the schema $1 with rows (their names are $2, those with rows below them $3) that
-// lack the statistics of ANALYZE. An empty sample, for example of a type whose values cannot be compared, still has a row
-// in pg_stats.
+// missingStatistics lists the tables of the schema $1 with rows (their names are $2, those with rows below them $3)
+// that lack the statistics of ANALYZE. An empty sample, for example of a type whose values cannot be compared, still
+// has a row in pg_stats.
 const missingStatistics = `WITH columns AS (SELECT c.oid, c.relname, a.attname, false AS inherited FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 			AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v' AND coalesce(a.attstattarget::int, -1) <> 0
 			WHERE c.relnamespace = to_regnamespace($1) AND c.relname = ANY($2::text[])

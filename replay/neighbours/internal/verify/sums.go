@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
-// checksum is a number of rows and the sums, modulo 2^63, of two hashes of their text: the same for the same rows in any
-// order, and different for other rows except with a probability of about 2^-126.
+// checksum is a number of rows and the sums, modulo 2^63, of two hashes of their text: the same for the same rows in
+// any order, and different for other rows except with a probability of about 2^-126.
 type checksum struct{ Rows, First, Second int64 }
 
 // worldSums holds the checksums of one world's tables: of all rows, and of the rows of the given units.
@@ -35,8 +35,8 @@ type unitSums struct {
 	off  int64    // the rows with a measure that is not at its upper bound
 }
 
-// sums computes the checksums of a world; keys are the units, by number. In a neighbour made of views the keys are those of
-// D0: rows have no ctid there, so the unit's rows are found by their references.
+// sums computes the checksums of a world; keys are the units, by number. In a neighbour made of views the keys are
+// those of D0: rows have no ctid there, so the unit's rows are found by their references.
 func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]string) (*worldSums, error) {
 	out := &worldSums{all: map[string]checksum{}, units: map[unitTable]unitSums{}}
 	views := schema != v.set.D0 && v.set.Method == spec.View
@@ -103,9 +103,9 @@ func (v *verifier) checksum(ctx context.Context, row, from string) (c checksum, 
 	return checksum{}.plus(c), err
 }
 
-// ownInViews computes the checksum of a table's own rows in a neighbour of views, by an expression over t: of all rows of
-// its view without those of the tables below it, each of which has a view of its own. A partitioned table has no rows of
-// its own.
+// ownInViews computes the checksum of a table's own rows in a neighbour of views, by an expression over t: of all rows
+// of its view without those of the tables below it, each of which has a view of its own. A partitioned table has no
+// rows of its own.
 func (v *verifier) ownInViews(ctx context.Context, schema string, r *source.Relation, row string) (checksum, error) {
 	own, err := v.checksum(ctx, row, ident.Quote(schema, r.Name)+" t")
 	for _, below := range v.m.Tables() {

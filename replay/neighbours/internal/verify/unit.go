@@ -10,9 +10,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
 
-// unitFaults compares the unit's own rows in D0 and in a neighbour: for a replaced unit only its measures may have moved,
-// and an added unit must have the rows of its template except for new keys and measures, which are at their upper bounds.
-// Together with the checksums of all other rows, the pair then differs only by this unit.
+// unitFaults compares the unit's own rows in D0 and in a neighbour: for a replaced unit only its measures may have
+// moved, and an added unit must have the rows of its template except for new keys and measures, which are at their
+// upper bounds. Together with the checksums of all other rows, the pair then differs only by this unit.
 func (v *verifier) unitFaults(d0, d1 *worldSums, number int) []string {
 	var faults []string
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
