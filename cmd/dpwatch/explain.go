@@ -47,8 +47,8 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 		if err != nil {
 			return err
 		}
-		if !full {
-			x = x.Brief()
+		if full {
+			x = x.Full()
 		}
 		return write(env, x, asJSON())
 	}

@@ -52,11 +52,13 @@ type Explanation struct {
 	Report     analysis.Report `json:"report"`
 	Audit      status.AuditRow `json:"audit,omitzero"` // everything about the audit; only with dpwatch explain --full
 	Notes      []string        `json:"-"`              // what could not be read
+
+	row status.AuditRow
 }
 
-// Brief leaves out Audit, which repeats the rest.
-func (x Explanation) Brief() Explanation {
-	x.Audit = status.AuditRow{}
+// Full adds Audit.
+func (x Explanation) Full() Explanation {
+	x.Audit = x.row
 	return x
 }
 
@@ -154,7 +156,7 @@ func ExplainRow(a *status.AuditRow, stored *records.Audit) Explanation {
 	r := a.Result()
 	x := Explanation{
 		ID: a.ID, Key: a.Key, Engine: a.Route, Summary: a.Summary, Verdict: a.Verdict, Claimed: r.Claimed, Rule: a.ClaimRule, Destinations: a.Destinations,
-		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored), Audit: *a,
+		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored), row: *a,
 	}
 	if stored != nil {
 		x.Engine, x.Actions = stored.Engine, stored.Actions
