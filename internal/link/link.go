@@ -8,6 +8,7 @@ package link
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -110,7 +111,7 @@ func (r *Reader) Next() (Kind, []byte, error) {
 		return 0, nil, err
 	}
 	if _, err := io.ReadFull(r.r, head[1:]); err != nil {
-		return 0, nil, fmt.Errorf("link: frame header: %w", io.ErrUnexpectedEOF)
+		return 0, nil, fmt.Errorf("link: frame header: %w", within(err))
 	}
 	n := binary.BigEndian.Uint32(head[:4])
 	if n == 0 || n > MaxFrameBytes {
@@ -118,7 +119,15 @@ func (r *Reader) Next() (Kind, []byte, error) {
 	}
 	payload := make([]byte, n-1)
 	if _, err := io.ReadFull(r.r, payload); err != nil {
-		return 0, nil, fmt.Errorf("link: frame body: %w", io.ErrUnexpectedEOF)
+		return 0, nil, fmt.Errorf("link: frame body: %w", within(err))
 	}
 	return Kind(head[4]), payload, nil
+}
+
+// within returns the error of a read within a frame: its end is unexpected there.
+func within(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }

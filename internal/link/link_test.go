@@ -88,3 +88,15 @@ func TestSendRefusesWhatNextWould(t *testing.T) {
 		t.Error("a frame beyond the cap was sent")
 	}
 }
+
+// TestErrors: the error of the connection is that of Next, also within a frame.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, begun := range []string{"", "\x00\x00", "\x00\x00\x00\x05Qab"} {
+		r := link.NewReader(io.MultiReader(bytes.NewReader([]byte(begun)), iotest.ErrReader(broken)))
+		if _, _, err := r.Next(); !errors.Is(err, broken) {
+			t.Errorf("after %q: %v, want the error of the connection", begun, err)
+		}
+	}
+}
