@@ -106,6 +106,7 @@ var stages = []stage{
 	{begins: "dpwatch alerts "},
 	{begins: "dpwatch report --new-key "},
 	{begins: "dpwatch report $AUDIT "},
+	{begins: "dpwatch report --all "},
 	{begins: "dpwatch report --period "},
 	{begins: "dpwatch report --since "},
 	{begins: "dpwatch report --verify "},

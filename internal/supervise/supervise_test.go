@@ -50,6 +50,7 @@ func child() error {
 	if err != nil {
 		return err
 	}
+	var settled capture.Settled
 	for {
 		kind, payload, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -60,6 +61,19 @@ func child() error {
 		}
 		if kind == link.Counts {
 			if err := out.Send(link.Status, payload); err != nil {
+				return err
+			}
+			var statements map[string]uint64
+			if err := json.Unmarshal(payload, &statements); err != nil {
+				return err
+			}
+			for _, n := range statements {
+				settled.Counted += n
+			}
+			if os.Getenv("SUPERVISE_TEST_FORGETS") == "1" {
+				continue
+			}
+			if err := out.Send(link.Settled, settled.AppendBinary(nil)); err != nil {
 				return err
 			}
 			continue
@@ -95,6 +109,13 @@ func child() error {
 		}
 		status, _ := json.Marshal(map[string]string{"sql": q.SQL, "hello": string(hello)})
 		if err := out.Send(link.Status, status); err != nil {
+			return err
+		}
+		settled.Queries++
+		if q.SQL == "forget" { // the child has no lasting record of this one
+			settled.Queries--
+		}
+		if err := out.Send(link.Settled, settled.AppendBinary(nil)); err != nil {
 			return err
 		}
 	}
@@ -184,6 +205,26 @@ func TestKilledChildComesBack(t *testing.T) {
 	eventually.True(t, "a second child", func() bool { s := r.Stats(); return s.Starts == 2 && s.PID != 0 })
 	r.queue.Offer(capture.Query{SQL: "after"})
 	eventually.True(t, "answered again", func() bool { return r.saw(answer("after")) })
+}
+
+// TestLost: the queries are lost of which a child that ended had no lasting record.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	r := start(t, time.Minute)
+	for _, sql := range []string{"one", "forget", "two", "forget"} {
+		r.queue.Offer(capture.Query{SQL: sql})
+	}
+	eventually.True(t, "answered", func() bool { return r.saw(answer("two")) && r.Stats().QueriesSent == 4 })
+	time.Sleep(200 * time.Millisecond) // the last report is on its way
+	if err := syscall.Kill(r.Stats().PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "two are lost", func() bool { return r.Stats().QueriesLost == 2 }, func() any { return r.Stats() })
+	r.stop()
+	<-r.done
+	if n := r.Stats().QueriesLost; n != 2 {
+		t.Errorf("%d queries are lost, want 2", n)
+	}
 }
 
 func TestStatementThatCrashesIsSetAside(t *testing.T) {

@@ -50,15 +50,17 @@ type Explanation struct {
 	Accepted   *view.Accepted  `json:"accepted,omitempty"`
 	Actions    []ledger.Action `json:"actions,omitempty"` // the latest first
 	Report     analysis.Report `json:"report"`
-	Audit      status.AuditRow `json:"audit,omitzero"` // everything about the audit; only with dpwatch explain --full
-	Notes      []string        `json:"-"`              // what could not be read
+	Audit      status.AuditRow `json:"audit,omitzero"`    // everything about the audit; only with dpwatch explain --full
+	History    []ledger.Event  `json:"history,omitempty"` // of its states, the latest first; likewise
+	Notes      []string        `json:"-"`                 // what could not be read
 
-	row status.AuditRow
+	row     status.AuditRow
+	history []ledger.Event
 }
 
 // Full adds Audit.
 func (x Explanation) Full() Explanation {
-	x.Audit = x.row
+	x.Audit, x.History = x.row, x.history
 	return x
 }
 
@@ -159,7 +161,7 @@ func ExplainRow(a *status.AuditRow, stored *records.Audit) Explanation {
 		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored), row: *a,
 	}
 	if stored != nil {
-		x.Engine, x.Actions = stored.Engine, stored.Actions
+		x.Engine, x.Actions, x.history = stored.Engine, stored.Actions, ledger.Withhold(stored.History)
 		x.Destinations = ledger.AddDestinations(x.Destinations, stored.Destinations)
 		if c := stored.Accepted; c != nil && c.Until != nil && c.Until.After(time.Now()) && x.Accepted == nil {
 			x.Accepted = &view.Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}

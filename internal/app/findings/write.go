@@ -74,6 +74,11 @@ func (x Explanation) Write(w io.Writer) error {
 		if err := x.Audit.Write(&b); err != nil {
 			return err
 		}
+		var history [][2]string
+		for _, e := range x.History {
+			history = append(history, [2]string{show.Moment(e.At), strings.TrimSpace(e.State + " " + show.Words(e.Verdict) + " " + e.Reason)})
+		}
+		show.Section(&b, "history, the latest first", history)
 	}
 	_, err := io.WriteString(w, show.Printable(b.String()))
 	return err

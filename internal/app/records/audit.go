@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/url"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -98,55 +96,6 @@ func FetchAudit(ctx context.Context, t status.Target, prefix string) (Audit, err
 		err = json.Unmarshal(text, &s)
 	}
 	return s, err
-}
-
-// Write writes what the ledger has as text.
-func (s Audit) Write(w io.Writer) error {
-	var b strings.Builder
-	verdict := s.Verdict
-	if verdict == "" {
-		verdict = s.State
-	}
-	if verdict == "" {
-		verdict = "not begun"
-	}
-	fmt.Fprintf(&b, "audit %s: %s (from the ledger: the auditor of this dpwatch does not hold it in memory)\n", s.ID(), strings.ReplaceAll(verdict, "_", " "))
-	claim := "none"
-	if s.Epsilon != nil {
-		claim = fmt.Sprintf("epsilon %g", *s.Epsilon)
-		if s.Delta != nil && *s.Delta > 0 {
-			claim += fmt.Sprintf(", delta %g", *s.Delta)
-		}
-		claim += ", from " + s.Source
-	}
-	bound := "none"
-	if s.Lower != nil {
-		bound = show.Number(analysis.Float(*s.Lower))
-	}
-	show.Section(&b, "query", [][2]string{
-		{"summary", s.Summary},
-		{"engine", s.Engine},
-		{"executions", fmt.Sprintf("%d, first %s, last %s", s.Executions, show.Moment(s.FirstSeen), show.Moment(s.LastSeen))},
-		{"key", s.Key},
-		{"fingerprint", s.Fingerprint},
-		{"claim", claim},
-		{"rule of the claim", s.Rule},
-		{"state", s.State},
-		{"epsilon lower bound", bound},
-		{"trials", fmt.Sprint(s.Trials)},
-	})
-	var users, history [][2]string
-	for _, u := range s.Users {
-		users = append(users, [2]string{u.User, fmt.Sprintf("database %s, application %q, %d executions, last %s", u.Database, u.Application, u.Executions, show.Moment(u.LastSeen))})
-	}
-	show.Section(&b, "users", users)
-	for _, e := range s.History {
-		history = append(history, [2]string{show.Moment(e.At), strings.TrimSpace(e.State + " " + strings.ReplaceAll(e.Verdict, "_", " ") + " " + e.Reason)})
-	}
-	show.Section(&b, "history, the latest first", history)
-	show.Section(&b, "what operators did, the latest first", status.ActionRows(s.Actions))
-	_, err := io.WriteString(w, show.Printable(b.String()))
-	return err
 }
 
 // Former is what the ledger had about an audit before it was reproduced.

@@ -233,9 +233,13 @@ func (a AuditRow) Write(w io.Writer) error {
 	r := a.Result()
 	show.Section(&b, "query", a.queryRows())
 	b.WriteString("\nevidence\n")
-	if a.record {
+	if a.record || r.Confidence == 0 {
+		why := "the evidence is not at hand: only these figures are"
+		if a.record {
+			why = "the audit was evicted after it found the violation: only these figures are left"
+		}
 		show.Section(&b, "", [][2]string{
-			{"", "the audit was evicted after it found the violation: only these figures are left"},
+			{"", why},
 			{"claimed", "epsilon " + ClaimText(r.Claimed)},
 			{"epsilon lower bound", show.Number(r.EpsilonLower)},
 			{"trials", fmt.Sprint(r.Trials.D0)},
