@@ -69,7 +69,7 @@ func (o *onCall) states() map[string][]string {
 func TestDay(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
-	const morning, evening = 8, 4 // queries
+	const morning, evening = 4, 2 // queries
 	duty := &onCall{}
 	receiver := httptest.NewServer(duty)
 	defer receiver.Close()
@@ -155,7 +155,10 @@ func TestDay(t *testing.T) {
 			t.Errorf("alert %s: messages %v, want its beginning and its end", id, states)
 		}
 	}
-	if list := call(t, "", "alerts", "list", "--config", s.config); strings.Contains(list.stdout, "firing") {
-		t.Errorf("alerts fire at the end of the day:\n%s", list.stdout)
+	list := call(t, "", "alerts", "list", "--config", s.config)
+	for line := range strings.Lines(list.stdout) {
+		if strings.Contains(line, "firing") && !strings.Contains(line, "budget exceeded") { // the analyst has received more than the budget
+			t.Errorf("an alert fires at the end of the day: %s", line)
+		}
 	}
 }
