@@ -18,8 +18,10 @@ func (s *Audit) Row(row *ledger.Audit) (a status.AuditRow, note string) {
 	if s.Lower != nil {
 		report.EpsilonLower = analysis.Float(*s.Lower)
 	}
-	a.Entry = view.Entry{ID: s.ID(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: view.State(s.State), Verdict: s.Former().Verdict, Report: &report, ClaimRule: s.Rule, Destinations: s.Destinations,
-		Seen: uint64(max(0, s.Executions)), FirstSeen: s.FirstSeen, LastSeen: s.LastSeen}
+	a.Entry = view.Entry{
+		ID: s.ID(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: view.State(s.State), Verdict: s.Former().Verdict, Report: &report, ClaimRule: s.Rule, Destinations: s.Destinations,
+		Seen: uint64(max(0, s.Executions)), FirstSeen: s.FirstSeen, LastSeen: s.LastSeen,
+	}
 	a.Standing = s.standing()
 	if row != nil {
 		schemas, reports, worst, latencies, err := saved.Reports(row)
