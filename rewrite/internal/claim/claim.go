@@ -189,7 +189,7 @@ func (c *Claimer) matches(r Rule, pattern *regexp.Regexp, in Input) bool {
 
 // certainSettings returns the session's settings without those of claims that may have changed. If the claim depends on
 // one of these, it cannot be used: no earlier source has decided, and a setting may raise the policy's claim, or there
-// is no policy and the query looks like one with a claim.
+// is no policy and the query looks like one with a claim: it calls a DP function, or the session sets this very setting.
 func (c *Claimer) certainSettings(in Input, decided, policy bool) (map[string]string, error) {
 	settings := in.Query.Settings
 	for _, name := range []string{c.epsilonSetting, c.deltaSetting} {
@@ -197,7 +197,7 @@ func (c *Claimer) certainSettings(in Input, decided, policy bool) (map[string]st
 			continue
 		}
 		_, given := settings[name]
-		needed := given && name == c.deltaSetting || name == c.epsilonSetting && !decided && (given || len(in.Calls) > 0)
+		needed := given && name == c.deltaSetting || name == c.epsilonSetting && !decided && (given || len(in.Calls) > 0 || slices.Contains(in.Query.Doubt.Names, name))
 		if needed && (!policy || c.rules.TrustSetting) {
 			return nil, &Error{
 				Detail: "the setting " + name + ", which holds the claim, may have changed",
