@@ -35,9 +35,8 @@ func ExampleRewriter_Analyze() {
 	_, err = r.Analyze(capture.Query{SQL: "SELECT leaky(income) FROM users"})
 	fmt.Println(err)
 	// Output:
-	// WITH rich AS (SELECT * FROM users WHERE income > ?) SELECT anon_count(id, ?) FROM rich epsilon 0.5 by argument of
-	// anon_count WITH rich AS (SELECT * FROM "d1".users WHERE income > 50000) SELECT anon_count(id, 0.5) FROM rich /*
-	// dashboard */ query refused: unknown_function: function leaky is neither built in nor declared safe (FuncCall at
-	// byte 7); if it is safe to replay, list it in claims.safe_functions, or, if it takes the epsilon, in
-	// claims.functions
+	// WITH rich AS (SELECT * FROM users WHERE income > ?) SELECT anon_count(id, ?) FROM rich
+	// epsilon 0.5 by argument of anon_count
+	// WITH rich AS (SELECT * FROM "d1".users WHERE income > 50000) SELECT anon_count(id, 0.5) FROM rich /* dashboard */
+	// query refused: unknown_function: function leaky is neither built in nor declared safe (FuncCall at byte 7); if it is safe to replay, list it in claims.safe_functions, or, if it takes the epsilon, in claims.functions
 }
