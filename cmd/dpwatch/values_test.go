@@ -158,7 +158,7 @@ log: {level: debug%s}
 		ids = nil
 		for _, e := range v.Audit.Audits {
 			ids = append(ids, e.ID)
-			if e.State == "decided" || e.State == "waiting" && e.Trouble != "" {
+			if e.State == "decided" || e.State == "waiting" && e.Trouble != "" && !strings.HasPrefix(e.Trouble, "the catalogs are read again") {
 				n++
 			}
 		}

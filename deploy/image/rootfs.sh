@@ -54,7 +54,7 @@ check() {
 	inside config check "$@"
 	chroot --userspec="$user:$user" "$root" /usr/local/bin/dpwatch run "$@" &
 	running=$!
-	until inside health "$@" 2>/dev/null && inside status "$@" | grep 'auditor  *running'; do
+	until inside status --alive "$@" 2>/dev/null && inside status "$@" | grep 'auditor  *running'; do
 		kill -0 "$running" 2>/dev/null || { echo "rootfs.sh: dpwatch run ended before its auditor ran" >&2; exit 1; }
 		sleep 0.2
 	done
