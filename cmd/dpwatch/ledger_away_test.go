@@ -55,7 +55,7 @@ ledger: {dsn: %q}
 			t.Fatal(err)
 		}
 	}
-	pid = s.auditor(t, pid)
+	s.auditor(t, pid)
 	send()
 	exec0(t, conn, "GRANT CREATE ON DATABASE "+at.Database+" TO later_"+at.Database)
 	var executions, skipped, lost int
