@@ -81,8 +81,9 @@ func (a *Auditor) differ(j *job) (names []string, known bool) {
 		return nil, len(j.life.Differ) == 0 // what was found before stays until it is refuted
 	}
 	calls := a.callsOf(&j.life, j.plan)
-	names = e.compare(calls, append([]string{a.opt.D0}, a.opt.D1...))
-	if !a.lasting(fmt.Sprint(calls), len(names) > 0) {
+	key := fmt.Sprint(calls)
+	names = e.compare(key, calls, append([]string{a.opt.D0}, a.opt.D1...))
+	if !a.lasting(key, len(names) > 0) {
 		return nil, false
 	}
 	return names, true
@@ -125,12 +126,11 @@ func (a *Auditor) readEnginesSoon() {
 // mostCompared bounds the results that are kept.
 const mostCompared = 4096
 
-// compare returns engine.Differ for the present engines. It keeps the results: many queries call the same functions.
-func (e *engines) compare(c engine.Calls, copies []string) []string {
+// compare returns engine.Differ for the present engines; key is the calls as a text. It keeps the results: many queries call the same functions.
+func (e *engines) compare(key string, c engine.Calls, copies []string) []string {
 	if pair := [2]*engine.Snapshot{e.production, e.shadow}; pair != e.pair || len(e.compared) >= mostCompared {
 		e.pair, e.compared = pair, map[string][]string{}
 	}
-	key := fmt.Sprint(c)
 	names, ok := e.compared[key]
 	if !ok {
 		names = engine.Differ(e.production, e.shadow, c, copies)

@@ -35,7 +35,7 @@ func (c *child) counts(ctx context.Context, w *link.Writer) {
 	}
 }
 
-// countsFrame is what a child was told in one frame.
+// countsFrame is what one frame reported to a child.
 type countsFrame struct {
 	statements map[string]uint64
 	total      uint64 // of this frame and those before
