@@ -109,15 +109,12 @@ func (a *Auditor) acceptance(key string) *view.Accepted {
 	return &view.Accepted{Operator: c.Operator, At: c.At, Until: c.Until, Reason: c.Reason}
 }
 
-// alertViolation sends the alert of a violation, unless it is accepted.
-func (a *Auditor) alertViolation(key string, f alert.Finding) {
-	a.mu.Lock()
-	accepted := a.acceptance(key)
-	if j := a.jobs[key]; j != nil && f.Change == nil {
+// alertViolation sends the alert of a violation, unless it is accepted. The caller holds Auditor.mu.
+func (a *Auditor) alertViolation(j *job, f alert.Finding) {
+	if f.Change == nil {
 		f.Change = a.engineChange(j)
 	}
-	a.mu.Unlock()
-	if accepted != nil {
+	if accepted := a.acceptance(j.Key); accepted != nil {
 		a.opt.Logger.Info("an accepted violation was found again: no alert is sent", zap.String("audit", f.ID), zap.Float64("epsilon_lower", f.Lower), zap.Time("until", accepted.Until))
 		return
 	}
@@ -143,7 +140,7 @@ func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open b
 	j := a.jobs[c.Key]
 	if j != nil {
 		if i := evidence.Worst(j.reports); j.reports[i].Verdict == analysis.Violation && i < len(j.worlds) {
-			return a.finding(j, &j.worlds[i], j.reports[i]), true
+			return a.finding(j, i, j.reports[i]), true
 		}
 		if !j.Open {
 			return f, false

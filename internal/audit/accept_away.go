@@ -43,14 +43,14 @@ func (a *Auditor) storedLife(ctx context.Context, store *ledger.Engine, key stri
 	if err != nil {
 		return l, nil //nolint:nilerr // it was captured by another version
 	}
-	plan, _, err := a.parseStored(ctx, store, key, q)
+	plan, _, err := parseStored(ctx, a.recognizer, store, key, q)
 	switch {
 	case err != nil && recognize.ReasonOf(err) == recognize.SkippedOther: // an error of the ledger
 		return nil, err
 	case err != nil:
 		return l, nil
 	}
-	if now, _ := a.identity(q, plan.Key); now == key {
+	if now, _ := identity(&a.opt, q, plan.Key); now == key {
 		a.callsOf(l, plan)
 	}
 	return l, nil

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -12,13 +11,16 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/recent"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // noClaimTrials bounds the trials of a query without a claim: its estimate is shown, but there can be no violation.
@@ -35,20 +37,20 @@ type Auditor struct {
 	begun   atomic.Int64  // audits with a claim that have begun, if there is no ledger
 	// reported counts those of them that have ended in a violation.
 	reported atomic.Int64
-	panics   atomic.Uint64
+	guard    guard
 
 	recognizer *recognize.Recognizer
-	idle       idleRuns
+	env        *environment.Reader
+	catalogs   *environment.Catalogs
+	texts      turn.Texts
+	runner     *turn.Runner
 	keeper     *keep.Keeper
 	remote     remote
-	informed   chan struct{} // closed after the first call of Renew, or if Renew is nil
-	inform     sync.Once     // closes informed
 	deployed   chan struct{} // a label was posted; capacity 1
-	stale      chan struct{} // requests a renewal before RenewEvery; capacity 1
 
 	sequences sequences
 
-	mu        sync.Mutex // guards the fields below and every job's fields except those of its turn
+	mu        sync.Mutex // guards the fields below and every job
 	roster    *schedule.Roster
 	jobs      map[string]*job               // by key
 	wished    map[string]int                // by key: how often the evidence had begun when an operator's wish for a new audit was fulfilled
@@ -67,10 +69,8 @@ type Auditor struct {
 	faults    uint64
 	shadow    string
 	warnings  []string
-	catalogs  catalogs
+	catalog   string // why a catalog could not be read the last time; "" = all were read
 	engines   engines
-	epoch     string    // of the copies, at the last check; "" = not checked yet
-	read      time.Time // when the last reading of the copies and the engine began
 	lastTrial time.Time // zero = none yet
 	short     shortage
 	budgets   []view.PrivacyBudgetState
@@ -80,30 +80,11 @@ type Auditor struct {
 
 // New returns an Auditor. Run starts it.
 func New(opt Options) (*Auditor, error) {
-	if len(opt.D1) == 0 {
-		return nil, errors.New("audit: no neighbour schema")
-	}
-	if opt.EpochEvery <= 0 {
-		opt.EpochEvery = 30 * time.Second
-	}
-	if opt.WatchEvery <= 0 {
-		opt.WatchEvery = watchEvery
-	}
-	if opt.PerShape <= 0 {
-		opt.PerShape = defaultPerShape
-	}
-	if opt.CloseTimeout <= 0 {
-		opt.CloseTimeout = 2 * time.Second
-	}
-	if opt.RescueAfter <= 0 {
-		opt.RescueAfter = defaultRescueAfter
-	}
-	if opt.Announce == nil {
-		opt.Announce = func(string) func() { return func() {} }
+	if err := opt.complete(); err != nil {
+		return nil, err
 	}
 	a := &Auditor{
-		opt: opt, secret: rand.Text(), ready: make(chan struct{}, 1), informed: make(chan struct{}), stale: make(chan struct{}, 1),
-		deployed: make(chan struct{}, 1),
+		opt: opt, secret: rand.Text(), ready: make(chan struct{}, 1), deployed: make(chan struct{}, 1),
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
@@ -114,16 +95,19 @@ func New(opt Options) (*Auditor, error) {
 		inbox:   inbox.New(inbox.MaxQueries, inbox.MaxBytes),
 		records: records{most: recordsPerAudit * opt.MaxAudits},
 	}
+	a.guard = guard{log: opt.Logger, say: a.say}
 	a.sequences = newSequences(opt.SequenceWindow)
 	var err error
 	if a.metrics, err = newMetrics(opt.Metrics, a); err != nil {
 		return nil, err
 	}
 	a.recognizer = recognize.New(opt.Rewriter, opt.Unclaimed, opt.Announce, func(r any) { a.recovered("analyze", r) }, opt.Evaluate)
-	if opt.Renew == nil {
-		a.inform.Do(func() { close(a.informed) })
-	}
-	a.idle.recovered = func(r any) { a.recovered("close an idle replay", r) }
+	a.env = newEnvironment(&a.opt, a.environmentChanged)
+	a.catalogs = environment.NewCatalogs(opt.Renew, opt.RenewEvery)
+	a.catalogs.Use, a.catalogs.Failed, a.catalogs.Adopted = a.recognizer.Use, a.reportCatalog, a.adoptCatalogs
+	a.catalogs.Before = func(ctx context.Context) { _ = a.env.ReadEngine(ctx) } // the catalogs then have its functions
+	a.texts = turn.Texts{D0: opt.D0, D1: opt.D1, Own: opt.OwnText}
+	a.runner = newRunner(&a.opt, a.env, a.metrics.batch, a.recovered)
 	if opt.Ledger == nil {
 		opt.Spool = nil
 	}
@@ -139,34 +123,43 @@ func (a *Auditor) Run(ctx context.Context) error {
 	if a.keeper.On {
 		group.Go(func() error { return a.keep(ctx) })
 		if !a.opt.Observe {
-			group.Go(a.loopErr(ctx, "share turns", a.shareTurns))
+			group.Go(a.guard.loopErr(ctx, "share turns", a.shareTurns))
 		}
-		group.Go(a.loop(ctx, "remove old records", a.retain))
-		group.Go(a.loop(ctx, "compare privacy budgets", a.meter))
+		group.Go(a.guard.loop(ctx, "remove old records", a.retain))
+		group.Go(a.guard.loop(ctx, "compare privacy budgets", a.meter))
 	}
-	group.Go(a.loop(ctx, "take queries", a.intake))
+	group.Go(a.guard.loop(ctx, "take queries", a.intake))
 	if !a.opt.Observe {
-		group.Go(a.loop(ctx, "check the shadow database", a.checkShadow))
-		group.Go(a.loop(ctx, "read the epoch of the copies", a.watchEpoch))
+		group.Go(a.guard.loop(ctx, "check the shadow database", func(ctx context.Context) { checkShadow(ctx, &a.opt, a.shadowChecked) }))
+		group.Go(a.guard.loop(ctx, "read the epoch of the copies", a.watchEpoch))
 		for range a.opt.Workers {
-			group.Go(a.loop(ctx, "run turns", a.work))
+			group.Go(a.guard.loop(ctx, "run turns", a.work))
 		}
 	}
-	group.Go(a.loop(ctx, "summarize", func(ctx context.Context) { a.summarize(ctx, summaryEvery) }))
-	a.runShared(ctx, group)
+	group.Go(a.guard.loop(ctx, "summarize", func(ctx context.Context) { a.summarize(ctx, summaryEvery) }))
+	runShared(ctx, group, &a.opt, a.runner, a.catalogs, a.guard.loop)
 	err := group.Wait()
 	a.closeLedger()
 	return err
 }
 
 // runShared runs in a group what an auditor and a worker have in common.
-func (a *Auditor) runShared(ctx context.Context, group *errgroup.Group) {
-	group.Go(a.loop(ctx, "close idle replays", a.closeIdleRuns))
-	if a.opt.Renew != nil {
-		group.Go(a.loop(ctx, "read the catalogs", a.renew))
+func runShared(ctx context.Context, group *errgroup.Group, opt *Options, r *turn.Runner, c *environment.Catalogs, loop func(context.Context, string, func(context.Context)) func() error) {
+	held := func() bool { return opt.Gate != nil && opt.Gate.State().Held != "" }
+	group.Go(loop(ctx, "close replays that rest", func(ctx context.Context) { r.CloseResting(ctx, held) }))
+	if opt.Renew != nil {
+		group.Go(loop(ctx, "read the catalogs", c.Run))
 	}
-	if a.opt.Gate != nil {
-		group.Go(a.loop(ctx, "pace replays", a.opt.Gate.Run))
+	if opt.Gate != nil {
+		group.Go(loop(ctx, "pace replays", opt.Gate.Run))
+	}
+}
+
+// newRunner returns the Runner of an auditor or worker.
+func newRunner(o *Options, env *environment.Reader, counted func(replay.Batch, []bool), recovered func(string, any)) *turn.Runner {
+	return &turn.Runner{
+		Player: o.Player, Environment: env.Read, Budget: o.Budget, Now: o.Now, Seed: o.Seed, Hoisting: hoisting(o),
+		VaryText: o.VaryText, Batch: o.BatchTrials, Rounds: o.TurnTrials, Counted: counted, Recovered: recovered,
 	}
 }
 
@@ -213,35 +206,40 @@ func (a *Auditor) work(ctx context.Context) {
 	}
 }
 
-// checkShadow checks the shadow database until a check succeeds, and logs the faults.
-func (a *Auditor) checkShadow(ctx context.Context) {
+// shadowChecked takes the result of a check of the shadow database.
+func (a *Auditor) shadowChecked(warnings []string, fault string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.shadow, a.warnings, a.shadowUp = fault, warnings, fault == ""
+}
+
+// checkShadow checks the shadow database until a check succeeds, logs the faults and passes every result on.
+func checkShadow(ctx context.Context, o *Options, checked func(warnings []string, fault string)) {
 	last := ""
 	for {
-		warnings, err := a.opt.Player.Check(ctx, a.opt.D0, a.opt.D1, a.opt.Tables)
+		warnings, err := o.Player.Check(ctx, o.D0, o.D1, o.Tables)
 		if ctx.Err() != nil {
 			return
 		}
 		text := ""
 		if err != nil {
-			text = a.say(err)
+			text = o.say(err)
 		}
-		a.mu.Lock()
-		a.shadow, a.warnings, a.shadowUp = text, warnings, err == nil
-		a.mu.Unlock()
+		checked(warnings, text)
 		if err == nil {
 			for _, w := range warnings {
-				a.opt.Logger.Warn("shadow database", zap.String("warning", w))
+				o.Logger.Warn("shadow database", zap.String("warning", w))
 			}
 			return
 		}
 		if text != last {
-			a.opt.Logger.Error("the shadow database is not ready for replays: audits wait, traffic is not affected", zap.String("error", text))
+			o.Logger.Error("the shadow database is not ready for replays: audits wait, traffic is not affected", zap.String("error", text))
 			last = text
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(a.opt.RetryAfter):
+		case <-time.After(o.RetryAfter):
 		}
 	}
 }

@@ -93,17 +93,9 @@ func (a *Auditor) readOthers(ctx context.Context) error {
 				zap.String("engine_recorder", p.Host))
 		}
 	}
-	a.mu.Lock()
-	label := a.engines.label
-	a.mu.Unlock()
-	if err := a.recallLabel(ctx); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	changed := a.engines.label != label
-	a.mu.Unlock()
+	changed, err := a.recallLabel(ctx)
 	if changed {
 		a.readEnginesSoon()
 	}
-	return nil
+	return err
 }

@@ -2,8 +2,6 @@ package audit
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"time"
 
@@ -16,15 +14,12 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// engines is what is known of the engine on which trials run, and of the one that clients use.
+// engines is what is known of the engine on which trials run, and of the one that clients use, besides the environment.
 type engines struct {
-	shadow, production *engine.Snapshot                       // nil = not read yet
-	label              string                                 // of the last deploy, as posted; "" = none
-	unsaved            bool                                   // label was posted and is not in the ledger yet
-	trouble            string                                 // why production could not be read the last time; "" = it was read
-	reported           map[string]bool                        // functions that were reported to differ, and are not reported to be equal again
-	began              struct{ shadow, production time.Time } // when the last reading of each began that had a result
-	changes            []engineChanged                        // that this process has noticed, the latest last
+	unsaved  bool            // the label was posted and is not in the ledger yet
+	trouble  string          // why production could not be read the last time; "" = it was read
+	reported map[string]bool // functions that were reported to differ, and are not reported to be equal again
+	changes  []engineChanged // that this process has noticed, the latest last
 
 	pair     [2]*engine.Snapshot  // of compared
 	compared map[string][]string  // functions that differ, by engine.Calls
@@ -43,55 +38,13 @@ type life struct {
 	epoch    string // for snapshot and label
 }
 
-// engineNow reads the present engine. If it has changed, the decided audits that it concerns begin again; running ones
-// notice it in current.
-func (a *Auditor) engineNow(ctx context.Context) error {
-	if a.opt.Engine == nil {
-		return nil
-	}
-	began := time.Now()
-	now, err := a.opt.Engine(ctx)
-	if err != nil {
-		return err
-	}
-	a.mu.Lock()
-	if began.Before(a.engines.began.shadow) { // a reading that began later has its result already
-		a.mu.Unlock()
-		return nil
-	}
-	before := a.engines.shadow
-	a.engines.shadow, a.engines.began.shadow = now, began
-	if before != now && began.After(a.catalogs.needed) {
-		a.catalogs.needed = began
-	}
-	var changed []string
-	if before != nil && before != now {
-		changed = now.Changed(before)
-		a.engines.noteChange(a.opt.Now(), changed, !sameBase(now, before))
-	}
-	a.mu.Unlock()
-	if before != nil && before != now {
-		a.idle.clear() // their tables may be computed by the old functions
-		a.review(changed)
-	}
-	return nil
-}
-
-// shadowNow returns what was read last of the engine on which trials run.
-func (a *Auditor) shadowNow() *engine.Snapshot {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.engines.shadow
-}
-
 // productionNow reads the functions of the clients' engine. An error is logged when it changes; the last reading then
 // stays.
 func (a *Auditor) productionNow(ctx context.Context) {
 	if a.opt.Production == nil {
 		return
 	}
-	began := time.Now()
-	now, err := a.opt.Production(ctx)
+	err := a.env.ReadProduction(ctx)
 	if ctx.Err() != nil {
 		return
 	}
@@ -101,9 +54,7 @@ func (a *Auditor) productionNow(ctx context.Context) {
 	}
 	a.mu.Lock()
 	before := a.engines.trouble
-	if a.engines.trouble = text; now != nil && err == nil {
-		a.engines.production, a.engines.began.production = now, began
-	}
+	a.engines.trouble = text
 	a.mu.Unlock()
 	if text != "" && text != before {
 		a.opt.Logger.Warn("production's functions cannot be read: whether the shadow database runs the same ones is not known", zap.String("error", text))
@@ -113,10 +64,11 @@ func (a *Auditor) productionNow(ctx context.Context) {
 // Deploy records that another version of the engine was deployed, under a label: audits begin again on it. It does not
 // wait.
 func (a *Auditor) Deploy(label string) {
-	a.mu.Lock()
-	a.engines.label, a.engines.unsaved = label, true
-	a.engines.noteChange(a.opt.Now(), nil, true)
-	a.mu.Unlock()
+	a.locked(func() {
+		a.env.SetLabel(label)
+		a.engines.unsaved = true
+		a.engines.noteChange(a.opt.Now(), nil, label, true)
+	})
 	a.readEnginesSoon()
 }
 
@@ -124,7 +76,7 @@ func (a *Auditor) Deploy(label string) {
 // the engine.
 func (a *Auditor) storeLabel(ctx context.Context) {
 	a.mu.Lock()
-	label, unsaved := a.engines.label, a.engines.unsaved
+	label, unsaved := a.env.Now().Label, a.engines.unsaved
 	a.mu.Unlock()
 	store := a.keeper.Writer()
 	if store == nil || !unsaved {
@@ -132,43 +84,31 @@ func (a *Auditor) storeLabel(ctx context.Context) {
 	}
 	err := store.SetLabel(ctx, label)
 	a.mu.Lock()
-	a.engines.unsaved = err != nil || a.engines.label != label
+	a.engines.unsaved = err != nil || a.env.Now().Label != label
 	a.mu.Unlock()
 }
 
-// recallLabel reads the label of the last deploy from the ledger, unless another one was posted since.
-func (a *Auditor) recallLabel(ctx context.Context) error {
+// recallLabel reads the label of the last deploy from the ledger, unless another one was posted since. It reports
+// whether it is another one than before.
+func (a *Auditor) recallLabel(ctx context.Context) (changed bool, err error) {
 	label, err := a.keeper.Engine.Load().Label(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil && !a.engines.unsaved {
-		a.engines.label = label
+		changed = a.env.SetLabel(label)
 	}
-	return err
+	return changed, err
 }
 
 // engineEpoch returns the present engine epoch of a job; "" = not known yet. The caller holds Auditor.mu.
-func (a *Auditor) engineEpoch(j *job) string {
-	if j.writes != nil { // a worker leaves it to the auditor to notice another engine
-		return ""
-	}
-	return a.epochOf(&j.life, j.plan)
-}
+func (a *Auditor) engineEpoch(j *job) string { return a.epochOf(&j.life, j.plan) }
 
 // epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l. The
 // caller holds Auditor.mu.
 func (a *Auditor) epochOf(l *life, plan *rewrite.Plan) string {
-	now := &a.engines
-	if a.opt.Engine != nil && now.shadow == nil {
-		return ""
-	}
-	if l.epoch == "" || l.snapshot != now.shadow || l.label != now.label {
-		text := now.label + "\x00"
-		if now.shadow != nil {
-			text += now.shadow.Epoch(a.callsOf(l, plan))
-		}
-		sum := sha256.Sum256([]byte(text))
-		l.epoch, l.snapshot, l.label = hex.EncodeToString(sum[:8]), now.shadow, now.label
+	now := a.env.Now()
+	if l.epoch == "" || l.snapshot != now.Shadow || l.label != now.Label {
+		l.epoch, l.snapshot, l.label = now.Epoch(a.callsOf(l, plan)), now.Shadow, now.Label
 	}
 	return l.epoch
 }
@@ -225,16 +165,4 @@ func (a *Auditor) adoptEngine(j *job) {
 	j.life.Began++
 	j.life.Engine = a.engineEpoch(j)
 	a.opt.Logger.Info("the engine changed during an audit: it begins again", zap.String("audit", j.id), zap.String("engine_epoch", j.life.Engine))
-}
-
-// sameAsNow reads the copies' epoch and the engine, and reports whether a job's evidence belongs to both. The caller
-// has the job's turn.
-func (a *Auditor) sameAsNow(ctx context.Context, j *job) (epoch string, same bool, err error) {
-	epoch, err = a.readNow(ctx)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err == nil && j.epoch == "" {
-		j.epoch = epoch
-	}
-	return epoch, err == nil && a.sameEngine(j) && j.epoch == epoch, err
 }

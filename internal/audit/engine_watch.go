@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/alert"
+	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
@@ -22,7 +23,7 @@ const shownFunctions = 10
 // watchEngine reads both engines, and begins the decided audits again that a change concerns. The audits report errors.
 func (a *Auditor) watchEngine(ctx context.Context) {
 	a.storeLabel(ctx)
-	_ = a.engineNow(ctx)
+	_ = a.env.ReadEngine(ctx)
 	a.productionNow(ctx)
 	a.review(nil)
 }
@@ -61,8 +62,8 @@ func (a *Auditor) review(changed []string) {
 	}
 	if again > 0 {
 		fields := []zap.Field{zap.Int("audits", again), zap.Strings("functions", changed[:min(len(changed), shownFunctions)])}
-		if a.engines.label != "" {
-			fields = append(fields, zap.String("label", a.engines.label))
+		if label := a.env.Now().Label; label != "" {
+			fields = append(fields, zap.String("label", label))
 		}
 		a.opt.Logger.Info("the engine changed: decided audits of queries that it concerns begin again now, running ones with their next turn", fields...)
 	}
@@ -71,19 +72,19 @@ func (a *Auditor) review(changed []string) {
 // differ returns the functions of a job's query of which production has other definitions than the shadow database.
 // known is false if a database has not been read yet. The caller holds Auditor.mu.
 func (a *Auditor) differ(j *job) (names []string, known bool) {
-	e := &a.engines
+	now := a.env.Now()
 	switch {
-	case a.opt.Engine != nil && e.shadow == nil:
+	case a.opt.Engine != nil && now.Shadow == nil:
 		return nil, false
 	case a.opt.Production == nil || a.opt.Engine == nil:
 		return nil, true
-	case e.production == nil:
+	case now.Production == nil:
 		return nil, len(j.life.Differ) == 0 // what was found before stays until it is refuted
 	}
 	calls := a.callsOf(&j.life, j.plan)
 	key := fmt.Sprint(calls)
-	names = e.compare(key, calls, append([]string{a.opt.D0}, a.opt.D1...))
-	if !a.lasting(key, len(names) > 0) {
+	names = a.engines.compare(now, key, calls, append([]string{a.opt.D0}, a.opt.D1...))
+	if !a.lasting(now, key, len(names) > 0) {
 		return nil, false
 	}
 	return names, true
@@ -96,7 +97,7 @@ const replacedWithin = 2 * time.Second
 // lasting reports whether a comparison of the definitions that a query calls counts: if they differ, both readings must
 // have begun so long after the difference was first seen that it is not one of a replacement in both databases. The
 // caller holds Auditor.mu.
-func (a *Auditor) lasting(calls string, differ bool) bool {
+func (a *Auditor) lasting(now *environment.Environment, calls string, differ bool) bool {
 	e := &a.engines
 	if !differ {
 		delete(e.seen, calls)
@@ -112,7 +113,7 @@ func (a *Auditor) lasting(calls string, differ bool) bool {
 		return false
 	}
 	settled := since.Add(replacedWithin)
-	return !e.began.shadow.Before(settled) && !e.began.production.Before(settled)
+	return !now.ShadowRead.Before(settled) && !now.ProductionRead.Before(settled)
 }
 
 // readEnginesSoon makes watchEpoch read both engines now.
@@ -126,14 +127,15 @@ func (a *Auditor) readEnginesSoon() {
 // mostCompared bounds the results that are kept.
 const mostCompared = 4096
 
-// compare returns engine.Differ for the present engines; key is the calls as a text. It keeps the results: many queries call the same functions.
-func (e *engines) compare(key string, c engine.Calls, copies []string) []string {
-	if pair := [2]*engine.Snapshot{e.production, e.shadow}; pair != e.pair || len(e.compared) >= mostCompared {
+// compare returns engine.Differ for the present engines; key is the calls as a text. It keeps the results: many queries
+// call the same functions.
+func (e *engines) compare(now *environment.Environment, key string, c engine.Calls, copies []string) []string {
+	if pair := [2]*engine.Snapshot{now.Production, now.Shadow}; pair != e.pair || len(e.compared) >= mostCompared {
 		e.pair, e.compared = pair, map[string][]string{}
 	}
 	names, ok := e.compared[key]
 	if !ok {
-		names = engine.Differ(e.production, e.shadow, c, copies)
+		names = engine.Differ(now.Production, now.Shadow, c, copies)
 		e.compared[key] = names
 	}
 	return names

@@ -91,7 +91,7 @@ func (j *job) record() *view.Record { // with Auditor.mu held
 		Claimed: r.Claimed.Epsilon, Lower: r.EpsilonLower, Trials: r.Trials.D0, Seen: j.Seen, FirstSeen: j.firstSeen, LastSeen: j.LastSeen,
 	}
 	if i < len(j.worlds) {
-		c.Neighbour = j.worlds[i].schema
+		c.Neighbour = j.worlds[i].Schema
 	}
 	if s := j.violation(); s != nil {
 		c.Standing = s
@@ -121,7 +121,7 @@ type seatedRecord struct {
 // again when it is run again. The caller holds Auditor.mu.
 func (a *Auditor) outlived(s *seatedRecord) bool {
 	now := a.epochOf(&s.life, nil) // the calls are known
-	return now != "" && s.life.Engine != "" && now != s.life.Engine || a.epoch != "" && s.epoch != "" && a.epoch != s.epoch
+	return now != "" && s.life.Engine != "" && now != s.life.Engine || s.epoch != "" && a.copies() != "" && a.copies() != s.epoch
 }
 
 // handOver gives a new audit of a recorded violation's query the violation, which stays one until the audit resolves

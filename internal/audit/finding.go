@@ -33,8 +33,8 @@ type engineChanged struct {
 const mostChanges = 32
 
 // noteChange remembers a change of the engine. The caller holds Auditor.mu.
-func (e *engines) noteChange(at time.Time, functions []string, all bool) {
-	e.changes = append(e.changes, engineChanged{finding.Change{At: at, Functions: functions, Label: e.label}, all})
+func (e *engines) noteChange(at time.Time, functions []string, label string, all bool) {
+	e.changes = append(e.changes, engineChanged{finding.Change{At: at, Functions: functions, Label: label}, all})
 	if n := len(e.changes); n > mostChanges {
 		e.changes = slices.Delete(e.changes, 0, n-mostChanges)
 	}
@@ -46,10 +46,11 @@ func sameBase(x, y *engine.Snapshot) bool { return x.Epoch(engine.Calls{}) == y.
 // engineChange returns the last change of the engine that concerns a job's query; nil if this process has noticed none.
 // The caller holds Auditor.mu.
 func (a *Auditor) engineChange(j *job) *finding.Change {
-	if a.engines.shadow == nil || len(a.engines.changes) == 0 {
+	shadow := a.env.Now().Shadow
+	if shadow == nil || len(a.engines.changes) == 0 {
 		return nil
 	}
-	called := a.engines.shadow.Called(a.callsOf(&j.life, j.plan))
+	called := shadow.Called(a.callsOf(&j.life, j.plan))
 	var last *finding.Change
 	for _, c := range slices.Backward(a.engines.changes) {
 		f := slices.DeleteFunc(slices.Clone(c.Functions), func(name string) bool { return !slices.Contains(called, name) })

@@ -196,13 +196,8 @@ func (g *gauges) collect() []prometheus.Metric {
 		gauge(descLower, float64(r.EpsilonLower), j.id)
 		gauge(descClaimed, float64(r.Claimed.Epsilon), j.id)
 		gauge(descDelta, r.Claimed.Delta, j.id)
-		h := j.hoisting
-		if j.hoist != nil {
-			report := j.hoist.Report()
-			h = &report
-		}
 		gain, tables := 1.0, 0
-		if h != nil && h.Hoisted {
+		if h := j.hoisting; h != nil && h.Hoisted {
 			gain, tables = h.SpeedUp, h.Pieces
 		}
 		gauge(descSpeedUp, gain, j.id)

@@ -11,8 +11,8 @@ import (
 
 // identity returns the identity of a query's audit: the plan's key and, if several engines stand behind the proxy, the
 // engine, because their claims may differ; and the name of its route.
-func (a *Auditor) identity(q capture.Query, planKey string) (key, route string) {
-	if route = a.route(q); route == "" {
+func identity(o *Options, q capture.Query, planKey string) (key, route string) {
+	if route = o.route(q); route == "" {
 		return planKey, ""
 	}
 	sum := sha256.Sum256([]byte(planKey + "\x00" + route))
@@ -20,21 +20,26 @@ func (a *Auditor) identity(q capture.Query, planKey string) (key, route string) 
 }
 
 // route returns the name of a query's engine; "" if there is only one.
-func (a *Auditor) route(q capture.Query) string {
-	if a.opt.Route == nil {
+func (o *Options) route(q capture.Query) string {
+	if o.Route == nil {
 		return ""
 	}
-	return a.opt.Route(q)
+	return o.Route(q)
 }
 
 // say returns the message of an error. Unless Options.ShowValues is set, it omits messages of a server: they may quote
 // rows.
-func (a *Auditor) say(err error) string {
-	if a.opt.ShowValues {
+func (a *Auditor) say(err error) string { return a.opt.say(err) }
+
+func (o *Options) say(err error) string {
+	if o.ShowValues {
 		return withheld.Reveal(err)
 	}
-	return err.Error()
+	return say(err)
 }
+
+// say returns the message of an error without what a server says: it may quote rows.
+func say(err error) string { return err.Error() }
 
 // salt returns the key for the ids of one audit's groups. It differs between audits: otherwise anyone who may send
 // queries could find the group key of an id by a query with known groups.

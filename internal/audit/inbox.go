@@ -14,7 +14,7 @@ import (
 // arrive faster than they are recognized, each owner's different queries take turns, and those beyond the bounds are
 // counted as skipped.
 func (a *Auditor) Offer(q capture.Query) {
-	owner := schedule.Owner{User: q.User, Database: q.Database, Route: a.route(q)}
+	owner := schedule.Owner{User: q.User, Database: q.Database, Route: a.opt.route(q)}
 	dropped := a.inbox.Put(owner, inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
 	if len(dropped) == 0 {
 		return
@@ -84,7 +84,7 @@ func (a *Auditor) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 			select {
 			case <-ctx.Done():
 				return false
-			case <-a.informed:
+			case <-a.catalogs.Informed():
 				return true
 			}
 		default:

@@ -2,23 +2,14 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
-
-// catalogs is what is known of the catalogs with which statements are analysed.
-type catalogs struct {
-	trouble string    // why one could not be read the last time; "" = all were read
-	read    time.Time // when the last reading of all began; zero = there was none
-	// needed is when the engine was read that is not the one before: older catalogs may lack what a replay would call.
-	needed time.Time
-}
-
-// unreadCatalogs is the error of a turn that waits until the catalogs are read again.
-type unreadCatalogs struct{ error }
 
 // judge ensures, before the trials of a turn, that the present catalogs allow the query of a job to be replayed, and
 // that they are recent: they were read after the last change of the shadow database's functions and, if the query has
@@ -28,7 +19,7 @@ func (a *Auditor) judge(ctx context.Context, j *job) (same bool, err error) {
 	if a.opt.Renew == nil {
 		return true, nil
 	}
-	if err := a.readLately(ctx); err != nil {
+	if _, err := a.env.Lately(ctx); err != nil {
 		return false, err
 	}
 	if err := a.recent(j); err != nil {
@@ -42,22 +33,10 @@ func (a *Auditor) judge(ctx context.Context, j *job) (same bool, err error) {
 
 // recent returns an error, and requests a reading of the catalogs, if they are too old for the trials of a job.
 func (a *Auditor) recent(j *job) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := &a.catalogs
-	needed := c.needed
-	if j.plan.UnknownNames && j.admitted.After(needed) {
-		needed = j.admitted
-	}
-	if a.opt.Renew == nil || c.read.IsZero() || c.read.After(needed) {
-		return nil
-	}
-	a.askRenewal()
-	text := "the catalogs are read again first: functions may be newer than they are"
-	if c.trouble != "" {
-		text += " (" + c.trouble + ")"
-	}
-	return &unreadCatalogs{errors.New(text)}
+	var unknown bool
+	var captured time.Time
+	a.locked(func() { unknown, captured = j.plan.UnknownNames, j.admitted })
+	return a.catalogs.Recent(unknown, captured)
 }
 
 // judgeAgain analyses the query of a job with the present catalogs. The error is an unjudgeable if they do not allow a
@@ -71,8 +50,9 @@ func (a *Auditor) judgeAgain(j *job) (same bool, err error) {
 	before := make([]view.SQLPair, len(j.worlds))
 	a.locked(func() {
 		for i := range j.worlds {
-			before[i], j.worlds[i].sql = j.worlds[i].sql, view.SQLPair{}
+			before[i] = j.worlds[i].SQL
 		}
+		j.worlds = withoutTexts(j.worlds)
 		j.setPlan(plan, edition)
 	})
 	if !had {
@@ -83,7 +63,7 @@ func (a *Auditor) judgeAgain(j *job) (same bool, err error) {
 	}
 	same = true
 	for i := range j.worlds {
-		same = same && j.worlds[i].sql == before[i]
+		same = same && j.worlds[i].SQL == before[i]
 	}
 	return same, nil
 }
@@ -91,9 +71,7 @@ func (a *Auditor) judgeAgain(j *job) (same bool, err error) {
 // unjudged returns the error of a turn whose query cannot be rewritten: it waits if a catalog could not be read or the
 // claim could not be evaluated, and ends the audit otherwise.
 func (a *Auditor) unjudged(err error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.catalogs.trouble != "" || recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
+	if a.catalogs.Troubled() || recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
 		return err
 	}
 	return &unjudgeable{err}
@@ -108,12 +86,11 @@ func (a *Auditor) hold(j *job, err error, took time.Duration) {
 	a.roster.Return(&j.Audit, took, now)
 }
 
-// adoptCatalogs notes that all catalogs were read, and lets the jobs go on that waited for it. changed reports that
-// they are others than before: what was derived from those is dropped.
-func (a *Auditor) adoptCatalogs(began time.Time, changed bool) {
+// adoptCatalogs lets the jobs go on that waited until all catalogs were read. changed reports that they are others than
+// before: what was derived from those is dropped.
+func (a *Auditor) adoptCatalogs(changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.catalogs.read = began
 	if changed {
 		clear(a.away)
 	}
@@ -123,4 +100,27 @@ func (a *Auditor) adoptCatalogs(began time.Time, changed bool) {
 		}
 	}
 	a.wake()
+}
+
+// reportCatalog shows an error in the status, and logs it when it changes.
+func (a *Auditor) reportCatalog(err error) {
+	text := ""
+	if err != nil {
+		text = a.say(err)
+	}
+	a.mu.Lock()
+	before := a.catalog
+	a.catalog = text
+	a.mu.Unlock()
+	if text != "" && text != before {
+		a.opt.Logger.Warn("a catalog cannot be read: queries are rewritten with the last catalog read, and audits list their assumptions", zap.String("error", text))
+	}
+}
+
+// suspect requests a reading of the catalogs if a refusal may be out of date: the table may have been created since.
+func (a *Auditor) suspect(reason string) {
+	switch rewrite.Reason(reason) {
+	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
+		a.catalogs.Ask()
+	}
 }

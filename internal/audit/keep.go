@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -79,7 +78,7 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-a.informed:
+	case <-a.catalogs.Informed():
 	}
 	for last := ""; ; {
 		engine, err := a.opt.Ledger(ctx)
@@ -118,7 +117,10 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 
 // takeOver reads from the ledger what earlier processes have left.
 func (a *Auditor) takeOver(ctx context.Context, engine *ledger.Engine) error {
-	if err := errors.Join(engine.SetProcess(ctx, a.opt.Process), a.recallLabel(ctx)); err != nil {
+	if err := engine.SetProcess(ctx, a.opt.Process); err != nil {
+		return err
+	}
+	if _, err := a.recallLabel(ctx); err != nil {
 		return err
 	}
 	if err := a.keeper.Record(ctx); err != nil { // audits may wait in the spool
@@ -143,9 +145,9 @@ func (a *Auditor) put(j *job, p *saved.Progress) {
 	a.keeper.Note(audit)
 }
 
-// begin records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns how often
+// recordBeginning records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns how often
 // any audit's has, and how often that ended in a violation.
-func (a *Auditor) begin(ctx context.Context, j *job) (fleet ledger.Fleet, err error) {
+func (a *Auditor) recordBeginning(ctx context.Context, j *job) (fleet ledger.Fleet, err error) {
 	processes := j.processes + 1
 	if a.keeper.On {
 		if err := a.keeper.Write(ctx, j.Key); err != nil { // what the ledger keeps of the evidence before
@@ -156,7 +158,7 @@ func (a *Auditor) begin(ctx context.Context, j *job) (fleet ledger.Fleet, err er
 		a.locked(func() { row, err = stored(j, nil) })
 		if err == nil {
 			row.State, row.Progress = string(view.Running), nil
-			processes, fleet, err = cmp.Or(j.writes, a.keeper.Engine.Load()).Begin(ctx, row)
+			processes, fleet, err = a.keeper.Engine.Load().Begin(ctx, row)
 		}
 		if err != nil {
 			return fleet, &ledgerError{err}
@@ -164,7 +166,7 @@ func (a *Auditor) begin(ctx context.Context, j *job) (fleet ledger.Fleet, err er
 	} else if a.opt.Family && j.plan.Claim != nil {
 		fleet = ledger.Fleet{Begun: int(a.begun.Add(1)), Reported: int(a.reported.Load())}
 	}
-	j.processes = processes
+	a.locked(func() { j.processes = processes })
 	return fleet, nil
 }
 

@@ -3,14 +3,13 @@ package audit
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
-	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 )
 
 // beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the true
@@ -24,41 +23,25 @@ func (a *Auditor) beginMeasurement(j *job) bool {
 	return true
 }
 
-// measure runs a turn of a measurement. Its end and its faults leave the violation as it is.
-func (a *Auditor) measure(ctx context.Context, j *job) {
-	began, progress := a.opt.Now(), a.progress(j)
-	err := a.measureTrials(ctx, j)
-	if stop := (*endOfMeasurement)(nil); !errors.As(err, &stop) { // otherwise the copies may differ from those before
-		progress = a.progress(j)
-	}
-	a.concludeMeasurement(ctx, j, a.opt.Now().Sub(began), progress, err)
-	a.save(ctx, j)
-}
-
-// measureTrials runs the trials of a turn of a measurement.
-func (a *Auditor) measureTrials(ctx context.Context, j *job) error {
-	if err := a.prepareMeasurement(ctx, j); err != nil {
-		return err
-	}
-	return a.measureRounds(ctx, j)
-}
-
-// concludeMeasurement ends a turn of a measurement; see conclude.
-func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, took time.Duration, progress *saved.Progress, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.roster.Return(&j.Audit, min(took, 2*longestTurn), a.opt.Now())
-	switch stop := (*endOfMeasurement)(nil); {
+// concludeMeasurement ends a turn of a measurement; see conclude. Its end and its faults leave the violation as it is.
+// The caller holds Auditor.mu and has the job's turn.
+func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, progress *saved.Progress, o turn.Outcome) {
+	a.roster.Return(&j.Audit, min(o.Took, 2*turn.Longest), a.opt.Now())
+	switch err, stop := o.Trouble, (*endOfMeasurement)(nil); {
 	case ctx.Err() != nil:
+	case o.Stop != nil:
+		a.endMeasurement(j, a.say(o.Stop))
+	case o.Broken != nil:
+		a.endMeasurement(j, a.say(o.Broken))
 	case errors.As(err, &stop):
-		a.endMeasurement(j, stop.Error())
-	case errors.As(err, new(*unreadCatalogs)):
+		a.endMeasurement(j, a.say(stop))
+	case errors.As(err, new(*environment.UnreadCatalogs)):
 		j.held, j.NotBefore = true, a.opt.Now().Add(a.opt.RetryAfter)
 	case err != nil:
 		a.faults++
 		a.metrics.faults.Inc()
 		j.NotBefore = a.opt.Now().Add(a.opt.RetryAfter)
-	case j.evidence.Decided():
+	case j.evidence == nil || j.evidence.Decided():
 		a.endMeasurement(j, "")
 	default:
 		a.roster.Resize(&j.Audit, j.size())
@@ -73,7 +56,11 @@ type endOfMeasurement struct{ error }
 
 // prepareMeasurement creates the texts of a restored measurement, and ends one whose copies were replaced.
 func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
-	_, same, err := a.sameAsNow(ctx, j)
+	now, err := a.env.Read(ctx)
+	same := false
+	if err == nil {
+		a.locked(func() { same = a.present(j, now) })
+	}
 	switch {
 	case err != nil:
 		return err
@@ -91,33 +78,6 @@ func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
 	if err := a.createTexts(j); err != nil {
 		return &endOfMeasurement{err}
 	}
-	return nil
-}
-
-// measureRounds runs the rounds of a turn of a measurement. They are published only if the copies are the same at its
-// end.
-func (a *Auditor) measureRounds(ctx context.Context, j *job) error {
-	run, err := a.run(j)
-	if err != nil {
-		return err
-	}
-	defer run.Close()
-	began, ran := a.opt.Now(), 0
-	err = trial.Gather(ctx, run, a.opt.BatchTrials, j.evidence, func(batch replay.Batch) bool {
-		a.metrics.batch(batch, j.evidence.Settled())
-		ran += len(batch.Rounds)
-		return !a.turnOver(false, ran, a.opt.Now().Sub(began), j.leastTime(), func() bool { return a.pressing(j) })
-	})
-	if err != nil {
-		return err
-	}
-	switch _, same, err := a.sameAsNow(ctx, j); {
-	case err != nil:
-		return err
-	case !same:
-		return &endOfMeasurement{errors.New("the copies or the engine were replaced")}
-	}
-	a.publish(j)
 	return nil
 }
 
@@ -160,9 +120,8 @@ func (a *Auditor) giveUpMeasurements() {
 
 // reportsOf returns the present reports of all neighbours. The caller has the job's turn.
 func reportsOf(j *job) []analysis.Report {
-	reports := make([]analysis.Report, len(j.worlds))
-	for i := range j.worlds {
-		reports[i] = j.report(i)
+	reports := turn.Reports(j.evidence, j.source(), false)
+	for i := range reports {
 		cutPartitions(&reports[i])
 	}
 	return reports

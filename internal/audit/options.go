@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,3 +113,29 @@ type Options struct {
 
 // defaultPerShape is the number of audits of one user's query with different constants, parameters, settings or claims.
 const defaultPerShape = 20
+
+// complete sets the defaults.
+func (o *Options) complete() error {
+	if len(o.D1) == 0 {
+		return errors.New("audit: no neighbour schema")
+	}
+	if o.EpochEvery <= 0 {
+		o.EpochEvery = 30 * time.Second
+	}
+	if o.WatchEvery <= 0 {
+		o.WatchEvery = watchEvery
+	}
+	if o.PerShape <= 0 {
+		o.PerShape = defaultPerShape
+	}
+	if o.CloseTimeout <= 0 {
+		o.CloseTimeout = 2 * time.Second
+	}
+	if o.RescueAfter <= 0 {
+		o.RescueAfter = defaultRescueAfter
+	}
+	if o.Announce == nil {
+		o.Announce = func(string) func() { return func() {} }
+	}
+	return nil
+}

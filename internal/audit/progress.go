@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -32,9 +33,9 @@ func (a *Auditor) progress(j *job) *saved.Progress {
 
 // note adds the facts of the job to its progress. The caller holds Auditor.mu and has the job's turn.
 func (j *job) note(p *saved.Progress) {
-	for _, w := range j.worlds {
-		p.Neighbours = append(p.Neighbours, w.schema)
-		p.Reported = append(p.Reported, w.reported)
+	for i, w := range j.worlds {
+		p.Neighbours = append(p.Neighbours, w.Schema)
+		p.Reported = append(p.Reported, j.reported[i])
 	}
 	p.Restarts, p.Confirming, p.Suspected, p.Doubted, p.Threshold = j.restarts, j.confirming, j.suspected, j.doubted, j.Threshold
 	p.Measuring, p.Seed = j.Measuring, j.seed
@@ -49,13 +50,7 @@ func (j *job) note(p *saved.Progress) {
 	p.Life = j.life.Life
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
 	p.Changes, p.Changed, p.Background = j.changes, j.changed, j.Background
-	if j.hoist != nil {
-		r := j.hoist.Report()
-		p.Hoisting, p.Hoisted = &r, r.HoistedRounds-j.hoisted
-		if p.Confirming {
-			p.HoistOff = r.Reason
-		}
-	}
+	p.Hoisting, p.Hoisted, p.HoistOff = j.hoisting, j.hoisted, j.hoistOff
 	if p.Evidence == nil {
 		p.Trouble = j.trouble
 	}
@@ -98,7 +93,7 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 // resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller
 // holds Auditor.mu, and has the job's turn unless the auditor has just begun.
 func (a *Auditor) resume(j *job, row *ledger.Audit) error {
-	p, e, err := a.unpack(row)
+	p, e, err := unpack(row, a.opt.D1)
 	if err != nil {
 		return err
 	}
@@ -119,7 +114,7 @@ func (a *Auditor) resume(j *job, row *ledger.Audit) error {
 }
 
 // unpack decodes the progress in the ledger. The evidence is nil if the audit was decided without any.
-func (a *Auditor) unpack(row *ledger.Audit) (*saved.Progress, *evidence.Evidence, error) {
+func unpack(row *ledger.Audit, neighbours []string) (*saved.Progress, *evidence.Evidence, error) {
 	p, err := saved.Decode(row)
 	switch {
 	case err != nil:
@@ -128,7 +123,7 @@ func (a *Auditor) unpack(row *ledger.Audit) (*saved.Progress, *evidence.Evidence
 		return nil, nil, fmt.Errorf("the stored progress has no evidence")
 	case len(p.Evidence) == 0:
 		return p, nil, nil
-	case !slices.Equal(p.Neighbours, a.opt.D1):
+	case !slices.Equal(p.Neighbours, neighbours):
 		return nil, nil, errNeighbours
 	}
 	e := new(evidence.Evidence)
@@ -147,26 +142,26 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *saved.Progress, e *evidence
 	j.restarts, j.processes, j.epoch, j.evidence, j.seed = p.Restarts, row.Processes, row.DataEpoch, e, p.Seed
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
 	j.changes, j.changed, j.Background, j.watch.state = p.Changes, p.Changed, p.Background, row.Watch
-	j.confirming, j.suspected, j.doubted, j.Threshold, j.hoisted = p.Confirming, p.Suspected, p.Doubted, p.Threshold, -p.Hoisted
+	j.confirming, j.suspected, j.doubted, j.Threshold = p.Confirming, p.Suspected, p.Doubted, p.Threshold
+	j.hoisted, j.hoistOff = p.Hoisted, p.HoistOff
+	if p.Hoisting != nil {
+		j.hoisting = p.Hoisting
+	}
 	if j.seed == 0 {
 		j.seed = a.opt.Seed() >> 11
-	}
-	switch {
-	case p.Decided:
-		j.hoist, j.hoisting = nil, p.Hoisting
-	case j.hoist != nil && p.HoistOff != "":
-		j.hoist.Stop(p.HoistOff)
 	}
 	if e == nil {
 		j.trouble = p.Trouble
 		j.reports = []analysis.Report{a.emptyReport(j.plan, p.Trouble)}
 		return
 	}
-	j.worlds = make([]world, len(p.Neighbours))
-	j.reports = make([]analysis.Report, len(p.Neighbours))
+	worlds := make([]turn.World, len(p.Neighbours))
 	for i, schema := range p.Neighbours {
-		j.worlds[i] = world{schema: schema, reported: p.Reported[i]}
-		j.reports[i] = j.report(i)
+		worlds[i].Schema = schema
+	}
+	j.worlds, j.reported = worlds, slices.Clone(p.Reported)
+	j.reports = turn.Reports(e, j.source(), false)
+	for i := range j.reports {
 		p.RestoreProfile(e, i, &j.reports[i])
 	}
 	j.figures()
@@ -189,9 +184,10 @@ func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) 
 	}
 	epoch := ""
 	if found && row.Progress != nil {
-		if epoch, err = a.epochNow(ctx); err != nil {
+		if err = a.env.ReadCopies(ctx); err != nil {
 			return false, err
 		}
+		epoch = a.env.Now().Copies
 	}
 	j.recalled = true
 	if !found {

@@ -11,16 +11,6 @@ import (
 // enough to end.
 const askEvery = 500 * time.Millisecond
 
-// pressing reports whether a turn must end soon because a new query waits for its first turn.
-func (a *Auditor) pressing(j *job) bool {
-	if j.hurried != nil {
-		return j.hurried()
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.roster.Pressing(a.opt.Now())
-}
-
 // mustHurry returns the turns of workers that must end soon and whose workers do not know it.
 func (a *Auditor) mustHurry() (ids []int64) {
 	a.mu.Lock()

@@ -9,8 +9,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
@@ -36,12 +38,17 @@ func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, w
 		a.remote.watches.Go(func() { a.turn(ctx, j) })
 		return false, nil
 	}
-	if ready := a.makeReady(ctx, j); !ready {
+	_, before, ready, err := a.prepare(ctx, j)
+	switch {
+	case err != nil:
+		a.finish(ctx, j, before, turn.Outcome{Trouble: err})
+		return false, nil
+	case !ready:
+		a.save(ctx, j)
 		return false, nil
 	}
 	if !j.stored {
-		progress := a.progress(j)
-		a.locked(func() { a.put(j, progress) })
+		a.locked(func() { a.put(j, a.progress(j)) })
 		if err := a.keeper.Write(ctx, j.Key); err != nil {
 			a.giveBack(j)
 			return false, err
@@ -57,31 +64,6 @@ func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, w
 	return true, nil
 }
 
-// makeReady creates the evidence of a job in its turn, if it has none or its evidence belongs to other copies. It
-// returns false if the turn has ended.
-func (a *Auditor) makeReady(ctx context.Context, j *job) bool {
-	if j.Measuring {
-		if err := a.prepareMeasurement(ctx, j); err != nil {
-			a.concludeMeasurement(ctx, j, 0, nil, err)
-			return false
-		}
-		return true
-	}
-	ready, err := a.prepare(ctx, j)
-	if ready && err == nil {
-		_, err = a.currentLately(ctx, j)
-	}
-	switch {
-	case err != nil:
-		a.conclude(ctx, j, 0, a.progress(j), false, err)
-		a.save(ctx, j)
-		return false
-	case !ready:
-		a.save(ctx, j)
-	}
-	return ready
-}
-
 // giveBack ends the turn of a job that could not be handed out.
 func (a *Auditor) giveBack(j *job) {
 	a.mu.Lock()
@@ -91,7 +73,7 @@ func (a *Auditor) giveBack(j *job) {
 
 // sent notes that a worker has a job's turn.
 func (a *Auditor) sent(j *job, t givenTurn) {
-	a.idle.drop(j)
+	a.runner.Drop(j.Key)
 	a.remote.out[t.id] = j
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,7 +121,7 @@ func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t led
 
 // landTurn ends the turn of a job with the evidence that the ledger has.
 func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row *ledger.Audit, found bool) {
-	before := j.given.before
+	before, confirming := j.given.before, j.confirming
 	if err := a.unload(j, row, found); err != nil {
 		a.setAside(ctx, j.id, j.Key, err)
 	}
@@ -157,6 +139,9 @@ func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row 
 		a.remote.lost++
 	}
 	there := j.evidence != nil
+	if there && j.confirming && !confirming {
+		a.confirmationBegan(j)
+	}
 	a.mu.Unlock()
 	switch {
 	case t.Lost && !t.Begun: // the worker was about to end
@@ -190,17 +175,16 @@ func (a *Auditor) unload(j *job, row *ledger.Audit, found bool) error {
 		j.worlds, j.evidence, j.processes = nil, nil, max(j.processes, row.Processes)
 		return nil
 	}
-	p, e, err := a.unpack(row)
+	p, e, err := unpack(row, a.opt.D1)
 	if err != nil {
 		j.worlds, j.evidence = nil, nil
 		return err
 	}
-	worlds, reports := j.worlds, j.reports
-	j.hoist = a.hoisting(j.query.SQL)
+	worlds, reported, reports := j.worlds, j.reported, j.reports
 	j.goOn(a, row, p, e)
 	for i := range min(len(worlds), len(j.worlds)) {
-		j.worlds[i].sql = worlds[i].sql
-		j.worlds[i].reported = j.worlds[i].reported || worlds[i].reported && j.Measuring
+		j.worlds[i] = worlds[i] // with the texts
+		j.reported[i] = j.reported[i] || reported[i] && j.Measuring
 	}
 	if len(reports) == len(j.reports) {
 		j.reports = reports // until they are published
@@ -211,37 +195,43 @@ func (a *Auditor) unload(j *job, row *ledger.Audit, found bool) error {
 }
 
 // take ends a turn whose evidence a worker has delivered, as if it had been run here.
-func (a *Auditor) take(ctx context.Context, j *job, o ledger.Outcome) {
-	var err error
-	switch {
-	case o.Early:
-	case o.Broken != "" && j.Measuring:
-		err = &endOfMeasurement{errors.New(o.Broken)}
-	case o.Broken != "":
-		err = &unjudgeable{errors.New(o.Broken)}
-	case o.Stop != "":
-		err = &endOfMeasurement{errors.New(o.Stop)}
-	case o.Trouble != "":
-		err = errors.New(o.Trouble)
-	case j.Measuring:
-		a.publish(j)
-	default:
-		var same bool
-		if same, err = a.current(ctx, j); err == nil { // the engine may have changed during the turn
-			o.Fresh = o.Fresh && same
-			a.publish(j)
+func (a *Auditor) take(ctx context.Context, j *job, d ledger.Outcome) {
+	o := turn.Outcome{Took: d.Took}
+	var before *saved.Progress
+	a.locked(func() {
+		if j.Measuring {
+			before = a.progress(j)
 		}
+		o.Evidence, j.evidence = j.evidence, nil
+	})
+	switch {
+	case d.Early:
+	case d.Broken != "":
+		o.Broken = errors.New(d.Broken)
+	case d.Stop != "":
+		o.Stop = errors.New(d.Stop)
+	case d.Trouble != "":
+		o.Trouble = errors.New(d.Trouble)
+	case d.HoistOff != "":
+		o.Restart = &turn.Restart{Hoisting: errors.New(d.HoistOff), HoistOff: d.HoistOff}
+	case !j.Measuring:
+		var now *environment.Environment // the engine may have changed during the turn
+		if now, o.Trouble = a.env.Read(ctx); o.Trouble != nil {
+			break
+		}
+		a.locked(func() {
+			if !a.present(j, now) {
+				o.Restart = &turn.Restart{Environment: now}
+			}
+		})
+		o.Fresh = d.Fresh && o.Restart == nil
+	default:
+		o.Fresh = true
 	}
-	var changed *saved.Progress
-	if err != nil || !o.Early && j.evidence.Decided() {
-		changed = a.progress(j)
+	if o.Fresh {
+		o.Reports, o.Confirming = turn.Reports(o.Evidence, j.source(), true), o.Evidence.Confirming()
 	}
-	if j.Measuring {
-		a.concludeMeasurement(ctx, j, o.Took, changed, err)
-	} else {
-		a.conclude(ctx, j, o.Took, changed, o.Fresh, err)
-	}
-	a.save(ctx, j)
+	a.finish(ctx, j, before, o)
 }
 
 func sortWorkers(all []knownWorker) {

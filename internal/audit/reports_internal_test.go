@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -24,7 +25,7 @@ func TestReportWithoutEvidence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{plan: &rewrite.Plan{Claim: &rewrite.Claim{Epsilon: 2}}, worlds: []world{{schema: "d1"}}}
+	j := &job{plan: &rewrite.Plan{Claim: &rewrite.Claim{Epsilon: 2}}, worlds: []turn.World{{Schema: "d1"}}}
 	a.jobs["k"], a.order = j, append(a.order, j)
 	if err := a.resetEvidence(j, 1); err != nil || j.evidence == nil {
 		t.Fatalf("evidence with the whole error rate: %v", err)
@@ -35,7 +36,7 @@ func TestReportWithoutEvidence(t *testing.T) {
 	if e := a.Status().Audits[0]; e.State != view.Queued || e.Report.Trials.D0 != 0 {
 		t.Errorf("the status has %+v", e)
 	}
-	if _, err := registry.Gather(); err != nil || a.panics.Load() != 0 {
-		t.Errorf("%d panics, %v", a.panics.Load(), err)
+	if _, err := registry.Gather(); err != nil || a.guard.panics.Load() != 0 {
+		t.Errorf("%d panics, %v", a.guard.panics.Load(), err)
 	}
 }

@@ -73,7 +73,7 @@ func (a *Auditor) settleViolation(j *job) {
 	j.life.Resolved = &view.Resolution{Standing: *s, At: a.opt.Now(), By: j.life.Engine, MinimalDetectable: analysis.Float(least)}
 	j.setStanding(nil)
 	a.metrics.resolved.Inc()
-	f := a.finding(j, &j.worlds[0], j.worst())
+	f := a.finding(j, 0, j.worst())
 	Describe(&f, j.id, s)
 	f.Status, f.Reason = finding.Resolved, j.life.Resolved.String()
 	a.opt.OnFinding(f)
@@ -100,7 +100,7 @@ func (j *job) refutes(s *view.Standing) (least float64, ok bool) {
 		if r.Verdict != analysis.NoEvidence {
 			return math.NaN(), false
 		}
-		if i == 0 || i < len(j.worlds) && j.worlds[i].schema == s.Neighbour {
+		if i == 0 || i < len(j.worlds) && j.worlds[i].Schema == s.Neighbour {
 			least = float64(r.MinimalDetectable)
 		}
 	}
@@ -115,7 +115,7 @@ func (j *job) refutes(s *view.Standing) (least float64, ok bool) {
 // worstNeighbour returns the neighbour of the worst report; "" if the audit has none yet.
 func (j *job) worstNeighbour() string {
 	if i := evidence.Worst(j.reports); i < len(j.worlds) {
-		return j.worlds[i].schema
+		return j.worlds[i].Schema
 	}
 	return ""
 }

@@ -51,7 +51,7 @@ func (a *Auditor) restoredBefore(key string) bool {
 	defer a.mu.Unlock()
 	j := a.jobs[key]
 	if j != nil && j.Phase() == schedule.Queued {
-		j.recalled, j.worlds, j.evidence = false, nil, nil
+		j.recalled, j.worlds, j.reported, j.evidence = false, nil, nil, nil
 	}
 	return j != nil
 }
@@ -76,7 +76,7 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return leave("its statement was captured by another version")
 	}
-	plan, edition, err := a.parseStored(ctx, a.keeper.Engine.Load(), key, q)
+	plan, edition, err := parseStored(ctx, a.recognizer, a.keeper.Engine.Load(), key, q)
 	switch refused := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &refused):
 		return leave("its statement cannot be rewritten any more: " + string(refused.Reason))
@@ -87,7 +87,7 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	now, route := a.identity(q, plan.Key)
+	now, route := identity(&a.opt, q, plan.Key)
 	if now != key {
 		return leave("its claim, its settings or the configuration of its tables changed, so it is another audit now")
 	}
@@ -104,11 +104,11 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 
 // parseStored parses the statement of a stored audit. Hostile SQL can crash the parser: the ledger knows of the
 // attempt.
-func (a *Auditor) parseStored(ctx context.Context, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, uint64, error) {
+func parseStored(ctx context.Context, r *recognize.Recognizer, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, uint64, error) {
 	if err := engine.Parsing(ctx, key, false); err != nil {
 		return nil, 0, err
 	}
-	plan, edition, refused := a.recognizer.Analyze(q)
+	plan, edition, refused := r.Analyze(q)
 	if err := engine.Parsing(ctx, key, true); err != nil {
 		return nil, 0, err
 	}

@@ -3,16 +3,13 @@ package audit
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/sequence"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/replay"
 )
 
 // sequences finds the recurring groups of queries. The tracker is nil if sequences are not audited.
@@ -63,51 +60,4 @@ func together(group []capture.Query) (capture.Query, bool) {
 		q.Then, q.Completed = append(q.Then, next.AsStep()), next.Completed
 	}
 	return q, true
-}
-
-// sequenceWorlds returns the neighbours with the texts of a sequence.
-func (a *Auditor) sequenceWorlds(j *job) ([]world, error) {
-	texts := func(schema string) (texts []string, err error) {
-		for _, plan := range j.plan.Steps() {
-			text, err := a.text(plan, schema)
-			if err != nil {
-				return nil, err
-			}
-			texts = append(texts, text)
-		}
-		return texts, nil
-	}
-	d0, err := texts(a.opt.D0)
-	if err != nil {
-		return nil, err
-	}
-	var worlds []world
-	for _, schema := range a.opt.D1 {
-		d1, err := texts(schema)
-		if err != nil {
-			return nil, err
-		}
-		pair := view.SQLPair{D0: strings.Join(d0, ";\n"), D1: strings.Join(d1, ";\n")}
-		worlds = append(worlds, world{schema: schema, sql: pair, steps: [2][]string{d0, d1}})
-	}
-	return worlds, nil
-}
-
-// ofSequence makes s the statements of the job's sequence. All trials are separate: see docs/statistics.md.
-func (j *job) ofSequence(s *replay.Statement, varyText bool) {
-	for i := range j.worlds[0].steps[0] {
-		q := j.query.Step(i)
-		step := replay.Step{Worlds: []string{j.worlds[0].steps[0][i]}, Params: q.Params, Simple: q.Protocol == capture.Simple, Named: q.Named}
-		for w := range j.worlds {
-			step.Worlds = append(step.Worlds, j.worlds[w].steps[1][i])
-		}
-		if i == 0 {
-			s.Worlds = step.Worlds
-			continue
-		}
-		s.Then = append(s.Then, step)
-	}
-	if s.Hoist = nil; s.Separate == nil {
-		s.Separate = &replay.Separation{VaryText: varyText}
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -62,7 +63,7 @@ func (j *job) size() int64 {
 	n := fixed + j.query.Size() + j.plan.Size()
 	for i := range j.worlds {
 		w := &j.worlds[i]
-		n += len(w.sql.D0) + len(w.sql.D1)
+		n += len(w.SQL.D0) + len(w.SQL.D1)
 	}
 	if j.evidence != nil {
 		n += j.evidence.Size()
@@ -81,10 +82,6 @@ func (a *Auditor) release(j *job) {
 	if !j.Watched {
 		a.releaseTexts(j)
 	}
-	if j.hoist != nil {
-		report := j.hoist.Report()
-		j.hoisting, j.hoist = &report, nil
-	}
 	j.evidence = nil
 	a.roster.Resize(&j.Audit, j.size())
 }
@@ -97,9 +94,16 @@ func (a *Auditor) releaseTexts(j *job) {
 	if a.opt.ShowSQL {
 		return
 	}
-	for i := range j.worlds {
-		j.worlds[i].sql, j.worlds[i].steps = view.SQLPair{}, [2][]string{}
+	j.worlds = withoutTexts(j.worlds)
+}
+
+// withoutTexts returns neighbours without the texts of the query.
+func withoutTexts(worlds []turn.World) []turn.World {
+	bare := make([]turn.World, len(worlds))
+	for i := range worlds {
+		bare[i].Schema = worlds[i].Schema
 	}
+	return bare
 }
 
 // summaryOf returns the parts of a plan that an audit needs after its texts are created: not the tree, nor the catalog

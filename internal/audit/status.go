@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
@@ -13,8 +14,8 @@ func (a *Auditor) Status() view.Status {
 	defer a.mu.Unlock()
 	s := view.Status{
 		At: a.opt.Now(), Captured: a.captured, Skipped: maps.Clone(a.skipped), Evicted: maps.Clone(a.evictions),
-		Faults: a.faults, Panics: a.panics.Load(), Shadow: a.shadow, Catalog: a.catalogs.trouble, Warnings: a.warnings,
-		Resting: a.idle.count(), Observe: a.opt.Observe,
+		Faults: a.faults, Panics: a.guard.panics.Load(), Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
+		Resting: a.runner.Resting(), Observe: a.opt.Observe,
 		Memory:  view.Memory{Audits: a.roster.Bytes(), Budget: a.opt.Memory},
 		Records: a.records.list(),
 		Audits:  make([]view.Entry, len(a.order)),
@@ -45,8 +46,8 @@ func (a *Auditor) entry(j *job) (e view.Entry) {
 		j.unshown = a.contain("show audit "+j.id, func() error { e = j.entry(&a.opt); return nil }) != nil
 	}
 	if j.unshown {
-		r := a.emptyReport(j.plan, errInternal.Error())
-		e = view.Entry{ID: j.id, Key: j.Key, Route: j.Owner.Route, State: j.state(), Trouble: errInternal.Error(), Verdict: string(r.Verdict), Report: &r, FirstSeen: j.firstSeen, LastSeen: j.LastSeen}
+		r := a.emptyReport(j.plan, turn.ErrInternal.Error())
+		e = view.Entry{ID: j.id, Key: j.Key, Route: j.Owner.Route, State: j.state(), Trouble: turn.ErrInternal.Error(), Verdict: string(r.Verdict), Report: &r, FirstSeen: j.firstSeen, LastSeen: j.LastSeen}
 	}
 	return e
 }

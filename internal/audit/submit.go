@@ -22,7 +22,7 @@ func (a *Auditor) Submit(q capture.Query) {
 }
 
 func (a *Auditor) submit(x inbox.Arrival) {
-	<-a.informed
+	<-a.catalogs.Informed()
 	<-a.keeper.Restored
 	if a.contain("submit a query", func() error { a.takeIn(x); return nil }) != nil {
 		a.locked(func() { a.skip(recognize.SkippedPanic, x.Query) })
@@ -66,7 +66,7 @@ func (a *Auditor) place(q capture.Query, r recognize.Recognized) bool {
 		a.unclaimed(q, r)
 		return true
 	}
-	key, route := a.identity(q, r.Key)
+	key, route := identity(&a.opt, q, r.Key)
 	done, placed := a.placeQuery(q, r, key, route)
 	if done && len(q.Then) == 0 { // a sequence is no execution of its own
 		a.keeper.See(key, r.Query, q, placed, r.Before)
@@ -148,7 +148,7 @@ func (a *Auditor) admit(j *job) {
 func (a *Auditor) enter(j *job) {
 	j.id, j.admitted = shortID(j.Key), time.Now()
 	j.reports = append(j.reports, a.emptyReport(j.plan, "no trials"))
-	j.hoist = a.hoisting(j.query.SQL)
+	j.hoisting = a.noHoisting()
 	j.Bytes = j.size()
 	evicted, refusal := a.roster.Admit(&j.Audit, a.opt.Now())
 	if refusal != "" { // impossible: Room was called with the lock held
@@ -173,8 +173,8 @@ func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan, edition uin
 		j.setPlan(plan, edition)
 		j.admitted = time.Now()
 	}
-	j.hoist = a.hoisting(q.SQL)
-	j.query, j.worlds, j.evidence, j.hoisting, j.trouble, j.epoch = q, nil, nil, nil, "", ""
+	j.query, j.worlds, j.reported, j.evidence, j.trouble, j.epoch = q, nil, nil, nil, "", ""
+	j.hoisting, j.hoisted, j.hoistOff = a.noHoisting(), 0, ""
 	j.life.Engine, j.life.Differ, j.Measuring = "", nil, false
 	j.confirming, j.suspected, j.doubted = false, 0, false
 	j.watch = watch{}

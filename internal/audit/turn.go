@@ -9,101 +9,121 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
-	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 )
 
-// Lengths of turns. A turn ends after a batch and has at least one.
-const (
-	firstRounds = 50          // of a first turn, which is short: it is enough for a badly broken query
-	firstBatch  = 5           // batch size at the start of a first turn
-	turnTime    = time.Second // maximum of a first turn, minimum of another one, which may begin with opening sessions
-	longestTurn = 20 * time.Second
-	// workerTime is the minimum of a turn in a worker that is not a first one, unless a new query waits: handing it
-	// over takes some 50 ms.
-	workerTime = 2 * time.Second
-)
-
-// turnOver reports whether a turn that takes at least the given time, unless a new query waits for its first turn, ends
-// after this many rounds and this time. pressing reports that one waits.
-func (a *Auditor) turnOver(first bool, rounds int, took, least time.Duration, pressing func() bool) bool {
-	if a.opt.Budget.Spent() {
-		return true
-	}
-	if first {
-		return rounds >= firstRounds || took >= turnTime
-	}
-	return took >= longestTurn || took >= least && rounds >= a.opt.TurnTrials || took >= turnTime && pressing()
-}
-
-// leastTime returns the minimum of a turn of the job that is not its first.
-func (j *job) leastTime() time.Duration {
-	if j.writes != nil {
-		return workerTime
-	}
-	return turnTime
-}
-
-// turn runs a job until it is decided, its share of trials is used, it cannot be replayed, or ctx is done.
+// turn runs a turn of a job in this process.
 func (a *Auditor) turn(ctx context.Context, j *job) {
 	a.inTurn(j, func() {
-		switch {
-		case j.Phase() == schedule.Watching:
+		if j.Phase() == schedule.Watching {
 			a.watch(ctx, j)
-		case j.Measuring:
-			a.measure(ctx, j)
-		default:
-			a.audit(ctx, j)
+			return
 		}
+		began := a.opt.Now()
+		kind, before, ready, err := a.prepare(ctx, j)
+		if err == nil && !ready {
+			a.save(ctx, j)
+			return
+		}
+		o := turn.Outcome{Trouble: err}
+		if err == nil {
+			o = a.run(ctx, j, kind)
+		}
+		o.Took = a.opt.Now().Sub(began)
+		a.finish(ctx, j, before, o)
 	})
 }
 
-// audit runs a turn of an audit without a verdict.
-func (a *Auditor) audit(ctx context.Context, j *job) {
-	began := a.opt.Now()
-	j.stored = false
-	ready, err := a.prepare(ctx, j)
-	if !ready && err == nil {
-		a.save(ctx, j)
-		return
+// prepare makes a job ready for its turn. It returns the kind of the turn, what the ledger has of a measurement before
+// it, and false if the audit has no more turns.
+func (a *Auditor) prepare(ctx context.Context, j *job) (kind turn.Kind, before *saved.Progress, ready bool, err error) {
+	a.locked(func() {
+		switch {
+		case j.Measuring:
+			kind, before = turn.Measure, a.progress(j)
+		case j.Turns() <= 1:
+			kind = turn.First
+		default:
+			kind = turn.Trials
+		}
+	})
+	if kind == turn.Measure {
+		err = a.prepareMeasurement(ctx, j)
+		return kind, before, err == nil, err
 	}
-	fresh := false
-	if err == nil {
-		fresh, err = a.trials(ctx, j)
+	ready, err = a.begin(ctx, j)
+	return kind, nil, ready, err
+}
+
+// run runs the trials of a turn of a job that is ready for it.
+func (a *Auditor) run(ctx context.Context, j *job, kind turn.Kind) turn.Outcome {
+	var t turn.Turn
+	a.locked(func() { t, j.stored = a.turnOf(j, kind), false })
+	return a.runner.Run(ctx, t, turn.Hooks{
+		Least:    turn.Short,
+		Pressing: a.pressing,
+		Advanced: func(now turn.Advance) { a.locked(func() { a.advance(j, now) }) },
+	})
+}
+
+// pressing reports whether turns must end soon because a new query waits for its first one.
+func (a *Auditor) pressing() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.roster.Pressing(a.opt.Now())
+}
+
+// finish ends the turn of a job. before is what the ledger has of a measurement.
+func (a *Auditor) finish(ctx context.Context, j *job, before *saved.Progress, o turn.Outcome) {
+	a.locked(func() {
+		if o.Evidence != nil {
+			j.evidence = o.Evidence
+		}
+		a.advance(j, o.Advance)
+	})
+	if o.Restart != nil {
+		o.Trouble = a.restart(ctx, j, o.Restart)
 	}
-	a.conclude(ctx, j, a.opt.Now().Sub(began), a.progress(j), fresh, err)
+	a.mu.Lock()
+	progress := a.progress(j)
+	if j.stored && o.Trouble == nil && (j.evidence == nil || !j.evidence.Decided()) {
+		progress = nil // a worker has stored it
+	}
+	if j.Measuring {
+		if o.Stop != nil || o.Broken != nil {
+			progress = before // the copies may differ from those before
+		}
+		a.concludeMeasurement(ctx, j, progress, o)
+	} else {
+		a.conclude(ctx, j, progress, o)
+	}
+	a.mu.Unlock()
 	a.save(ctx, j)
 }
 
-// trials runs the trials of a turn. fresh reports that the evidence belongs to the present copies.
-func (a *Auditor) trials(ctx context.Context, j *job) (fresh bool, err error) {
-	if err := a.replay(ctx, j); err != nil {
-		return false, err
-	}
-	a.compareLatencies(ctx, j)
-	return a.current(ctx, j) // the copies may have changed during the turn
-}
-
-// conclude ends a turn of the given length. progress is what the ledger does not have yet. fresh reports that the
-// evidence belongs to the present copies.
-func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, progress *saved.Progress, fresh bool, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if ctx.Err() != nil {
+// conclude ends a turn of an audit without a verdict. progress is what the ledger does not have yet. The caller holds
+// Auditor.mu and has the job's turn.
+func (a *Auditor) conclude(ctx context.Context, j *job, progress *saved.Progress, o turn.Outcome) {
+	if ctx.Err() != nil && o.Broken == nil {
 		if progress != nil {
 			a.put(j, progress)
 		}
 		return
 	}
-	took = min(took, 2*longestTurn) // the time in which replays were held is ignored
+	took := min(o.Took, 2*turn.Longest) // the time in which replays were held is ignored
 	var away *ledgerError
-	switch {
+	switch err := o.Trouble; {
+	case o.Broken != nil:
+		a.markInconclusive(j, o.Broken)
+		a.shed()
+		return
 	case errors.As(err, &away):
 		a.postpone(j, away, took)
-	case errors.As(err, new(*unreadCatalogs)):
+	case errors.As(err, new(*environment.UnreadCatalogs)):
 		if progress != nil {
 			a.put(j, progress)
 		}
@@ -120,7 +140,7 @@ func (a *Auditor) conclude(ctx context.Context, j *job, took time.Duration, prog
 			a.put(j, progress)
 		}
 		a.postpone(j, err, took)
-	case fresh && j.evidence.Decided():
+	case o.Fresh && j.evidence != nil && j.evidence.Decided():
 		a.decide(j, took, progress)
 		return
 	default:
@@ -175,107 +195,43 @@ func (a *Auditor) postpone(j *job, err error, took time.Duration) {
 	a.roster.Return(&j.Audit, took, now)
 }
 
-// replay runs one turn; it drops evidence that is invalid because of hoisting.
-func (a *Auditor) replay(ctx context.Context, j *job) error {
-	if _, err := a.currentLately(ctx, j); err != nil {
-		return err
-	}
-	err := a.rounds(ctx, j)
-	if differ := j.hoist.Disagreed(); differ != nil {
-		a.opt.Logger.Warn("evidence is reset: the audit starts again without hoisting", zap.String("audit", j.id), zap.Error(differ))
-		err = a.beginAgain(ctx, j)
-	}
-	return err
+// markInconclusive marks an audit that cannot be judged inconclusive. The ledger keeps the evidence. The caller holds
+// Auditor.mu.
+func (a *Auditor) markInconclusive(j *job, err error) {
+	a.abandon(j)
+	j.trouble, j.worlds, j.reported = a.say(err), nil, nil
+	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
+	a.roster.Decide(&j.Audit, j.Open, 0)
+	j.decided = a.opt.Now()
+	a.put(j, nil)
+	a.release(j)
+	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
 }
 
-// beginAgain drops a job's evidence; violations already reported are not reported again. The caller has the job's turn.
-func (a *Auditor) beginAgain(ctx context.Context, j *job) error {
-	share, err := a.allot(ctx, j)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err != nil { // the next turn begins it
-		a.abandon(j)
-		j.worlds, j.evidence = nil, nil
-		return err
+// advance takes the results of a turn so far: it publishes the reports and reports every violation once. The caller
+// holds Auditor.mu and has the job's turn.
+func (a *Auditor) advance(j *job, now turn.Advance) {
+	if now.Hoisting != nil {
+		j.hoisting, j.hoisted, j.hoistOff = now.Hoisting, now.Hoisted, now.HoistOff
 	}
-	reported := make([]bool, len(j.worlds))
-	for i := range j.worlds {
-		reported[i] = j.worlds[i].reported
+	if now.Reports == nil {
+		return
 	}
-	err = a.resetEvidence(j, share)
-	for i := range j.worlds {
-		j.worlds[i].reported = reported[i]
+	began := now.Confirming && !j.confirming
+	if now.Suspected > 0 {
+		j.suspected = now.Suspected // it keeps its priority among the waiting audits
 	}
-	return err
-}
-
-// rounds runs the rounds of one turn.
-func (a *Auditor) rounds(ctx context.Context, j *job) error {
-	run, err := a.run(j)
-	if err != nil {
-		return err
+	j.reports, j.confirming = now.Reports, now.Confirming
+	j.figures()
+	a.doubt(j)
+	a.lastTrial, a.shadowUp = a.opt.Now(), true
+	if began {
+		a.confirmationBegan(j)
 	}
-	keep := false
-	defer func() { a.idle.put(j, run, keep) }()
-	if err := a.stream(ctx, j, run); err != nil {
-		return err
-	}
-	if j.evidence.Questionable() {
-		// Do not report what two versions of the copies, or only hoisted or only the first trials, may have shown.
-		if fresh, err := a.current(ctx, j); err != nil || !fresh {
-			return err
-		}
-		if err := run.Verify(ctx); err != nil {
-			return err
-		}
-	}
-	if j.evidence.Found() {
-		if !j.evidence.Confirming() {
-			return a.confirm(j)
-		}
-		a.publish(j)
-	}
-	keep = !j.evidence.Decided()
-	return nil
-}
-
-// stream processes the rounds of one turn, and publishes the results until a violation must be reported.
-func (a *Auditor) stream(ctx context.Context, j *job, run trial.Trials) error {
-	began, ran, first, batchRounds := a.opt.Now(), 0, j.first(), a.opt.BatchTrials
-	if first {
-		batchRounds = min(batchRounds, firstBatch)
-	}
-	return trial.Gather(ctx, run, batchRounds, j.evidence, func(batch replay.Batch) bool {
-		a.metrics.batch(batch, j.evidence.Settled())
-		if j.evidence.Found() {
-			return false
-		}
-		a.publish(j)
-		ran += len(batch.Rounds)
-		return !a.turnOver(first, ran, a.opt.Now().Sub(began), j.leastTime(), func() bool { return a.pressing(j) })
-	})
-}
-
-// first reports whether the current turn is the job's first.
-func (j *job) first() bool { return j.Turns() <= 1 }
-
-// publish publishes the latest reports and reports every violation once.
-func (a *Auditor) publish(j *job) {
-	reports := make([]analysis.Report, len(j.worlds))
-	for i := range j.worlds {
-		reports[i] = j.report(i)
-		j.evidence.Audit(i).AddProfile(&reports[i])
-	}
-	a.locked(func() {
-		j.reports, j.confirming = reports, j.evidence.Confirming()
-		j.figures()
-		a.doubt(j)
-		a.lastTrial, a.shadowUp = a.opt.Now(), true
-	})
-	for i, r := range reports {
-		if w := &j.worlds[i]; r.Verdict == analysis.Violation && !w.reported && a.opt.OnFinding != nil {
-			w.reported = true
-			a.alertViolation(j.Key, a.finding(j, w, r))
+	for i, r := range j.reports {
+		if r.Verdict == analysis.Violation && !j.reported[i] && a.opt.OnFinding != nil {
+			j.reported[i] = true
+			a.alertViolation(j, a.finding(j, i, r))
 		}
 	}
 }

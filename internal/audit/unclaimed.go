@@ -36,7 +36,7 @@ func (a *Auditor) unclaimed(q capture.Query, r recognize.Recognized) {
 	}
 	a.readers.Put(who, now)
 	if r.Unclaimed == recognize.PolicyAlert && a.opt.OnFinding != nil {
-		a.opt.OnFinding(alert.Finding{Kind: finding.UnclaimedRead, Group: r.Query.Fingerprint, Summary: r.Query.Summary, User: q.User, Database: q.Database, Application: q.ApplicationName, Route: a.route(q)})
+		a.opt.OnFinding(alert.Finding{Kind: finding.UnclaimedRead, Group: r.Query.Fingerprint, Summary: r.Query.Summary, User: q.User, Database: q.Database, Application: q.ApplicationName, Route: a.opt.route(q)})
 		return
 	}
 	a.opt.Logger.Warn("a client reads a protected table without a claim and without a DP function",

@@ -10,19 +10,19 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // watchEvery is the shortest time between two watch turns of one audit.
 const watchEvery = time.Minute
 
-// watch is the change detector of a decided audit. Its fields are guarded by Auditor.mu; the detector itself belongs to
-// the turn.
+// watch is the change detector of a decided audit.
 type watch struct {
 	state    []byte // sealed; nil = no trials yet
 	rounds   int
@@ -51,19 +51,19 @@ const (
 // watch runs a turn of a decided audit: trials for its change detector, or the decision to begin again from zero.
 func (a *Auditor) watch(ctx context.Context, j *job) {
 	began := a.opt.Now()
-	w, why, err := a.watchTurn(ctx, j)
+	o, why, err := a.watchTurn(ctx, j)
 	var plan *rewrite.Plan
 	var edition uint64
 	if err == nil && why != noRenewal {
 		plan, edition, err = a.planAgain(j)
 	}
-	if w != nil && ctx.Err() == nil {
-		a.saveWatch(ctx, j, w, why)
+	if o != nil && ctx.Err() == nil {
+		a.saveWatch(ctx, j, o)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.opt.Now()
-	took := min(now.Sub(began), 2*longestTurn)
+	took := min(now.Sub(began), 2*turn.Longest)
 	defer a.wake()
 	if ctx.Err() == nil && err == nil && why != noRenewal {
 		a.roster.Rest(&j.Audit, took, now)
@@ -78,24 +78,21 @@ func (a *Auditor) watch(ctx context.Context, j *job) {
 	a.shed()
 }
 
-// watchTurn runs the trials of a watch turn. The detector is nil if none ran.
-func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why renewal, err error) {
-	epoch, same, err := a.sameAsNow(ctx, j)
-	switch {
-	case err != nil:
+// watchTurn runs the trials of a watch turn. The result is nil if none ran.
+func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *turn.Watched, why renewal, err error) {
+	now, err := a.env.Read(ctx)
+	if err != nil {
 		return nil, noRenewal, err
-	case epoch != j.epoch:
-		return nil, copiesReplaced, nil
-	case !same:
-		return nil, engineReplaced, nil
 	}
-	a.mu.Lock()
-	due := a.repeatDue(j)
-	a.mu.Unlock()
-	if due {
+	due := false
+	a.locked(func() { why, due = a.renewalBy(j, now), a.repeatDue(j) })
+	switch {
+	case why != noRenewal:
+		return nil, why, nil
+	case due:
 		return nil, repeatDue, nil
 	}
-	if same, err = a.judge(ctx, j); err != nil {
+	if same, err := a.judge(ctx, j); err != nil {
 		return nil, noRenewal, err
 	} else if !same {
 		return nil, engineReplaced, nil
@@ -103,99 +100,51 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *evidence.Watch, why
 	if err := a.createTexts(j); err != nil {
 		return nil, noRenewal, err
 	}
-	if w, err = a.detector(j); err != nil {
-		return nil, noRenewal, err
+	var t turn.Turn
+	a.locked(func() { t = a.turnOf(j, turn.Watch) })
+	var reset error
+	if j.watch.state != nil {
+		t.State, reset = ledger.Unseal(j.watch.state)
 	}
-	if err := a.watchRounds(ctx, j, w); err != nil {
-		return nil, noRenewal, err
+	o := a.runner.Run(ctx, t, turn.Hooks{})
+	a.locked(func() { a.lastTrial, a.shadowUp = a.opt.Now(), o.Trouble == nil && a.shadowUp || o.Watch != nil })
+	if reset == nil && o.Watch != nil {
+		reset = o.Watch.Reset
 	}
-	if !w.Alarm() {
-		return w, noRenewal, nil
+	if reset != nil {
+		a.opt.Logger.Warn("the stored change detector of an audit cannot be used: it starts again", zap.String("audit", j.id), zap.String("reason", a.say(reset)))
 	}
-	switch epoch, same, err = a.sameAsNow(ctx, j); { // trials on two versions of the copies or the engine show nothing
-	case err != nil:
-		return nil, noRenewal, err
-	case epoch != j.epoch:
-		return nil, copiesReplaced, nil
-	case !same:
-		return nil, engineReplaced, nil
+	switch {
+	case o.Broken != nil:
+		return nil, noRenewal, o.Broken
+	case o.Restart != nil:
+		a.locked(func() { why = a.renewalBy(j, o.Restart.Environment) })
+		return nil, why, nil
+	case o.Watch != nil && o.Watch.Alarm:
+		return o.Watch, changeFound, nil
 	}
-	return w, changeFound, nil
+	return o.Watch, noRenewal, o.Trouble
 }
 
-// detector returns the change detector of a job as it was after the last watch turn.
-func (a *Auditor) detector(j *job) (*evidence.Watch, error) {
-	claim, opt := a.terms(j.plan, 1)
-	opt.Salt = a.salt(j.plan.Key)
-	w := evidence.NewWatch(claim, opt, len(j.worlds))
-	a.mu.Lock()
-	state := j.watch.state
-	a.mu.Unlock()
-	if state == nil {
-		return w, nil
+// renewalBy returns why a watched audit begins again in an environment. The caller holds Auditor.mu.
+func (a *Auditor) renewalBy(j *job, now *environment.Environment) renewal {
+	switch {
+	case j.epoch != "" && now.Copies != j.epoch:
+		return copiesReplaced
+	case !a.present(j, now):
+		return engineReplaced
 	}
-	body, err := ledger.Unseal(state)
-	if err == nil {
-		err = w.UnmarshalBinary(body)
-	}
-	if err != nil {
-		a.opt.Logger.Warn("the stored change detector of an audit cannot be used: it starts again", zap.String("audit", j.id), zap.String("reason", a.say(err)))
-		w = evidence.NewWatch(claim, opt, len(j.worlds))
-	}
-	return w, nil
-}
-
-// watchRounds adds the rounds of one watch turn, which is as long as a first turn. Trials run the whole query.
-func (a *Auditor) watchRounds(ctx context.Context, j *job, w *evidence.Watch) error {
-	s := replay.Statement{
-		Worlds: []string{j.worlds[0].sql.D0}, Params: j.query.Params, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath,
-		Simple: j.simple(), Named: j.query.Named,
-	}
-	for i := range j.worlds {
-		s.Worlds = append(s.Worlds, j.worlds[i].sql.D1)
-	}
-	run, err := a.opt.Player.Start(s, a.opt.Seed())
-	if err != nil {
-		return err
-	}
-	defer run.Close()
-	began, ran := a.opt.Now(), 0
-	for batch, err := range run.Stream(ctx, min(a.opt.BatchTrials, firstBatch)) {
-		if err != nil {
-			return err
-		}
-		for _, round := range batch.Rounds {
-			if err := w.Add(round); err != nil {
-				return err
-			}
-		}
-		ran += len(batch.Rounds)
-		a.metrics.batch(batch, nil)
-		a.mu.Lock()
-		a.lastTrial, a.shadowUp = a.opt.Now(), true
-		a.mu.Unlock()
-		if w.Alarm() || a.turnOver(true, ran, a.opt.Now().Sub(began), 0, nil) {
-			break
-		}
-	}
-	return nil
+	return noRenewal
 }
 
 // saveWatch keeps the state of a change detector, also in the ledger, and notes an alarm there.
-func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why renewal) {
-	body, err := w.MarshalBinary()
-	if err != nil {
-		a.opt.Logger.Error("the change detector of an audit cannot be stored", zap.String("audit", j.id), zap.String("error", a.say(err)))
-		return
-	}
-	sealed := ledger.Seal(body)
-	a.mu.Lock()
-	j.watch = watch{state: sealed, rounds: w.Rounds(), evidence: w.Evidence(), last: a.opt.Now()}
-	a.mu.Unlock()
-	if why == changeFound {
+func (a *Auditor) saveWatch(ctx context.Context, j *job, w *turn.Watched) {
+	sealed := ledger.Seal(w.State)
+	a.locked(func() { j.watch = watch{state: sealed, rounds: w.Rounds, evidence: w.Evidence, last: a.opt.Now()} })
+	if w.Alarm {
 		a.metrics.changes.Inc()
 		a.opt.Logger.Warn("a query that was audited without a violation seems to leak more than it claims now: its audit begins again", zap.String("audit", j.id),
-			zap.String("db.query.summary", j.plan.Summary), zap.Int("trials_since_verdict", w.Rounds()))
+			zap.String("db.query.summary", j.plan.Summary), zap.Int("trials_since_verdict", w.Rounds))
 	}
 	if !a.keeper.On {
 		return
@@ -203,9 +152,9 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *evidence.Watch, why 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	engine := a.keeper.Engine.Load()
-	err = engine.SaveWatch(ctx, j.Key, sealed)
-	if err == nil && why == changeFound {
-		err = engine.Note(ctx, j.Key, "changed", fmt.Sprintf("the change detector raised an alarm %d pairs of trials after the verdict: the audit begins again", w.Rounds()))
+	err := engine.SaveWatch(ctx, j.Key, sealed)
+	if err == nil && w.Alarm {
+		err = engine.Note(ctx, j.Key, "changed", fmt.Sprintf("the change detector raised an alarm %d pairs of trials after the verdict: the audit begins again", w.Rounds))
 	}
 	a.keeper.Wrote(err)
 }
@@ -224,7 +173,7 @@ func (a *Auditor) planAgain(j *job) (*rewrite.Plan, uint64, error) {
 		}
 		return nil, 0, errors.New(text)
 	}
-	if key, _ := a.identity(j.query, plan.Key); key != j.Key {
+	if key, _ := identity(&a.opt, j.query, plan.Key); key != j.Key {
 		return nil, 0, errors.New("its claim, its settings or the configuration of its tables changed: it is another audit when it is run again")
 	}
 	return plan, edition, nil

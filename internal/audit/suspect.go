@@ -4,7 +4,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
 )
@@ -16,18 +15,11 @@ const (
 	abandoned    = "abandoned" // the audit was evicted, or its evidence dropped, before the end
 )
 
-// confirm begins the confirmation of a violation that a job's trials show, before it is reported: on new trials of the
-// whole query, each in a session of its own, so that no assumption of hoisting matters. The caller has the job's turn.
-func (a *Auditor) confirm(j *job) error {
-	suspected := j.evidence.Wealth()
-	if err := trial.Confirm(j.evidence, j.hoist, j.hoisted); err != nil {
-		return err
-	}
+// confirmationBegan reports that trials show a violation, which fresh trials must confirm. The caller holds Auditor.mu and
+// has the job's turn.
+func (a *Auditor) confirmationBegan(j *job) {
 	a.opt.Logger.Info("trials show a violation; it is reported if fresh trials, each in its own session, confirm it", zap.String("audit", j.id))
-	j.suspected = suspected // it keeps its priority among the waiting audits
-	a.publish(j)
 	a.reportSuspected(j, false)
-	return nil
 }
 
 // reportSuspected reports the beginning of a suspicion, or its end without a violation. The caller has the job's turn
@@ -36,7 +28,7 @@ func (a *Auditor) reportSuspected(j *job, over bool) {
 	if a.opt.OnFinding == nil || !a.opt.Suspected || len(j.worlds) == 0 {
 		return
 	}
-	f := a.finding(j, &j.worlds[0], j.worst())
+	f := a.finding(j, 0, j.worst())
 	if f.Kind = finding.Suspected; over {
 		f.Status = finding.Resolved
 	}

@@ -1,0 +1,62 @@
+package turn
+
+import (
+	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// World is one neighbour of D0, with the texts of the query.
+type World struct {
+	Schema string
+	SQL    view.SQLPair
+	Steps  [2][]string // of a sequence: the texts of its statements on D0 and on the neighbour
+}
+
+// Texts are the rules for the texts of queries.
+type Texts struct {
+	D0  string
+	D1  []string
+	Own bool // every world has an engine of its own: statements are replayed unchanged
+}
+
+// Worlds returns the neighbours with the texts of a plan, or of a sequence of plans. It parses each text once more for
+// verification.
+func (x Texts) Worlds(plan *rewrite.Plan, sequence bool) ([]World, error) {
+	plans := []*rewrite.Plan{plan}
+	if sequence {
+		plans = plan.Steps()
+	}
+	d0, err := x.texts(plans, x.D0)
+	if err != nil {
+		return nil, err
+	}
+	var worlds []World
+	for _, schema := range x.D1 {
+		d1, err := x.texts(plans, schema)
+		if err != nil {
+			return nil, err
+		}
+		w := World{Schema: schema, SQL: view.SQLPair{D0: strings.Join(d0, ";\n"), D1: strings.Join(d1, ";\n")}}
+		if sequence {
+			w.Steps = [2][]string{d0, d1}
+		}
+		worlds = append(worlds, w)
+	}
+	return worlds, nil
+}
+
+// texts returns the texts of plans for one world.
+func (x Texts) texts(plans []*rewrite.Plan, schema string) (texts []string, err error) {
+	for _, plan := range plans {
+		text := ""
+		if x.Own {
+			text = plan.Text()
+		} else if text, err = plan.For(schema); err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
