@@ -57,11 +57,9 @@ type job struct {
 
 	recalled bool           // the ledger was asked for its evidence, or need not be
 	stored   bool           // the ledger has its latest evidence. Like the fields of a turn
-	given    *givenTurn     // the turn that a worker has; nil = none. Guarded by Auditor.mu
+	given    *givenTurn     // the turn that was given to the workers; nil = none. Guarded by Auditor.mu
 	hurried  func() bool    // in a worker: whether the turn must end soon; nil = as long as the auditor's roster says
 	writes   *ledger.Engine // in a worker: what may write its audit; nil = the keeper's
-
-	lastWorker string // that had the last turn that was handed out: it may have the hoisted tables. Guarded by Auditor.mu
 
 	doubted    bool    // its evidence has been that of a violation at the error rate of a single audit. Written with Auditor.mu held
 	confirming bool    // a confirmation has begun, or has ended with the verdict; see confirm. Written with Auditor.mu held

@@ -45,7 +45,7 @@ type WorkerOptions struct {
 const (
 	turnDelivered = "delivered"
 	turnRefused   = "refused"
-	turnLost      = "lost" // the auditor had taken it back
+	turnLost      = "lost" // it was outdated
 )
 
 // NewWorker returns a Worker. Run starts it.
@@ -62,7 +62,7 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 	w := &Worker{
 		auditor: a, opt: opt, served: served{idle: &a.idle},
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "dpwatch_worker_turns_total", Help: "Turns of audits that this worker was given, by outcome: delivered, refused, or lost because the auditor had taken the turn back.",
+			Name: "dpwatch_worker_turns_total", Help: "Turns of audits that this worker was given, by outcome: delivered, refused, or lost because the auditor had withdrawn the turn.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewCounter(prometheus.CounterOpts{Name: "dpwatch_worker_turn_seconds_total", Help: "Duration of the turns of this worker."}),
 		up:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "dpwatch_ledger_up", Help: "1 if the last use of the ledger succeeded, else 0."}),
@@ -170,6 +170,8 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	w.seconds.Add(outcome.Took.Seconds())
 	err = w.deliver(ctx, t, j, outcome)
 	switch {
+	case outcome.Refused != "" && err == nil:
+		w.rest(ctx)
 	case j == nil:
 	case err != nil:
 		a.idle.drop(j)
@@ -177,6 +179,15 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 		w.served.keep(j, a.shadowNow())
 	}
 	return err
+}
+
+// rest keeps the slot of a turn that was refused, so that the worker does not take and refuse the audit's next turn at
+// once. The auditor gives no turn to it meanwhile.
+func (w *Worker) rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(w.auditor.opt.RetryAfter):
+	}
 }
 
 // play runs the trials of a turn. The error is an errRefused or that of the ledger. A panic is the fault of the audit,

@@ -177,7 +177,7 @@ func TestTurnOfAnotherEngine(t *testing.T) {
 	}
 }
 
-// TestWorkerCutOff: the turns of a worker that is silent are taken back, and what it delivers later is refused, so that
+// TestWorkerCutOff: the turns of a worker that is silent are withdrawn, and what it delivers later is refused, so that
 // no trial counts twice. Another auditor takes over the turns that are out.
 func TestWorkerCutOff(t *testing.T) {
 	t.Parallel()
@@ -229,7 +229,7 @@ func TestWorkerCutOff(t *testing.T) {
 		t.Errorf("turns %+v, the audit is with %q; want the turn that is out", s.Turns, s.Audits[0].Worker)
 	}
 	pgtest.Exec(t, l.ledger.DSN, "UPDATE dpwatch_ledger.workers SET heartbeat = heartbeat - interval '30 minutes' WHERE id = 'silent'")
-	l.until(t, "the turn is taken back", func(s view.Status) bool { return s.Turns.Dropped == 1 && s.Turns.Out == 0 })
+	l.until(t, "the turn is withdrawn", func(s view.Status) bool { return s.Turns.Dropped == 1 && s.Turns.Out == 0 })
 	close(deliver)
 	if err := <-late; !errors.Is(err, ledger.ErrTurnLost) {
 		t.Errorf("a late delivery: %v, want ErrTurnLost", err)
