@@ -220,3 +220,19 @@ func TestPendingWithoutJob(t *testing.T) {
 		t.Errorf("sent %q, faults %v", bodies, faults)
 	}
 }
+
+// TestSenderKilled: a message whose process was killed while it sent it is sent again when the next process starts.
+func TestSenderKilled(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	p.save(t, "a", `{"n":1}`)
+	startChild(t, "alert", p.dsn)()
+	p.run(t)
+	eventually.True(t, "it is delivered", func() bool { return p.states(t, "a") == "delivered" })
+	if bodies, faults := p.sent(); len(bodies) != 1 || len(faults) > 0 {
+		t.Errorf("sent %q, faults %v", bodies, faults)
+	}
+	if s := newQueue(t, p.dsn).states(t, "alert"); s != "running completed" {
+		t.Errorf("jobs are %s; want the first one running until a leader ends it", s)
+	}
+}

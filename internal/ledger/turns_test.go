@@ -205,6 +205,12 @@ func TestWorkerKilled(t *testing.T) {
 	if err != nil || len(workers) != 1 || workers[0].ID != "child" {
 		t.Fatalf("workers %+v, %v", workers, err)
 	}
+	if _, err := f.queue.JobCancel(t.Context(), f.queue.jobs(t, "turn")[0].ID); err != nil { // River waits for the worker
+		t.Fatal(err)
+	}
+	if turn := f.turn(t); turn.Done || turn.Lost {
+		t.Fatalf("turn %+v after its job was cancelled", turn)
+	}
 	if yes, err := f.Withdraw(t.Context(), first); err != nil || !yes {
 		t.Fatalf("withdrawn: %v, %v", yes, err)
 	}
