@@ -43,7 +43,7 @@ func TestWorkerHurries(t *testing.T) {
 	conn := pgtest.Connect(t, l.ledger.DSN)
 	eventually.True(t, "the worker is asked to end its turn", func() bool {
 		var asked bool
-		if err := conn.QueryRow(t.Context(), "SELECT coalesce(bool_or(metadata ? 'hurry'), false) FROM dpwatch_ledger.river_job").Scan(&asked); err != nil {
+		if err := conn.QueryRow(t.Context(), "SELECT coalesce(bool_or(hurry), false) FROM dpwatch_ledger.turns").Scan(&asked); err != nil {
 			t.Fatal(err)
 		}
 		return asked

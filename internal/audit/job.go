@@ -53,10 +53,9 @@ type job struct {
 
 	life life // what it keeps about the engine
 
-	recalled   bool       // the ledger was asked for its evidence, or need not be
-	stored     bool       // the ledger has its latest evidence
-	given      *givenTurn // the turn that a worker has; nil = none
-	lastWorker string     // that had the last turn that was handed out: it may have the hoisted tables
+	recalled bool       // the ledger was asked for its evidence, or need not be
+	stored   bool       // the ledger has its latest evidence
+	given    *givenTurn // the turn that was given to the workers; nil = none
 
 	doubted    bool    // its evidence has been that of a violation at the error rate of a single audit
 	confirming bool    // a confirmation has begun, or has ended with the verdict

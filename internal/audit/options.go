@@ -58,7 +58,7 @@ type Options struct {
 	Memory        int64 // estimated bytes of all audits; 0 = no limit
 	RetryAfter    time.Duration
 	CloseTimeout  time.Duration // how long Run, when it ends, writes what the ledger does not have yet; 0 = 2s
-	RescueAfter   time.Duration // turns of a worker on another machine are taken back when it has been silent for so long; 0 = 1m
+	RescueAfter   time.Duration // turns of a worker on another machine are withdrawn when it has been silent for so long; 0 = 1m
 	Repeat        time.Duration // a query that is run again after so long is audited again, unless it has a violation; 0 = never
 	WatchShare    float64       // of the time in turns: decided audits without a violation are watched; 0 = they are not
 	WatchEvery    time.Duration // shortest time between two turns of a watched audit; 0 = a minute

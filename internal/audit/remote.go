@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +19,7 @@ const (
 	handEvery   = 100 * time.Millisecond // if a worker has a free slot
 )
 
-// defaultRescueAfter is how long a worker may be silent before its turns are taken back.
+// defaultRescueAfter is how long a worker may be silent before its turns are withdrawn.
 const defaultRescueAfter = time.Minute
 
 // remote is what the auditor knows of the workers on other machines. Its goroutine alone uses the fields that
@@ -30,15 +29,16 @@ type remote struct {
 	refused map[string]refusal // by worker
 	trouble string             // why the last look failed; "" = it did not
 	workers []knownWorker      // guarded by Auditor.mu
+	free    int                // turns that workers could take at the last look; guarded by Auditor.mu
 	watches sync.WaitGroup     // watch turns, which run here
-	lost    uint64             // turns that were taken back; guarded by Auditor.mu
+	lost    uint64             // turns that were withdrawn; guarded by Auditor.mu
 	ended   uint64             // turns that were delivered; guarded by Auditor.mu
 }
 
-// givenTurn is a turn that a worker has.
+// givenTurn is a turn that a worker has or may take.
 type givenTurn struct {
 	id      int64
-	worker  string // its id
+	worker  string // its id; "" = none has taken it
 	before  int    // executions of the audit before the turn
 	hurried bool   // the worker was asked to end it soon
 }
@@ -52,7 +52,7 @@ type refusal struct {
 // knownWorker is a worker that was heard.
 type knownWorker struct {
 	view.WorkerState
-	alive, free bool
+	alive bool
 }
 
 // shareTurns hands out turns to the workers and takes their results until ctx is done. It returns an error if another
@@ -99,11 +99,10 @@ func (a *Auditor) remoteWait(ctx context.Context, engine *ledger.Engine) {
 func (a *Auditor) canHandOut() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.remote.workers, func(w knownWorker) bool { return w.free }) && a.roster.Due(a.opt.Now())
+	return a.remote.free > 0 && a.roster.Due(a.opt.Now())
 }
 
-// exchange takes the results of turns that have ended, takes turns back from workers that are gone, and hands out
-// turns.
+// exchange takes the results of turns that have ended, withdraws those of workers that are gone, and hands out turns.
 func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 	workers, err := a.surveyWorkers(ctx, engine)
 	if err != nil {
@@ -129,7 +128,7 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 		if seen[id] {
 			continue
 		}
-		if err := a.land(ctx, engine, j, ledger.GivenTurn{ID: id, Key: j.Key, Begun: true, Lost: true}); err != nil {
+		if err := a.land(ctx, engine, j, ledger.GivenTurn{ID: id, Key: j.Key, Worker: j.given.worker, Lost: true}); err != nil {
 			return err
 		}
 	}
@@ -156,25 +155,34 @@ func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map
 		s.alive = w.Silent < a.opt.RescueAfter
 		workers[w.ID] = s
 	}
-	for id := range a.remote.refused {
-		if workers[id] == nil {
-			delete(a.remote.refused, id)
-		}
-	}
+	a.showRefused(workers)
 	return workers, nil
 }
 
-// settle takes the result of a turn that has ended, and takes back a turn of a worker that is gone. It reports whether
-// the turn is over and the ledger can forget it.
+// showRefused notes which workers take no turns because they refused one.
+func (a *Auditor) showRefused(workers map[string]*knownWorker) {
+	for id, r := range a.remote.refused {
+		if w := workers[id]; w == nil || !a.opt.Now().Before(r.until) {
+			delete(a.remote.refused, id)
+		} else {
+			w.Refused = r.reason
+		}
+	}
+}
+
+// settle takes the result of a turn that has ended, and withdraws one that no worker will end. It reports whether the
+// turn is over and the ledger can forget it.
 func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map[string]*knownWorker, t ledger.GivenTurn) (over bool, err error) {
 	j := a.remote.out[t.ID]
-	w := workers[t.Worker]
-	if !t.Done && j != nil && w != nil && w.alive {
+	if j != nil {
+		a.locked(func() { j.given.worker = t.Worker })
+	}
+	if !t.Done && !t.Lost && j != nil && expected(workers, t.Worker) {
 		return false, nil
 	}
 	if !t.Done {
-		taken, err := engine.TakeBack(ctx, t.ID)
-		if err != nil || !taken { // it has ended just now: the next look sees its result
+		withdrawn, err := engine.Withdraw(ctx, t.ID)
+		if err != nil || !withdrawn { // it has ended just now: the next look sees its result
 			return false, err
 		}
 		t.Lost = true
@@ -184,59 +192,64 @@ func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map
 			return false, err
 		}
 	}
-	return true, nil
+	return t.Done, nil
 }
 
-// handOut gives turns to workers with free slots. A worker gets no more turns than it has slots, so that the order of
+// expected reports whether a turn of a worker will end; "" = whether a worker will take one.
+func expected(workers map[string]*knownWorker, worker string) bool {
+	if worker != "" {
+		w := workers[worker]
+		return w != nil && w.alive
+	}
+	for _, w := range workers {
+		if w.alive && w.Refused == "" && w.Slots > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// handOut gives turns while workers have free slots. No more turns are out than there are slots, so that the order of
 // turns stays that of the roster.
 func (a *Auditor) handOut(ctx context.Context, engine *ledger.Engine, workers map[string]*knownWorker) error {
-	a.mu.Lock()
-	for _, j := range a.remote.out {
-		if w := workers[j.given.worker]; w != nil {
-			w.Turns++
-		}
-	}
-	a.mu.Unlock()
-	for id, r := range a.remote.refused {
-		if w := workers[id]; w != nil && a.opt.Now().Before(r.until) {
-			w.Refused = r.reason
-		}
-	}
-	defer a.showWorkers(workers)
-	for ctx.Err() == nil && (a.opt.Gate == nil || a.opt.Gate.State().Held == "") {
-		w := a.freest(workers)
-		if w == nil {
-			return nil
-		}
+	a.showRefused(workers)
+	free := a.freeSlots(workers)
+	defer func() {
+		a.locked(func() { a.remote.free = free })
+		a.showWorkers(workers)
+	}()
+	for free > 0 && ctx.Err() == nil && (a.opt.Gate == nil || a.opt.Gate.State().Held == "") {
 		j, _ := a.next()
 		if j == nil {
 			return nil
 		}
-		if last := workers[j.lastWorker]; last != nil && last.free {
-			w = last
-		}
-		given, err := a.give(ctx, engine, j, w.ID)
+		given, err := a.give(ctx, engine, j)
 		if err != nil {
 			return err
 		}
 		if given {
-			w.Turns++
+			free--
 		}
 	}
 	return nil
 }
 
-// freest returns the worker with the most free slots, nil if there is none. A worker that was silent for a while may be
-// gone.
-func (a *Auditor) freest(workers map[string]*knownWorker) *knownWorker {
-	var best *knownWorker
-	for _, w := range workers {
-		w.free = w.Refused == "" && w.Silent < a.opt.RescueAfter/2 && w.Turns < w.Slots
-		if w.free && (best == nil || w.Slots-w.Turns > best.Slots-best.Turns) {
-			best = w
+// freeSlots returns how many turns the workers can take, and counts those that they have. A worker that was silent for
+// a while may be gone, and one that refused a turn takes none for a while.
+func (a *Auditor) freeSlots(workers map[string]*knownWorker) (free int) {
+	for _, j := range a.remote.out {
+		if w := workers[j.given.worker]; w != nil {
+			w.Turns++
+		} else {
+			free-- // it will be taken
 		}
 	}
-	return best
+	for _, w := range workers {
+		if w.Refused == "" && w.Silent < a.opt.RescueAfter/2 {
+			free += max(0, w.Slots-w.Turns)
+		}
+	}
+	return free
 }
 
 // showWorkers publishes the workers for the status.

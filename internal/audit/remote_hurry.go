@@ -47,13 +47,13 @@ func (a *Auditor) hurry(ctx context.Context, engine *ledger.Engine) error {
 }
 
 // hurriedBy returns a function for the rounds of a turn in a worker: it reports whether the auditor wants the turn to
-// end soon, which it asks the ledger every askEvery. Without an answer the turn goes on.
+// end soon, or the turn is outdated, which it asks the ledger every askEvery. Without an answer the turn goes on.
 func hurriedBy(ctx context.Context, t *ledger.Turn, now func() time.Time) func() bool {
 	yes, asked := false, time.Time{}
 	return func() bool {
 		if !yes && now().Sub(asked) >= askEvery {
 			attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
-			yes, _ = t.Hurried(attempt)
+			yes, _ = t.Hurried(attempt) // true with ErrTurnLost
 			cancel()
 			asked = now()
 		}

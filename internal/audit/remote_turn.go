@@ -17,23 +17,23 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// give gives the turn of a job to a worker. It returns false if the turn has ended here. The error is that of the
+// give gives the turn of a job to the workers. It returns false if the turn has ended here. The error is that of the
 // ledger, and the job waits again.
-func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job, worker string) (given bool, err error) {
-	if !a.inTurn(j, func() { given, err = a.giveTurn(ctx, engine, j, worker) }) {
+func (a *Auditor) give(ctx context.Context, engine *ledger.Engine, j *job) (given bool, err error) {
+	if !a.inTurn(j, func() { given, err = a.giveTurn(ctx, engine, j) }) {
 		a.unlist(j)
 	}
 	return given, err
 }
 
-// unlist forgets the turn of a job that was set aside. The next look takes it back, if a worker has it.
+// unlist forgets the turn of a job that was set aside. The next look withdraws it.
 func (a *Auditor) unlist(j *job) {
 	maps.DeleteFunc(a.remote.out, func(_ int64, o *job) bool { return o == j })
 }
 
 // giveTurn is give without protection against panics. The ledger gets the state that the turn begins with first, and
 // this process keeps no evidence meanwhile.
-func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, worker string) (bool, error) {
+func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job) (bool, error) {
 	if j.Phase() == schedule.Watching { // short, and without evidence
 		a.remote.watches.Go(func() { a.turn(ctx, j) })
 		return false, nil
@@ -55,13 +55,13 @@ func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job, w
 		}
 		j.stored = true
 	}
-	id, err := engine.HandOut(ctx, worker, ledger.TurnArgs{Key: j.Key, Turns: j.Turns(), Used: j.Used()})
-	if err != nil {
+	id, err := engine.Give(ctx, ledger.TurnArgs{Key: j.Key, Turns: j.Turns(), Used: j.Used()})
+	if err != nil && id == 0 {
 		a.giveBack(j)
 		return false, err
 	}
-	a.sent(j, givenTurn{id: id, worker: worker})
-	return true, nil
+	a.sent(j, givenTurn{id: id}) // with an error it may be given: the next look at the ledger shows it
+	return true, err
 }
 
 // giveBack ends the turn of a job that could not be handed out.
@@ -71,7 +71,7 @@ func (a *Auditor) giveBack(j *job) {
 	a.mu.Unlock()
 }
 
-// sent notes that a worker has a job's turn.
+// sent notes that a job's turn was given to the workers.
 func (a *Auditor) sent(j *job, t givenTurn) {
 	a.runner.Drop(j.Key)
 	a.remote.out[t.id] = j
@@ -80,7 +80,7 @@ func (a *Auditor) sent(j *job, t givenTurn) {
 	if j.evidence != nil {
 		t.before = j.evidence.Executions()
 	}
-	j.given, j.evidence, j.lastWorker = &t, nil, t.worker
+	j.given, j.evidence = &t, nil
 	a.roster.Resize(&j.Audit, j.size())
 }
 
@@ -100,7 +100,7 @@ func (a *Auditor) adopt(ctx context.Context, engine *ledger.Engine) error {
 		a.mu.Unlock()
 		if mine {
 			a.sent(j, givenTurn{id: t.ID, worker: t.Worker})
-		} // otherwise settle takes it back
+		} // otherwise settle withdraws it
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row 
 	switch {
 	case ended:
 		a.remote.ended++
-	case t.Begun:
+	case t.Worker != "":
 		a.remote.lost++
 	}
 	there := j.evidence != nil
@@ -144,7 +144,7 @@ func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row 
 	}
 	a.mu.Unlock()
 	switch {
-	case t.Lost && !t.Begun: // the worker was about to end
+	case t.Lost && t.Worker == "": // nobody had taken it
 	case t.Lost:
 		a.opt.Logger.Warn("a worker ended or was cut off during a turn: the turn's trials are dropped, and the audit goes on", zap.String("audit", j.id), zap.String("worker", t.Worker))
 	case t.Outcome.Refused != "":

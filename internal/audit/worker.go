@@ -49,7 +49,7 @@ type WorkerOptions struct {
 const (
 	turnDelivered = "delivered"
 	turnRefused   = "refused"
-	turnLost      = "lost" // the auditor had taken it back
+	turnLost      = "lost" // it was outdated
 )
 
 // NewWorker returns a Worker. Run starts it.
@@ -62,7 +62,7 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 	w := &Worker{
 		opt: opt, guard: guard{log: o.Logger, say: say},
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "dpwatch_worker_turns_total", Help: "Turns of audits that this worker was given, by outcome: delivered, refused, or lost because the auditor had taken the turn back.",
+			Name: "dpwatch_worker_turns_total", Help: "Turns of audits that this worker was given, by outcome: delivered, refused, or lost because the auditor had withdrawn the turn.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewCounter(prometheus.CounterOpts{Name: "dpwatch_worker_turn_seconds_total", Help: "Duration of the turns of this worker."}),
 		up:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "dpwatch_ledger_up", Help: "1 if the last use of the ledger succeeded, else 0."}),
@@ -174,10 +174,22 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	}
 	outcome.Took = now().Sub(began)
 	w.seconds.Add(outcome.Took.Seconds())
-	if err = w.deliver(ctx, t, state, outcome); err != nil {
+	switch err = w.deliver(ctx, t, state, outcome); {
+	case err != nil:
 		w.runner.Drop(t.Key)
+	case outcome.Refused != "":
+		w.rest(ctx)
 	}
 	return err
+}
+
+// rest keeps the slot of a turn that was refused, so that the worker does not take and refuse the audit's next turn at
+// once. The auditor gives no turn to it meanwhile.
+func (w *Worker) rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(w.opt.Audit.RetryAfter):
+	}
 }
 
 // deliver stores the state of an audit, if there is one, and ends the turn. It tries again until the ledger answers: an

@@ -103,14 +103,15 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestWorkerWithOtherNeighbours: it refuses its turns with the reason, and the auditor runs them itself.
+// TestWorkerWithOtherNeighbours: it refuses its turns with the reason, and takes no others meanwhile.
 func TestWorkerWithOtherNeighbours(t *testing.T) {
 	t.Parallel()
 	l := newLedgerRig(t, func(o *audit.Options) { o.Workers, o.RetryAfter = 0, time.Hour })
 	stop := l.begin(t)
 	l.Submit(query(leakyQuery))
 	l.restored(t) // a worker that finds no ledger waits for RetryAfter
-	l.worker(t, "other", func(o *audit.WorkerOptions) { o.Audit.D1 = []string{"d2"} })
+	registry := prometheus.NewRegistry()
+	l.worker(t, "other", func(o *audit.WorkerOptions) { o.Audit.D1, o.Audit.Metrics = []string{"d2"}, registry })
 	l.until(t, "the refusal", func(s view.Status) bool {
 		return len(s.Workers) == 1 && strings.Contains(s.Workers[0].Refused, "shadow.d1 of this worker (d2)") && s.Turns.Dropped == 1 && s.Turns.Out == 0
 	})
@@ -119,6 +120,9 @@ func TestWorkerWithOtherNeighbours(t *testing.T) {
 		t.Errorf("%s, want a violation", e.Report.Verdict)
 	}
 	stop()
+	if n := counted(t, registry, "dpwatch_worker_turns_total", "refused"); n < 1 || n > 2 {
+		t.Errorf("%v turns were refused; want one for each slot at most", n)
+	}
 }
 
 // TestWorkerEndsBeforeTheFirstTrial: a worker that is stopped when it has just been given a turn delivers it without
@@ -177,7 +181,7 @@ func TestTurnOfAnotherEngine(t *testing.T) {
 	}
 }
 
-// TestWorkerCutOff: the turns of a worker that is silent are taken back, and what it delivers later is refused, so that
+// TestWorkerCutOff: the turns of a worker that is silent are withdrawn, and what it delivers later is refused, so that
 // no trial counts twice. Another auditor takes over the turns that are out.
 func TestWorkerCutOff(t *testing.T) {
 	t.Parallel()
@@ -229,7 +233,7 @@ func TestWorkerCutOff(t *testing.T) {
 		t.Errorf("turns %+v, the audit is with %q; want the turn that is out", s.Turns, s.Audits[0].Worker)
 	}
 	pgtest.Exec(t, l.ledger.DSN, "UPDATE dpwatch_ledger.workers SET heartbeat = heartbeat - interval '30 minutes' WHERE id = 'silent'")
-	l.until(t, "the turn is taken back", func(s view.Status) bool { return s.Turns.Dropped == 1 && s.Turns.Out == 0 })
+	l.until(t, "the turn is withdrawn", func(s view.Status) bool { return s.Turns.Dropped == 1 && s.Turns.Out == 0 })
 	close(deliver)
 	if err := <-late; !errors.Is(err, ledger.ErrTurnLost) {
 		t.Errorf("a late delivery: %v, want ErrTurnLost", err)

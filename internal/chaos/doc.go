@@ -11,7 +11,7 @@
 //   - Trials. In the life of one auditor process the trials of a query in the ledger increase by at most the calls of its
 //     noise function on each copy: no trial is counted twice. They never decrease, and no audit begins again. The trials of
 //     all queries increase by at least the calls, less the turn in progress of each of the auditor's own workers, the turns that
-//     other workers lost because they were killed or the turn was taken back and, for each turn that ended, the batch that was
+//     other workers lost because they were killed or the turn was withdrawn and, for each turn that ended, the batch that was
 //     running then. This does not hold if the ledger went away and the process was killed before it had written everything.
 //   - Executions. The ledger has the executions that it had when a process was killed, and all that clients began afterwards,
 //     less those that the relay counts as lost, dropped or set aside. It never has more than clients began.

@@ -43,7 +43,7 @@ func (r *remotes) end(t *testing.T, n int, atOnce bool) {
 		w.Stop()
 		r.early++
 	}
-	// The auditor takes back the turns of a worker that was silent for long.
+	// The auditor withdraws the turns of a worker that was silent for long.
 	r.lost += strings.Count(w.Log.String(), "the trials of a turn are dropped")
 	r.running = append(r.running[:n:n], r.running[n+1:]...)
 }

@@ -195,14 +195,10 @@ func (l *Ledger) Undelivered(ctx context.Context, engine string) ([]Undelivered,
 	return all, nil
 }
 
-// PruneAlerts removes the alerts of an engine that ended before a time, apart from those with pending messages, and the
-// jobs of ended deliveries.
+// PruneAlerts removes the alerts of an engine that ended before a time, apart from those with pending messages.
 func (l *Ledger) PruneAlerts(ctx context.Context, engine string, before time.Time) error {
 	_, err := l.pool.Exec(ctx, `DELETE FROM alerts a WHERE engine = $1 AND status = 'resolved' AND updated_at < $2
 		AND NOT EXISTS (SELECT FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')`, engine, before)
-	if err == nil {
-		_, err = l.pool.Exec(ctx, "DELETE FROM river_job WHERE kind = 'alert' AND queue = $1 AND finalized_at < now() - interval '1 hour'", deliveryQueue(engine))
-	}
 	if err != nil {
 		return fmt.Errorf("ledger: remove old alerts: %w", sqlstate.Withhold(err))
 	}

@@ -1,11 +1,14 @@
 package ledger_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // BenchmarkSave writes what a turn of an audit writes, with a state of 40 kB: typical of a number after 1,000 pairs of
@@ -46,5 +49,45 @@ func BenchmarkRecord(b *testing.B) {
 		if err := e.Record(b.Context(), one); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkTurn gives a turn to a worker, which ends it without evidence, reads its outcome and removes it.
+func BenchmarkTurn(b *testing.B) {
+	o := ledger.Options{DSN: pgtest.Database(b), Connections: 4}
+	if _, _, err := ledger.Migrate(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+	l, err := ledger.Open(b.Context(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	e := acquire(b, o, "e")
+	ctx, stop := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- l.Work(ctx, workOptions("w", "e", func(ctx context.Context, turn *ledger.Turn) error {
+			return turn.Complete(ctx, nil, ledger.Outcome{})
+		}))
+	}()
+	for b.Loop() {
+		id, err := e.Give(b.Context(), ledger.TurnArgs{Key: "k"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for turns := []ledger.GivenTurn(nil); len(turns) == 0 || !turns[0].Done; {
+			e.WaitForTurn(b.Context(), time.Second)
+			if turns, err = e.Turns(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := e.Forget(b.Context(), id); err != nil {
+			b.Fatal(err)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		b.Error(err)
 	}
 }

@@ -104,7 +104,7 @@ func (c *courier) store(ctx context.Context, job *river.Job[deliveryArgs], r res
 	}
 	return sqlstate.Withhold(pgx.BeginFunc(ctx, c.ledger.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE deliveries SET state = $2, error = $3, attempts = attempts + 1, ended_at = CASE $2 WHEN 'pending' THEN NULL ELSE now() END
-			WHERE id = $1`, job.Args.ID, r.state, text); err != nil || r.state == DeliveryPending {
+			WHERE id = $1 AND state = 'pending'`, job.Args.ID, r.state, text); err != nil || r.state == DeliveryPending {
 			return err
 		}
 		_, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)

@@ -139,13 +139,12 @@ func TestAnyMessage(t *testing.T) {
 	}
 }
 
-// TestMessagesOfEarlierLedger: messages that an earlier ledger has as jsonb, and whose jobs have used their attempts,
-// leave after the migration.
+// TestMessagesOfEarlierLedger: messages that an earlier ledger has as jsonb leave after the migration.
 func TestMessagesOfEarlierLedger(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
 	down := ""
-	for _, file := range []string{"migrations/00017_samples.sql", "migrations/00016_destinations.sql", "migrations/00015_former_evidence.sql", "migrations/00014_messages.sql"} {
+	for _, file := range []string{"migrations/00018_turns.sql", "migrations/00017_samples.sql", "migrations/00016_destinations.sql", "migrations/00015_former_evidence.sql", "migrations/00014_messages.sql"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -155,8 +154,7 @@ func TestMessagesOfEarlierLedger(t *testing.T) {
 	}
 	pgtest.Exec(t, p.dsn, `SET search_path = dpwatch_ledger; DELETE FROM migrations WHERE version_id >= 14;`+down+`;
 		INSERT INTO alerts (id, engine, subject, kind, severity, status, title, starts_at, updated_at, body) VALUES ('a', 'e', 's', 'violation', 'error', 'firing', 't', now(), now(), '{"s": "\"n\" \u001f"}');
-		INSERT INTO deliveries (alert, receiver, body) SELECT 'a', 'r', body FROM alerts;
-		INSERT INTO river_job (kind, args, queue, state, attempt, max_attempts, finalized_at) SELECT 'alert', jsonb_build_object('id', id), 'alerts_x', 'discarded', 12, 12, now() FROM deliveries`)
+		INSERT INTO deliveries (alert, receiver, body) SELECT 'a', 'r', body FROM alerts`)
 	if _, to, err := ledger.Migrate(t.Context(), ledger.Options{DSN: p.dsn}); err != nil || to < 14 {
 		t.Fatalf("migrated to %d: %v", to, err)
 	}
@@ -178,8 +176,8 @@ func TestResultNotStored(t *testing.T) {
 	p := newPost(t)
 	p.refuse = errors.New("503")
 	p.save(t, "a", `{"n":1}`)
+	pgtest.Exec(t, p.dsn, "UPDATE dpwatch_ledger.deliveries SET attempts = 11") // the next one is the last
 	pgtest.Exec(t, p.dsn, failing)
-	pgtest.Exec(t, p.dsn, "UPDATE dpwatch_ledger.river_job SET attempt = max_attempts - 1") // the last attempt
 	p.run(t)
 	eventually.True(t, "a fault is reported", func() bool { _, faults := p.sent(); return len(faults) > 0 })
 	p.save(t, "a", `{"n":2}`)
@@ -206,9 +204,13 @@ func TestResultNotStored(t *testing.T) {
 func TestPendingWithoutJob(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
-	lose := "UPDATE dpwatch_ledger.river_job SET state = 'discarded', finalized_at = now() WHERE kind = 'alert' AND finalized_at IS NULL"
 	p.save(t, "a", `{"n":1}`)
-	pgtest.Exec(t, p.dsn, lose)
+	q := newQueue(t, p.dsn)
+	for _, job := range q.jobs(t, "alert") {
+		if _, err := q.JobDelete(t.Context(), job.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p.save(t, "a", `{"n":2}`)
 	p.run(t)
 	eventually.True(t, "both are delivered", func() bool { return p.states(t, "a") == "delivered delivered" })
@@ -216,5 +218,21 @@ func TestPendingWithoutJob(t *testing.T) {
 	eventually.True(t, "a message without a job is delivered while Deliver runs", func() bool { return p.states(t, "a") == "delivered delivered delivered" })
 	if bodies, faults := p.sent(); strings.Join(bodies, "") != `{"n":1}{"n":2}{"n":3}` || len(faults) > 0 {
 		t.Errorf("sent %q, faults %v", bodies, faults)
+	}
+}
+
+// TestSenderKilled: a message whose process was killed while it sent it is sent again when the next process starts.
+func TestSenderKilled(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	p.save(t, "a", `{"n":1}`)
+	startChild(t, "alert", p.dsn)()
+	p.run(t)
+	eventually.True(t, "it is delivered", func() bool { return p.states(t, "a") == "delivered" })
+	if bodies, faults := p.sent(); len(bodies) != 1 || len(faults) > 0 {
+		t.Errorf("sent %q, faults %v", bodies, faults)
+	}
+	if s := newQueue(t, p.dsn).states(t, "alert"); s != "running completed" {
+		t.Errorf("jobs are %s; want the first one running until a leader ends it", s)
 	}
 }

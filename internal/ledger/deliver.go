@@ -2,15 +2,13 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
@@ -27,12 +25,6 @@ func (deliveryArgs) Kind() string { return "alert" }
 // deliveryAttempts is the number of attempts to send a message. With River's backoff, n^4 seconds after attempt n, they
 // last about eleven hours.
 const deliveryAttempts = 12
-
-// deliveryQueue returns the queue of an engine's messages: only the processes of the engine have its receivers.
-func deliveryQueue(engine string) string {
-	sum := sha256.Sum256([]byte(engine))
-	return "alerts_" + hex.EncodeToString(sum[:8])
-}
 
 // Errors that DeliverOptions.Send returns.
 type (
@@ -68,75 +60,55 @@ func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 		o.Every = time.Second
 	}
 	c := &courier{ledger: l, send: o.Send, heard: o.Heard, results: map[int64]result{}, faulty: map[int64]bool{}}
-	workers := river.NewWorkers()
-	if err := river.AddWorkerSafely(workers, river.WorkFunc(c.deliver)); err != nil {
-		return err
-	}
-	queue := deliveryQueue(o.Engine)
-	client, err := river.NewClient(riverpgxv5.New(l.pool), &river.Config{
-		Schema: l.schema, Logger: riverLog(o.Logger), Workers: workers,
-		Queues:            map[string]river.QueueConfig{queue: {MaxWorkers: o.Slots}},
+	client, err := l.client(river.Config{
+		Queues:            map[string]river.QueueConfig{messageQueue(o.Engine): {MaxWorkers: o.Slots}},
 		FetchPollInterval: o.Every, FetchCooldown: min(o.Every, 100*time.Millisecond),
-		PollOnly:   true, // no further connection
-		JobTimeout: -1,   // a receiver has its own
-		// A leader would also take care of the jobs of turns, which the auditor does: see Work. wake and requeue do its
-		// part here.
-		LeaderElectionDisabled: true,
-	})
+		PollOnly: true, // no further connection
+	}, o.Logger, jobRuns{message: c.deliver})
 	if err != nil {
 		return fmt.Errorf("ledger: job queue: %w", err)
 	}
-	if err := errors.Join(l.wake(ctx, queue, true), l.requeue(ctx, o.Engine)); err != nil {
+	if err := l.requeue(ctx, o.Engine, alive[1:]...); err != nil {
 		return err
 	}
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("ledger: job queue: %w", sqlstate.Withhold(err))
 	}
 	c.report(0, nil)
-	err = l.keepAwake(ctx, queue, o)
+	err = l.keepQueued(ctx, o)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return errors.Join(err, sqlstate.Withhold(client.StopAndCancel(end)))
 }
 
-func (l *Ledger) keepAwake(ctx context.Context, queue string, o DeliverOptions) error {
+// keepQueued looks for pending messages without a job until ctx is done, or the ledger fails.
+func (l *Ledger) keepQueued(ctx context.Context, o DeliverOptions) error {
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
-	for n := 1; ; n++ {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			err := l.wake(ctx, queue, false)
-			if err == nil && n%requeueTicks == 0 {
-				err = l.requeue(ctx, o.Engine)
-			}
-			if err != nil && ctx.Err() == nil {
+			if err := l.requeue(ctx, o.Engine, alive...); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
 	}
 }
 
-// requeueTicks is the number of ticks after which pending messages without a job get one.
-const requeueTicks = 10
+// messageQueue returns the queue of an engine's messages: only the processes of the engine have its receivers.
+func messageQueue(engine string) string { return queueOf(deliveryArgs{}.Kind(), engine) }
 
-// wake makes the jobs of a queue available whose time has come, and those that a process left behind: after 15 minutes,
-// longer than any attempt, or at once with all.
-func (l *Ledger) wake(ctx context.Context, queue string, all bool) error {
-	_, err := l.pool.Exec(ctx, `
-		UPDATE river_job SET state = 'available' WHERE kind = 'alert' AND queue = $1
-		AND (state IN ('retryable', 'scheduled') AND scheduled_at <= now() OR state = 'running' AND ($2 OR attempted_at < now() - interval '15 minutes'))`, queue, all)
-	if err != nil {
-		return fmt.Errorf("ledger: job queue: %w", sqlstate.Withhold(err))
-	}
-	return nil
+// alive are the states of a job that sends its message, first the one that a process which was killed leaves behind.
+var alive = []rivertype.JobState{
+	rivertype.JobStateRunning, rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
 }
 
 // enqueue gives deliveries of an engine a job each.
 func enqueue(ctx context.Context, tx pgx.Tx, client *river.Client[pgx.Tx], engine string, deliveries ...int64) error {
 	for _, id := range deliveries {
-		job, err := client.InsertTx(ctx, tx, deliveryArgs{ID: id}, &river.InsertOpts{Queue: deliveryQueue(engine), MaxAttempts: deliveryAttempts})
+		job, err := client.InsertTx(ctx, tx, deliveryArgs{ID: id}, &river.InsertOpts{Queue: messageQueue(engine), MaxAttempts: deliveryAttempts})
 		if err != nil {
 			return err
 		}
@@ -147,10 +119,11 @@ func enqueue(ctx context.Context, tx pgx.Tx, client *river.Client[pgx.Tx], engin
 	return nil
 }
 
-// requeue gives each pending delivery of an engine a job that has none: River ended it while the result of its last
-// attempt could not be stored, or an operator removed it. Without one, the delivery and all later ones about its alert
-// would wait for ever.
-func (l *Ledger) requeue(ctx context.Context, engine string) error {
+// requeue gives each pending delivery of an engine another job if its job is in none of the given states, and so
+// outdates that one, see courier.read. River ended it while the result of its last attempt could not be stored, an
+// operator removed it, or its process was killed. Without a job, the delivery and all later ones about its alert would
+// wait for ever.
+func (l *Ledger) requeue(ctx context.Context, engine string, states ...rivertype.JobState) error {
 	client, err := l.inserter()
 	if err != nil {
 		return err
@@ -160,16 +133,29 @@ func (l *Ledger) requeue(ctx context.Context, engine string) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('dpwatch alerts ' || $1 || ' ' || $2, 0))", l.schema, engine); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `SELECT d.id FROM deliveries d JOIN alerts a ON a.id = d.alert WHERE a.engine = $1 AND d.state = 'pending'
-			AND NOT EXISTS (SELECT FROM river_job j WHERE j.id = d.job AND j.finalized_at IS NULL) ORDER BY d.id`, engine)
+		rows, err := tx.Query(ctx, `SELECT d.id, coalesce(d.job, 0) FROM deliveries d JOIN alerts a ON a.id = d.alert
+			WHERE a.engine = $1 AND d.state = 'pending' ORDER BY d.id`, engine)
 		if err != nil {
 			return err
 		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		var ids, jobs, without []int64
+		var id, job int64
+		if _, err := pgx.ForEachRow(rows, []any{&id, &job}, func() error {
+			ids, jobs = append(ids, id), append(jobs, job)
+			return nil
+		}); err != nil {
+			return err
+		}
+		queued, err := inStates(ctx, tx, client, jobs, states...)
 		if err != nil {
 			return err
 		}
-		return enqueue(ctx, tx, client, engine, ids...)
+		for i, id := range ids {
+			if !queued[jobs[i]] {
+				without = append(without, id)
+			}
+		}
+		return enqueue(ctx, tx, client, engine, without...)
 	})
 	if err != nil {
 		return fmt.Errorf("ledger: send pending messages: %w", sqlstate.Withhold(err))

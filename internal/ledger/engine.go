@@ -17,7 +17,7 @@ type Engine struct {
 	ledger *Ledger
 	name   string
 	term   int64
-	lock   *pgx.Conn // holds the advisory lock
+	lock   *pgx.Conn // holds the advisory lock; nil = this is the Engine of a Turn
 	// fence returns an error, and so ends the transaction, if this process may not write any more.
 	fence func(context.Context, pgx.Tx) error
 }
@@ -139,9 +139,12 @@ type Fleet struct{ Begun, Reported int }
 
 // Begin records that an audit's evidence begins. It returns how often that was so for this audit, from 1, and the fleet
 // with this beginning, if the query has a claim. Former evidence stays in the ledger, apart, until Save stores new
-// evidence of more trials.
+// evidence of more trials. A turn of the audit that a worker has is outdated, unless it is this Engine's.
 func (e *Engine) Begin(ctx context.Context, a Audit) (processes int, fleet Fleet, err error) {
 	err = e.write(ctx, "begin an audit", func(tx pgx.Tx) error {
+		if err := e.outdate(ctx, tx, a.Query.Key); err != nil {
+			return err
+		}
 		id, err := e.query(ctx, tx, &a.Query)
 		if err != nil {
 			return err
@@ -195,9 +198,17 @@ func (e *Engine) queryArguments(q *Query) []any {
 // Save stores the present state of an audit, and an event if its state or verdict has changed. A state without evidence
 // leaves the stored evidence and its figures as they are. A state of an earlier beginning changes nothing, but its
 // evidence is kept as Begin keeps it. The error is ErrFewerTrials, wrapped, if the state has evidence of fewer trials
-// than the stored one.
+// than the stored one. If the state has evidence, a turn of the audit that a worker has is outdated, unless it is this
+// Engine's.
 func (e *Engine) Save(ctx context.Context, a Audit) error {
-	return e.write(ctx, "save an audit", func(tx pgx.Tx) error { return e.save(ctx, tx, &a) })
+	return e.write(ctx, "save an audit", func(tx pgx.Tx) error {
+		if a.Progress != nil {
+			if err := e.outdate(ctx, tx, a.Query.Key); err != nil {
+				return err
+			}
+		}
+		return e.save(ctx, tx, &a)
+	})
 }
 
 func (e *Engine) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
@@ -310,9 +321,13 @@ func (e *Engine) Parsing(ctx context.Context, key string, done bool) error {
 	})
 }
 
-// SetAside moves the progress of an audit that cannot be restored out of the way, with the reason.
+// SetAside moves the progress of an audit that cannot be restored out of the way, with the reason. A turn of the audit
+// that a worker has is outdated.
 func (e *Engine) SetAside(ctx context.Context, key, reason string) error {
 	return e.write(ctx, "set progress aside", func(tx pgx.Tx) error {
+		if err := e.outdate(ctx, tx, key); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `
 			WITH bad AS (SELECT a.query, a.progress FROM audits a JOIN queries q ON q.id = a.query WHERE q.engine = $1 AND q.key = $2 AND a.progress IS NOT NULL),
 			kept AS (INSERT INTO set_aside (query, reason, progress) SELECT query, $3, progress FROM bad)

@@ -49,6 +49,7 @@ type Ledger struct {
 	pool   *pgxpool.Pool
 	schema string
 	hidden *Protection // of statements
+	times  jobTimes
 }
 
 // config returns the pool's configuration: names are resolved in the ledger's schema alone.
@@ -88,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
-	l := &Ledger{pool: pool, schema: schema, hidden: o.Statements}
+	l := &Ledger{pool: pool, schema: schema, hidden: o.Statements, times: defaultJobTimes}
 	if err := l.check(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("ledger in schema %s: %w", schema, sqlstate.Withhold(err))

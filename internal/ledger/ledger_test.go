@@ -14,8 +14,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
 // open returns a new ledger and its database.
 func open(t testing.TB) (*ledger.Ledger, ledger.Options) {
 	t.Helper()

@@ -9,26 +9,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertype"
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// TurnArgs are the arguments of the job that is one turn of one audit. At most one turn of an audit is out at a time.
+// TurnArgs are the arguments of the job that is one turn of one audit.
 type TurnArgs struct {
 	Engine string        `json:"engine" river:"unique"`
 	Key    string        `json:"key" river:"unique"`
-	Turns  int           `json:"turns"` // of the audit, including this one
-	Used   time.Duration `json:"used"`  // in turns before
+	Number int64         `json:"number" river:"unique"` // of the turn; Give sets it
+	Turns  int           `json:"turns"`                 // of the audit, including this one
+	Used   time.Duration `json:"used"`                  // in turns before
 }
 
 // Kind is the name of the jobs in the queue.
 func (TurnArgs) Kind() string { return "turn" }
-
-// notFinal are the states of a job that a worker has or will have.
-var notFinal = []rivertype.JobState{
-	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
-}
 
 // InsertOpts returns the options of the jobs. A turn has one attempt: the auditor decides what follows a turn that was
 // lost.
@@ -49,85 +44,121 @@ type Outcome struct {
 	Refused  string `json:"refused,omitempty"` // why the worker cannot take turns of this audit
 }
 
-// GivenTurn is a turn that a worker was given.
+// GivenTurn is the current turn of an audit: one that was given, and was neither withdrawn nor forgotten.
 type GivenTurn struct {
-	ID      int64
+	ID      int64 // the number of the turn
 	Key     string
-	Worker  string
-	Begun   bool    // the worker has begun it
-	Done    bool    // it has ended
-	Outcome Outcome // if the worker ended it
-	Lost    bool    // it has ended without an outcome
+	Worker  string  // that has taken it; "" = none has
+	Done    bool    // the worker has ended it
+	Outcome Outcome // if it is done
+	// Lost: the queue has ended the turn's job, and the turn is not done. Its worker has dropped it, or was rescued. The
+	// worker may still end it until it is withdrawn.
+	Lost bool
 }
 
-// HandOut gives a turn to a worker. The ledger has the state of the audit that the turn begins with.
-func (e *Engine) HandOut(ctx context.Context, worker string, turn TurnArgs) (id int64, err error) {
+// Give gives a turn to the workers of the engine: the first one with a free slot takes it. The ledger must have the
+// state of the audit that the turn begins with. An earlier turn of the audit is outdated from then on, with its
+// outcome. With an error it returns the number of a turn that may be given nevertheless, because the connection was lost
+// while the transaction was committed; 0 = none is.
+func (e *Engine) Give(ctx context.Context, turn TurnArgs) (id int64, err error) {
 	client, err := e.ledger.inserter()
 	if err != nil {
 		return 0, err
 	}
 	turn.Engine = e.name
-	err = e.write(ctx, "hand out a turn", func(tx pgx.Tx) error {
-		job, err := client.InsertTx(ctx, tx, turn, &river.InsertOpts{Queue: queueOf(worker)})
+	err = e.write(ctx, "give a turn", func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `
+			INSERT INTO turns (engine, key) VALUES ($1, $2) ON CONFLICT (engine, key) DO UPDATE SET number = DEFAULT, job = NULL, holder = '', hurry = false,
+			  outcome = NULL, given = now(), taken = NULL, ended = NULL RETURNING number`, e.name, turn.Key).Scan(&turn.Number)
+		if err != nil {
+			return err
+		}
+		job, err := client.InsertTx(ctx, tx, turn, &river.InsertOpts{Queue: queueOf(turn.Kind(), e.name)})
 		if err == nil && job.UniqueSkippedAsDuplicate {
-			err = errors.New("a turn of the audit is out already")
+			err = errors.New("the queue has a job of the turn already")
 		}
 		if err == nil {
-			id = job.Job.ID
+			_, err = tx.Exec(ctx, "UPDATE turns SET job = $2 WHERE number = $1", turn.Number, job.Job.ID)
 		}
 		return err
 	})
-	return id, err
+	return turn.Number, err
 }
 
-// Turns returns the engine's turns that workers have, or have ended and Forget has not removed.
-func (e *Engine) Turns(ctx context.Context) ([]GivenTurn, error) {
-	rows, err := e.ledger.pool.Query(ctx, `
-		SELECT id, args->>'key', queue, attempt > 0, finalized_at IS NOT NULL, metadata->'output' FROM river_job
-		WHERE kind = 'turn' AND args @> jsonb_build_object('engine', $1::text) ORDER BY id`, e.name)
-	var all []GivenTurn
-	if err == nil {
+// Turns returns the current turns of the engine's audits, the earliest first, as of one moment.
+func (e *Engine) Turns(ctx context.Context) (all []GivenTurn, err error) {
+	client, err := e.ledger.inserter()
+	if err != nil {
+		return nil, err
+	}
+	err = pgx.BeginTxFunc(ctx, e.ledger.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, "SELECT number, key, holder, coalesce(job, 0), ended IS NOT NULL, outcome FROM turns WHERE engine = $1 ORDER BY number", e.name)
+		if err != nil {
+			return err
+		}
+		var jobs, open []int64
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (t GivenTurn, err error) {
-			var queue string
-			var output []byte
-			if err = row.Scan(&t.ID, &t.Key, &queue, &t.Begun, &t.Done, &output); err != nil {
+			var job int64
+			var outcome []byte
+			if err = row.Scan(&t.ID, &t.Key, &t.Worker, &job, &t.Done, &outcome); err != nil {
 				return t, err
 			}
-			t.Worker = workerOf(queue)
-			t.Lost = t.Done && (output == nil || json.Unmarshal(output, &t.Outcome) != nil)
+			if jobs = append(jobs, job); !t.Done {
+				open = append(open, job)
+			} else if json.Unmarshal(outcome, &t.Outcome) != nil { // it was not written by this program
+				t.Done, t.Lost = false, true
+			}
 			return t, nil
 		})
-	}
+		if err != nil {
+			return err
+		}
+		live, err := inStates(ctx, tx, client, open, notFinal...)
+		for i := range all {
+			all[i].Lost = all[i].Lost || !all[i].Done && !live[jobs[i]]
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ledger: list turns: %w", sqlstate.Withhold(err))
 	}
 	return all, nil
 }
 
-// TakeBack ends a turn that a worker has: what the worker may still deliver is refused. It returns false if the turn
-// has ended already.
-func (e *Engine) TakeBack(ctx context.Context, id int64) (bool, error) {
-	var ended bool
-	err := e.write(ctx, "take back a turn", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "UPDATE river_job SET state = 'cancelled', finalized_at = now() WHERE id = $1 AND finalized_at IS NULL", id)
-		ended = tag.RowsAffected() == 1
+// Withdraw makes a turn outdated: nothing that its worker writes later is stored. It returns false if the worker has
+// ended the turn, or the turn is outdated already. The worker is not stopped: it notices at its next Hurried, or at the
+// end of the turn.
+func (e *Engine) Withdraw(ctx context.Context, id int64) (withdrawn bool, err error) {
+	err = e.write(ctx, "withdraw a turn", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "DELETE FROM turns WHERE number = $1 AND engine = $2 AND ended IS NULL", id, e.name)
+		withdrawn = tag.RowsAffected() == 1
 		return err
 	})
-	return ended, err
+	return withdrawn, err
+}
+
+// outdate makes the turn of an audit outdated, because the auditor writes other evidence. It must come before other
+// statements about the audit in the transaction: a worker locks in this order, too.
+func (e *Engine) outdate(ctx context.Context, tx pgx.Tx, key string) error {
+	if e.lock == nil { // a worker, which writes in its turn
+		return nil
+	}
+	_, err := tx.Exec(ctx, "DELETE FROM turns WHERE engine = $1 AND key = $2", e.name, key)
+	return err
 }
 
 // Hurry asks the workers to end turns soon, because a new query waits for its first trials: see Turn.Hurried.
 func (e *Engine) Hurry(ctx context.Context, ids []int64) error {
 	return e.write(ctx, "hurry turns", func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE river_job SET metadata = metadata || '{"hurry": true}' WHERE id = ANY($1) AND finalized_at IS NULL`, ids)
+		_, err := tx.Exec(ctx, "UPDATE turns SET hurry = true WHERE number = ANY($1)", ids)
 		return err
 	})
 }
 
-// Forget removes turns that have ended.
+// Forget removes turns that have ended, after their outcome was read.
 func (e *Engine) Forget(ctx context.Context, ids ...int64) error {
 	return e.write(ctx, "remove turns", func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM river_job WHERE id = ANY($1) AND finalized_at IS NOT NULL", ids)
+		_, err := tx.Exec(ctx, "DELETE FROM turns WHERE number = ANY($1) AND ended IS NOT NULL", ids)
 		return err
 	})
 }

@@ -9,19 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// ErrTurnLost: the auditor has taken the turn back. What the turn found must be dropped.
-var ErrTurnLost = errors.New("the auditor has taken the turn back")
+// ErrTurnLost: the turn is not current any more. What it found must be dropped.
+var ErrTurnLost = errors.New("the turn is outdated: the auditor has withdrawn it, or given the audit's next turn")
 
-// Turn is a turn that this process was given.
+// Turn is a turn that this process has taken.
 type Turn struct {
 	TurnArgs
-	*Engine // which writes only while this process has the turn
+	*Engine // which writes only while this process holds the turn
 	job     *river.Job[TurnArgs]
+	holder  string // this worker
 }
 
 // WorkOptions configure Work.
@@ -29,29 +31,31 @@ type WorkOptions struct {
 	Worker Worker
 	Every  time.Duration // interval of heartbeats
 	Logger *zap.Logger
-	// Run runs a turn and calls its Complete, unless the turn is lost. It is called for Worker.Slots turns at a time.
-	// When its context is done it ends the turn early.
+	// Run runs a turn and calls its Complete, unless the turn is lost. It is called for Worker.Slots turns at a time; the
+	// slot is free when it returns. When its context is done it ends the turn early: Work ends, or the turn has reached
+	// its limit of 15 minutes.
 	Run func(context.Context, *Turn) error
 	// Heard is called with the result of every heartbeat.
 	Heard func(error)
 }
 
-// Work takes turns until ctx is done; then it waits until Run has returned for each.
+// Work takes turns of the engine o.Worker.Engine until ctx is done; then it waits until Run has returned for each. Of
+// all clients of the ledger's queue, one is the leader, which ends lost jobs and removes old ones; this may be the one.
 func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
-	workers := river.NewWorkers()
-	if err := river.AddWorkerSafely(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[TurnArgs]) error {
-		return storable(o.Run(ctx, l.turn(job)))
-	})); err != nil {
-		return err
+	run := func(ctx context.Context, job *river.Job[TurnArgs]) error {
+		t, err := l.take(ctx, job, o.Worker.ID)
+		if errors.Is(err, ErrTurnLost) {
+			return river.JobCancel(ErrTurnLost)
+		} else if err == nil {
+			err = o.Run(ctx, t)
+		}
+		return storable(err)
 	}
-	client, err := river.NewClient(riverpgxv5.New(l.pool), &river.Config{
-		ID: o.Worker.ID, Schema: l.schema, Logger: riverLog(o.Logger), Workers: workers,
-		Queues:        map[string]river.QueueConfig{queueOf(o.Worker.ID): {MaxWorkers: o.Worker.Slots}},
+	client, err := l.client(river.Config{
+		ID:            o.Worker.ID,
+		Queues:        map[string]river.QueueConfig{queueOf(TurnArgs{}.Kind(), o.Worker.Engine): {MaxWorkers: o.Worker.Slots}},
 		FetchCooldown: 10 * time.Millisecond,
-		JobTimeout:    -1, // a turn ends by itself
-		// The auditor takes turns back and removes them. It knows which workers are alive, and a turn may take long.
-		LeaderElectionDisabled: true,
-	})
+	}, o.Logger, jobRuns{turn: run})
 	if err != nil {
 		return fmt.Errorf("ledger: job queue: %w", err)
 	}
@@ -96,47 +100,67 @@ func (l *Ledger) beat(ctx context.Context, o WorkOptions) {
 	}
 }
 
-func (l *Ledger) turn(job *river.Job[TurnArgs]) *Turn {
-	t := &Turn{TurnArgs: job.Args, job: job}
-	t.Engine = &Engine{ledger: l, name: job.Args.Engine}
-	t.fence = t.isMine
-	return t
+// current is the condition under which a turn is current, held by $3; "" = nobody.
+const current = "number = $1 AND job = $2 AND holder = $3 AND engine = $4 AND key = $5 AND ended IS NULL"
+
+func (t *Turn) identity(holder string, more ...any) []any {
+	return append([]any{t.Number, t.job.ID, holder, t.TurnArgs.Engine, t.Key}, more...)
 }
 
-// isMine returns ErrTurnLost if the turn was taken back; it is not until the transaction ends.
+// take makes a worker the holder of the turn of a job. It returns ErrTurnLost, wrapped, if the turn is outdated or has a
+// holder.
+func (l *Ledger) take(ctx context.Context, job *river.Job[TurnArgs], worker string) (*Turn, error) {
+	t := &Turn{TurnArgs: job.Args, job: job, holder: worker}
+	tag, err := l.pool.Exec(ctx, "UPDATE turns SET holder = $6, taken = now() WHERE "+current, t.identity("", worker)...)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = ErrTurnLost
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ledger: take a turn: %w", sqlstate.Withhold(err))
+	}
+	t.Engine = &Engine{ledger: l, name: job.Args.Engine, fence: t.isMine}
+	return t, nil
+}
+
+// isMine returns ErrTurnLost if the turn is outdated; it does not become so until the transaction ends.
 func (t *Turn) isMine(ctx context.Context, tx pgx.Tx) error {
-	var id int64
-	err := tx.QueryRow(ctx, "SELECT id FROM river_job WHERE id = $1 AND state = 'running' AND attempt = $2 FOR UPDATE", t.job.ID, t.job.Attempt).Scan(&id)
+	err := tx.QueryRow(ctx, "SELECT FROM turns WHERE "+current+" FOR UPDATE", t.identity(t.holder)...).Scan()
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrTurnLost
 	}
 	return err
 }
 
-// Hurried reports whether the auditor wants the turn to end soon.
+// Hurried reports whether the turn must end soon. The error is ErrTurnLost, wrapped, if it is outdated.
 func (t *Turn) Hurried(ctx context.Context) (yes bool, err error) {
-	if err = t.ledger.pool.QueryRow(ctx, "SELECT metadata ? 'hurry' FROM river_job WHERE id = $1", t.job.ID).Scan(&yes); err != nil {
-		return false, fmt.Errorf("ledger: read a turn: %w", sqlstate.Withhold(err))
+	err = t.ledger.pool.QueryRow(ctx, "SELECT hurry FROM turns WHERE "+current, t.identity(t.holder)...).Scan(&yes)
+	if errors.Is(err, pgx.ErrNoRows) {
+		yes, err = true, ErrTurnLost
 	}
-	return yes, nil
+	if err != nil {
+		err = fmt.Errorf("ledger: read a turn: %w", sqlstate.Withhold(err))
+	}
+	return yes, err
 }
 
 // Complete ends the turn and stores the state of its audit (nil = it is unchanged), in one transaction. It returns
-// ErrTurnLost, wrapped, if the turn was taken back: then nothing is stored.
+// ErrTurnLost, wrapped, if the turn is outdated: then nothing is stored. After another error it can be called again: if
+// that returns ErrTurnLost, the first call may have ended the turn.
 func (t *Turn) Complete(ctx context.Context, state *Audit, outcome Outcome) error {
+	for _, text := range []*string{&outcome.Trouble, &outcome.Stop, &outcome.Broken, &outcome.Refused} {
+		*text = valid(*text) // it is stored as jsonb
+	}
 	return t.write(ctx, "deliver a turn", func(tx pgx.Tx) error {
 		if state != nil {
 			if err := t.save(ctx, tx, state); err != nil {
 				return err
 			}
 		}
-		for _, text := range []*string{&outcome.Trouble, &outcome.Stop, &outcome.Refused} {
-			*text = valid(*text) // it is stored as jsonb
-		}
-		if err := river.RecordOutput(ctx, outcome); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE turns SET outcome = $2, ended = now() WHERE number = $1", t.Number, outcome); err != nil {
 			return err
 		}
-		if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, t.job); err != nil {
+		// The fence decides who ends the turn, not the state of the job: it may have ended, or be removed.
+		if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, t.job); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
 			return err
 		}
 		_, err := tx.Exec(ctx, "SELECT pg_notify($1, '')", turnEnded)

@@ -41,9 +41,7 @@ func (l *Ledger) Heartbeat(ctx context.Context, w Worker) error {
 
 // Leave removes a worker, which takes no more turns, and workers that ended long ago without doing so.
 func (l *Ledger) Leave(ctx context.Context, id string) error {
-	_, err := l.pool.Exec(ctx, `
-		WITH gone AS (DELETE FROM workers WHERE id = $1 OR heartbeat < now() - $2::interval RETURNING id)
-		DELETE FROM river_queue USING gone WHERE name = 'worker_' || gone.id`, id, forgetWorkers)
+	_, err := l.pool.Exec(ctx, "DELETE FROM workers WHERE id = $1 OR heartbeat < now() - $2::interval", id, forgetWorkers)
 	if err != nil {
 		return fmt.Errorf("ledger: remove a worker: %w", sqlstate.Withhold(err))
 	}

@@ -1,5 +1,5 @@
 -- +goose Up
--- The processes that take turns of audits on other machines. The turns that they are given are River's jobs (river_job).
+-- The processes that take turns of audits on other machines. The turns that they are given are jobs of the queue.
 
 CREATE TABLE workers (
   id        text PRIMARY KEY,
