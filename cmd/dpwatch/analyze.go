@@ -51,7 +51,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
-	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
+	plots := cmd.Flags().String("plot", "", "directory for plots (SVG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
 	values := valuesFlag(cmd)
 	var deterministic string
 	deterministicFlag(cmd, &deterministic)

@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"internal/outcome":          {},
 	"internal/preflight":        {"internal/spelling", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/ident"},
 	"internal/recorded":         {"internal/outcome"},
-	"internal/calibrate":        {"analysis", "analysis/noise", "internal/audit/trial", "internal/pg/connect", "internal/pg/ident", "internal/plot", "internal/report", "internal/showcase", "internal/zoo", "replay"},
+	"internal/calibrate":        {"analysis", "analysis/noise", "internal/audit/trial", "internal/chart", "internal/pg/connect", "internal/pg/ident", "internal/report", "internal/showcase", "internal/zoo", "replay"},
 	"internal/capture":          {"internal/pg/ident", "internal/sqltext"},
 	"internal/link":             {},
 	"internal/withheld":         {},
@@ -63,7 +63,7 @@ var allowed = map[string][]string{
 	"analysis/response":         {},
 	"analysis/buckets":          {"analysis", "internal/outcome", "internal/withheld"},
 	"analysis/response/survey":  {"analysis", "analysis/response", "internal/withheld"},
-	"internal/plot":             {"analysis", "analysis/buckets", "internal/withheld"},
+	"internal/plot":             {"analysis", "analysis/buckets", "internal/chart"},
 	"internal/bench/power":      {"analysis", "internal/audit/evidence"},
 	"internal/bench/hoist":      {"internal/bench/kit", "internal/capture", "internal/pgtemp", "internal/showcase", "replay", "rewrite"},
 	"internal/pgparse":          {"internal/sqltext"},
@@ -99,10 +99,10 @@ var allowed = map[string][]string{
 	"cmd/dpwatch":               {"analysis", "analysis/response/survey", "config", "internal/app/auditor", "internal/app/check", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/relay", "internal/app/reports", "internal/app/setup", "internal/app/status", "internal/calibrate", "internal/capture", "internal/demo", "internal/draft", "internal/generate", "internal/generate/store", "internal/pages", "internal/pg/connect", "internal/pgtemp", "internal/preflight", "internal/recorded", "internal/showcase", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
 	"internal/audit":            {"analysis", "analysis/multiplicity", "internal/alert", "internal/audit/budget", "internal/audit/evidence", "internal/audit/inbox", "internal/audit/keep", "internal/audit/recent", "internal/audit/recognize", "internal/audit/saved", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/odometer", "internal/outcome", "internal/pg/engine", "internal/pg/ident", "internal/withheld", "replay", "replay/throttle", "rewrite"},
 	"internal/odometer":         {},
-	"internal/report":           {},
+	"internal/report":           {"internal/chart"},
 	"docs":                      {},
-	"internal/pages":            {"analysis", "docs", "internal/app/findings", "internal/app/records", "internal/app/relay", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/ledger", "internal/pages/chart", "internal/web"},
-	"internal/pages/chart":      {},
+	"internal/pages":            {"analysis", "docs", "internal/app/findings", "internal/app/records", "internal/app/relay", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/chart", "internal/ledger", "internal/plot", "internal/web"},
+	"internal/chart":            {},
 	"internal/browser":          {"internal/clienttest"},
 	"internal/clienttest":       {}, // for tests alone
 	"internal/ledger":           {"internal/finding", "internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
@@ -116,7 +116,7 @@ var allowed = map[string][]string{
 	"internal/app/oneoff":   {"analysis", "analysis/buckets", "analysis/response/survey", "config", "internal/app/setup", "internal/app/show", "internal/audit/evidence", "internal/audit/timing", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/outcome", "internal/pg/catalog/read", "internal/plot", "internal/recorded", "internal/withheld", "replay", "rewrite"},
 	"internal/app/records":  {"analysis", "config", "internal/alert/deliver", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit", "internal/audit/keep", "internal/audit/saved", "internal/audit/schedule", "internal/audit/view", "internal/ledger", "internal/odometer", "internal/withheld", "rewrite"},
 	"internal/app/relay":    {"analysis", "config", "internal/app/admin", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/capture", "internal/ledger", "internal/supervise", "internal/web", "internal/withheld", "proxy"},
-	"internal/app/reports":  {"analysis", "config", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit/saved", "internal/ledger", "internal/pg/connect", "internal/plot", "internal/report", "internal/withheld"},
+	"internal/app/reports":  {"analysis", "config", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit/saved", "internal/chart", "internal/ledger", "internal/pg/connect", "internal/plot", "internal/report", "internal/withheld"},
 	"internal/app/setup":    {"config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/budget", "internal/audit/recognize", "internal/capture", "internal/finding", "internal/ledger", "internal/odometer", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/engine", "internal/pg/ident", "internal/sqlstate", "internal/web", "replay", "replay/neighbours", "replay/throttle", "rewrite"},
 	"internal/app/show":     {"analysis"},
 	"internal/app/status":   {"analysis", "config", "internal/app/oneoff", "internal/app/show", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/supervise", "internal/web", "internal/withheld", "proxy"},
@@ -152,7 +152,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/finding", "internal/pages/chart", "internal/report", "internal/pg/body", "internal/pg/builtin", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/inbox", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
+var pure = []string{"internal/finding", "internal/chart", "internal/report", "internal/pg/body", "internal/pg/builtin", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/inbox", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
 
 // impure is what a pure package must not import.
 var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}

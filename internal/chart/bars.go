@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
 // Histogram draws the counts of two worlds in bins of equal width as outlines, with the intervals of an event shaded.
-// edges has one more value than the counts. "" without bins.
-func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, eventName string) template.HTML {
+// edges has one more value than the counts. None without bins.
+func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, eventName string) Figure {
 	n := min(len(d0), len(d1), len(edges)-1)
 	if n < 1 || !finite(edges...) {
-		return ""
+		return Figure{}
 	}
 	d := &drawing{x: scale{edges[0], edges[n], left, right, false}, y: scale{0, 1, bottom, top, false}}
 	for i := range n {
@@ -58,10 +59,10 @@ type Pair struct {
 	Event  bool
 }
 
-// Pairs draws two bars for each name. "" without names.
-func Pairs(l Labels, pairs []Pair) template.HTML {
+// Pairs draws two bars for each name, and shades those of an event. None without names.
+func Pairs(l Labels, pairs []Pair, eventName string) Figure {
 	if len(pairs) == 0 {
-		return ""
+		return Figure{}
 	}
 	most := 1
 	for _, p := range pairs {
@@ -69,19 +70,15 @@ func Pairs(l Labels, pairs []Pair) template.HTML {
 	}
 	var b strings.Builder
 	const row, bar = 34.0, 11.0
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s">`+"\n", num(width), num(row*float64(len(pairs))+6), esc(l.Title))
 	var rows [][]string
 	for i, p := range pairs {
 		y := row*float64(i) + 4
-		name, mark := p.Name, "no"
+		mark := "no"
 		if p.Event {
 			fmt.Fprintf(&b, `<rect class="chart-event-fill" x="0" y="%s" width="%s" height="%s"/>`+"\n", num(y-2), num(width), num(row-3))
 			mark = "yes"
 		}
-		if r := []rune(name); len(r) > 22 {
-			name = string(r[:21]) + "…"
-		}
-		fmt.Fprintf(&b, `<text class="chart-tick" x="6" y="%s">%s</text>`+"\n", num(y+bar+5), esc(name))
+		fmt.Fprintf(&b, `<text class="chart-tick" x="6" y="%s">%s</text>`+"\n", num(y+bar+5), esc(brief(p.Name, 22)))
 		for k, n := range []int{p.D0, p.D1} {
 			at, length := y+float64(k)*(bar+2), 230*float64(n)/float64(most)
 			fmt.Fprintf(&b, `<rect class="chart-%s-fill" x="180" y="%s" width="%s" height="%s"><title>%s: %d</title></rect>`+"\n", []string{"a", "b"}[k], num(at), num(max(1, length)), num(bar), esc(p.Name), n)
@@ -89,9 +86,13 @@ func Pairs(l Labels, pairs []Pair) template.HTML {
 		}
 		rows = append(rows, []string{p.Name, fmt.Sprint(p.D0), fmt.Sprint(p.D1), mark})
 	}
-	b.WriteString("</svg>\n")
-	keys := []key{{"chart-a-fill", "D0, with the person"}, {"chart-b-fill", "D1, without the person"}, {"chart-event-fill", "part of the event"}}
-	return framed(l, b.String(), keys, []string{"answer", "D0", "D1", "event"}, rows)
+	end := row*float64(len(pairs)) + 18
+	fmt.Fprintf(&b, `<text class="chart-name" x="6" y="%s">%s</text><text class="chart-name" x="%s" y="%s" text-anchor="middle">%s</text>`+"\n", num(end), esc(l.X), num((180+right)/2), num(end), esc(l.Y))
+	keys := []key{{"chart-a-fill", "D0, with the person"}, {"chart-b-fill", "D1, without the person"}}
+	if slices.ContainsFunc(pairs, func(p Pair) bool { return p.Event }) {
+		keys = append(keys, key{"chart-event-fill", eventName})
+	}
+	return Figure{l, width, end + 6, b.String(), keys, []string{l.X, "D0", "D1", "event"}, rows}
 }
 
 // Cell is a cell of a strip.
@@ -101,10 +102,10 @@ type Cell struct {
 	Mark  bool    // exceeds what is allowed
 }
 
-// Strip draws a row of cells, the darker the larger the value. "" without cells.
-func Strip(l Labels, cells []Cell) template.HTML {
+// Strip draws a row of cells, the darker the larger the value. None without cells.
+func Strip(l Labels, cells []Cell) Figure {
 	if len(cells) == 0 {
-		return ""
+		return Figure{}
 	}
 	most := 0.0
 	for _, c := range cells {
@@ -113,7 +114,6 @@ func Strip(l Labels, cells []Cell) template.HTML {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %s 44" role="img" aria-label="%s">`+"\n", num(width), esc(l.Title))
 	var rows [][]string
 	wide := (width - 4) / float64(len(cells))
 	for i, c := range cells {
@@ -129,9 +129,8 @@ func Strip(l Labels, cells []Cell) template.HTML {
 			class, num(2+wide*float64(i)), num(max(1, wide-2)), i, esc(c.Name), short(c.Value))
 		rows = append(rows, []string{c.Name, short(c.Value), mark})
 	}
-	b.WriteString("</svg>\n")
 	keys := []key{{"chart-heat-1 swatch-fill", "smallest"}, {"chart-heat-5 swatch-fill", "largest, " + short(most)}, {"chart-heat-0 chart-heat-mark swatch-fill", "exceeds the claim"}}
-	return framed(l, b.String(), keys, []string{l.X, l.Y, "exceeds the claim"}, rows)
+	return Figure{l, width, 44, b.String(), keys, []string{l.X, l.Y, "exceeds the claim"}, rows}
 }
 
 // Bar draws a claim and a lower bound on a scale from 0 to most, for the cell of a table. Values that are not finite

@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 )
@@ -24,9 +23,9 @@ type Threshold struct {
 	Y    float64
 }
 
-// Lines draws lines, whose points ascend in X, over one axis, with thresholds. logX spreads small values. "" without
+// Lines draws lines, whose points ascend in X, over one axis, with thresholds. logX spreads small values. None without
 // two finite points.
-func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) template.HTML {
+func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) Figure {
 	d := &drawing{x: scale{math.Inf(1), math.Inf(-1), left, right, logX}, y: scale{0, math.Inf(-1), bottom, top, false}}
 	n := 0
 	lines = slices.Clone(lines)
@@ -42,7 +41,7 @@ func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) template.H
 		}
 	}
 	if n < 2 {
-		return ""
+		return Figure{}
 	}
 	for _, t := range thresholds {
 		if finite(t.Y) {

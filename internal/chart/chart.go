@@ -1,14 +1,13 @@
-// Package chart draws charts as SVG inside HTML pages.
+// Package chart draws charts as SVG, for HTML pages and as files.
 //
 // In: numbers and texts. Out: a figure with a title, the drawing, a legend, and a table of the values behind it. Texts
-// are escaped. Colours and dashes come from classes of the page's style sheet, so that a strict content security policy
-// and both colour schemes work. Values that are no finite numbers are left out of drawings.
+// are escaped. In a page, colours and dashes come from classes of the style sheet, so that a strict content security
+// policy and both colour schemes work. Values that are no finite numbers are left out of drawings.
 package chart
 
 import (
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"strconv"
 	"strings"
@@ -124,58 +123,6 @@ func (d *drawing) path(class string, points []Point, steps bool) {
 		down, last = true, y
 	}
 	d.tag(`<path class="%s" d="%s"/>`, class, b.String())
-}
-
-// key is an entry of a legend.
-type key struct{ class, name string }
-
-// figure puts a drawing into a figure with a table.
-func figure(l Labels, d *drawing, keys []key, header []string, rows [][]string) template.HTML {
-	return framed(l, fmt.Sprintf(`<svg viewBox="0 0 %s %s" role="img" aria-label="%s">`, num(width), num(height), esc(l.Title))+"\n"+d.String()+"</svg>\n", keys, header, rows)
-}
-
-func framed(l Labels, drawing string, keys []key, header []string, rows [][]string) template.HTML {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<figure class=\"chart\">\n<figcaption><strong>%s</strong>", esc(l.Title))
-	if l.Caption != "" {
-		fmt.Fprintf(&b, " %s", esc(l.Caption))
-	}
-	b.WriteString("</figcaption>\n")
-	b.WriteString(drawing)
-	if len(keys) > 0 {
-		b.WriteString(`<ul class="chart-legend">`)
-		for _, k := range keys {
-			fmt.Fprintf(&b, `<li><svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">%s</svg> %s</li>`, swatch(k.class), esc(k.name))
-		}
-		b.WriteString("</ul>\n")
-	}
-	b.WriteString("<p class=\"chart-readout\" aria-live=\"polite\"></p>\n<details><summary>The values as a table</summary><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"")
-	b.WriteString(esc(l.Title) + "\"><table>\n<thead><tr>")
-	for _, h := range header {
-		fmt.Fprintf(&b, `<th scope="col">%s</th>`, esc(h))
-	}
-	b.WriteString("</tr></thead>\n<tbody>\n")
-	for _, row := range rows {
-		b.WriteString("<tr>")
-		for i, cell := range row {
-			if i == 0 {
-				fmt.Fprintf(&b, `<th scope="row">%s</th>`, esc(cell))
-			} else {
-				fmt.Fprintf(&b, "<td>%s</td>", esc(cell))
-			}
-		}
-		b.WriteString("</tr>\n")
-	}
-	b.WriteString("</tbody></table></div></details>\n</figure>\n")
-	return template.HTML(b.String()) // #nosec G203 -- texts are escaped above
-}
-
-// swatch draws what a class looks like.
-func swatch(class string) string {
-	if strings.Contains(class, "fill") {
-		return fmt.Sprintf(`<rect class="%s" width="28" height="10"/>`, class)
-	}
-	return fmt.Sprintf(`<path class="%s" d="M0 5H28"/>`, class)
 }
 
 func esc(text string) string { return html.EscapeString(text) }
