@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/program"
 )
 
 // Rig is a temporary server with an engine, its copies and a database for the ledger, and a directory for
@@ -76,7 +77,7 @@ engine: {name: bench}
 }
 
 // Through returns the DSN of the server by way of dpwatch.
-func (r *Rig) Through(p *Process) string {
+func (r *Rig) Through(p *program.Process) string {
 	u, err := url.Parse(r.DSN("postgres"))
 	if err != nil { // a DSN of pgtemp is a URL
 		return ""

@@ -14,14 +14,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpwatch/dpwatch/internal/bench/flood"
-	"github.com/dpwatch/dpwatch/internal/bench/hoist"
-	"github.com/dpwatch/dpwatch/internal/bench/neighbours"
-	"github.com/dpwatch/dpwatch/internal/bench/power"
-	"github.com/dpwatch/dpwatch/internal/bench/proxy"
-	"github.com/dpwatch/dpwatch/internal/bench/replay"
-	"github.com/dpwatch/dpwatch/internal/bench/schedule"
-	"github.com/dpwatch/dpwatch/internal/bench/workers"
+	"github.com/dpwatch/dpwatch/bench/flood"
+	"github.com/dpwatch/dpwatch/bench/hoist"
+	"github.com/dpwatch/dpwatch/bench/neighbours"
+	"github.com/dpwatch/dpwatch/bench/power"
+	"github.com/dpwatch/dpwatch/bench/proxy"
+	"github.com/dpwatch/dpwatch/bench/replay"
+	"github.com/dpwatch/dpwatch/bench/schedule"
+	"github.com/dpwatch/dpwatch/bench/workers"
 )
 
 var benchmarks = map[string]func(ctx context.Context, args []string) error{

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/internal/bench/flood"
+	"github.com/dpwatch/dpwatch/bench/flood"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
 
@@ -12,7 +12,7 @@ import (
 // statement: as an execution of its text or, where the auditor could not follow, as skipped.
 func TestFlood(t *testing.T) {
 	longtest.Skip(t)
-	const program = "../../../bin/dpwatch"
+	const program = "../../bin/dpwatch"
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v: build it with make build", err)
 	}

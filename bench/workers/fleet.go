@@ -8,15 +8,16 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
+	"github.com/dpwatch/dpwatch/bench/kit"
+	"github.com/dpwatch/dpwatch/internal/program"
 )
 
 // fleet is a dpwatch run whose audits go on for ever, and its workers.
 type fleet struct {
 	rig       *kit.Rig
 	program   string
-	run       *kit.Process
-	processes []*kit.Process // workers
+	run       *program.Process
+	processes []*program.Process // workers
 }
 
 // sections of the configuration. A slot has two sessions without a limit of its share; all audits go on.
@@ -49,10 +50,10 @@ func startFleet(ctx context.Context, o options, wait time.Duration) (f *fleet, e
 	if err != nil {
 		return f, err
 	}
-	if f.run, err = kit.Start(ctx, o.program, config, "run"); err != nil {
+	if f.run, err = program.Start(ctx, o.program, config, "run"); err != nil {
 		return f, err
 	}
-	err = kit.Until(ctx, func() (bool, error) { // a worker that finds no ledger tries again after 30 s
+	err = program.Until(ctx, func() (bool, error) { // a worker that finds no ledger tries again after 30 s
 		up, err := f.run.Metric(ctx, "dpwatch_ledger_up")
 		return err == nil && up == 1, nil
 	})
@@ -79,7 +80,7 @@ func (f *fleet) add(ctx context.Context, n int) error {
 		return err
 	}
 	for len(f.processes) < n {
-		p, err := kit.Start(ctx, f.program, config, "worker", "--slots", "1")
+		p, err := program.Start(ctx, f.program, config, "worker", "--slots", "1")
 		if err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func (f *fleet) warm(ctx context.Context, o options) error {
 	bound, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	for _, p := range f.processes {
-		err := kit.Until(bound, func() (bool, error) {
+		err := program.Until(bound, func() (bool, error) {
 			n, err := p.Metric(ctx, "dpwatch_replays_total")
 			return err == nil && n > 0, nil // the metrics come a moment after its start
 		})
@@ -125,7 +126,7 @@ func (f *fleet) warm(ctx context.Context, o options) error {
 			return errors.Join(err, errors.New("a process runs no trials:\n"+p.Log.String()))
 		}
 	}
-	err := kit.Until(bound, func() (bool, error) { // a first turn has at most 50 pairs
+	err := program.Until(bound, func() (bool, error) { // a first turn has at most 50 pairs
 		n, err := f.executions(bound)
 		return n >= float64(100*o.queries), err
 	})

@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
+	"github.com/dpwatch/dpwatch/bench/kit"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/showcase"
@@ -29,7 +29,7 @@ import (
 // Run measures with the arguments of the command line, and prints a table in markdown.
 func Run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("hoist", flag.ContinueOnError)
-	queries := fs.String("queries", "internal/bench/hoist/queries", "directory of .sql files, one query each, on users and transactions")
+	queries := fs.String("queries", "bench/hoist/queries", "directory of .sql files, one query each, on users and transactions")
 	dsn := fs.String("dsn", "", "a database with schemas d0 and d1; empty = a temporary one with the showcase's data")
 	seconds := fs.Float64("seconds", 3, "seconds per query and way")
 	if err := fs.Parse(args); err != nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
+	"github.com/dpwatch/dpwatch/bench/kit"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
+	"github.com/dpwatch/dpwatch/bench/kit"
 )
 
 // bulkRounds is how often each bulk transfer is repeated; the table shows medians.

@@ -1,4 +1,5 @@
-package kit
+// Package program starts dpwatch as a process of its own and asks its admin port, for tests and benchmarks.
+package program
 
 import (
 	"bytes"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
+	"github.com/dpwatch/dpwatch/internal/program"
 )
 
 // scale prints the trials per second of increasing numbers of workers.
@@ -79,7 +79,7 @@ func (f *fleet) endOfTurn(ctx context.Context) (t turns, err error) {
 	if err != nil {
 		return t, err
 	}
-	err = kit.Until(ctx, func() (_ bool, err error) {
+	err = program.Until(ctx, func() (_ bool, err error) {
 		t.at = time.Now()
 		t.turns, err = p.Metric(ctx, "dpwatch_worker_turns_total")
 		return t.turns > before, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
+	"github.com/dpwatch/dpwatch/internal/program"
 )
 
 // compare waits until the ledger has every statement that was sent, or does not change any more, and reads what it has.
@@ -19,7 +19,7 @@ func (r *Result) compare(ctx context.Context, dsn string) error {
 	defer conn.Close(ctx) //nolint:errcheck // it was read only
 	bound, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
-	err = kit.Until(bound, func() (bool, error) {
+	err = program.Until(bound, func() (bool, error) {
 		if err := r.read(ctx, conn); err != nil {
 			return false, err
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
+	"github.com/dpwatch/dpwatch/bench/kit"
+	"github.com/dpwatch/dpwatch/internal/program"
 )
 
 // settle is how long the ledger may take to have everything after the flood.
@@ -26,7 +27,7 @@ func Measure(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := kit.Start(ctx, o.Program, config, "run")
+	p, err := program.Start(ctx, o.Program, config, "run")
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (r *Result) look(ctx context.Context, first *witness, dsn string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
-	err = kit.Until(ctx, func() (bool, error) { return !first.seen().IsZero(), nil })
+	err = program.Until(ctx, func() (bool, error) { return !first.seen().IsZero(), nil })
 	if err != nil {
 		return errors.New("the broken query has no trial")
 	}
@@ -73,7 +74,7 @@ func (r *Result) look(ctx context.Context, first *witness, dsn string) error {
 }
 
 // sample reads the auditor's memory every second until ctx is done.
-func (r *Result) sample(ctx context.Context, p *kit.Process) {
+func (r *Result) sample(ctx context.Context, p *program.Process) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
