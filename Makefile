@@ -21,6 +21,9 @@ MEMORY := /dev/shm
 TEMPORARY = $$(if [ -n "$$TMPDIR" ]; then echo "$$TMPDIR"; exit; fi; room=$$(df -Pk $(MEMORY) 2>/dev/null | awk 'NR == 2 {print $$4}'); f=; \
   [ "$${room:-0}" -ge 4194304 ] && f=$$(mktemp $(MEMORY)/dpwatch.XXXXXX) && cp /bin/true "$$f" && chmod 700 "$$f" && "$$f" 2>/dev/null && echo $(MEMORY) || echo /tmp; rm -f "$$f")
 
+# What make formats and vets beside the program: Go modules of their own, so that the program does not depend on what they need.
+MODULES := bench
+
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/audit ./proxy ./...
 # Tests wait for servers, processes and clocks as long as they compute: more packages at a time than processors.
@@ -33,7 +36,9 @@ help: ## list the targets
 
 build: bin/dpwatch ## build bin/dpwatch
 
-.PHONY: bin/dpwatch
+.PHONY: bin/dpwatch bin/bench
+bin/bench:
+	@$(GO) -C bench build -tags $(TAGS) -o ../bin/bench .
 bin/dpwatch:
 	@command -v $(GO) >/dev/null || { echo "install Go 1.26 or later: https://go.dev/dl" >&2; exit 1; }
 	@command -v $${CC:-cc} >/dev/null || { echo "install a C compiler (Debian: apt-get install gcc libc6-dev; macOS: xcode-select --install)" >&2; exit 1; }
@@ -52,9 +57,10 @@ test-fast: ## the tests that need no server
 # The tests that internal/longtest skips, and those of the files in which it chooses how much they do: the others do the same in make test.
 LONG = $$({ grep -rlE --include=*_test.go 'longtest\.(Enabled|Count|Number|Omits)' . | xargs cat; grep -rh --include=*_test.go -B 3 'longtest\.Skip(t)' .; } \
 	| sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | sort -u | paste -sd '|' -)
-LONG_PACKAGES = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
-test-long: build ## after make test: the deployment files, the long simulations, more generated queries, clients byte by byte, two minutes of kills
+LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
+test-long: build ## after make test: the deployment files, the benchmarks' tests, the long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
+	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w ./...
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-exec '$(CURDIR)/internal/longtest/nice.sh' -run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
 
 CHAOSTIME ?= 10m
@@ -73,13 +79,12 @@ race: ## the tests of proxy, replay, internal/audit and internal/ledger under th
 	  $(GO) run $(GOTESTSUM) -- -race -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -p $(AT_A_TIME) -parallel 4 $(RUN) $(RACE_PACKAGES)
 
 lint: ## formatting, vet, staticcheck
-	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal examples); \
+	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal examples $(MODULES)); \
 	  [ -z "$$unformatted" ] || { echo "not gofumpt-ed: $$unformatted" >&2; exit 1; }
-	$(GO) vet -tags $(TAGS) ./...
-	$(GO) run $(STATICCHECK) -tags $(TAGS) ./...
+	for module in . $(MODULES); do $(GO) -C $$module vet -tags $(TAGS) ./... && $(GO) -C $$module run $(STATICCHECK) -tags $(TAGS) ./... || exit 1; done
 
 fmt: ## format
-	$(GO) run $(GOFUMPT) -w cmd proxy rewrite replay analysis config internal examples
+	$(GO) run $(GOFUMPT) -w cmd proxy rewrite replay analysis config internal examples $(MODULES)
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME each
@@ -91,26 +96,26 @@ fuzz: ## every fuzz target for FUZZTIME each
 bench: ## Go benchmarks; pipe through benchstat to compare
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./...
 
-bench-proxy: build ## what the proxy costs, beside PgBouncer and without (Linux); ARGS="-seconds 4 -clients 8"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench proxy -dpwatch bin/dpwatch $(ARGS)
-bench-replay: ## trials a second beside pgbench and beside a collector of one result at a time; ARGS="-turns 3"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench replay $(ARGS)
-bench-hoist: ## what hoisting gains for the queries of a directory: markdown; ARGS="-queries DIR -seconds 3 -dsn DSN"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench hoist $(ARGS)
-bench-power: ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000", several neighbours with ARGS="-neighbours 8"
-	nice -n 19 $(GO) run -tags $(TAGS) ./internal/bench power $(ARGS)
+bench-proxy: build bin/bench ## what the proxy costs, beside PgBouncer and without (Linux); ARGS="-seconds 4 -clients 8"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench proxy -dpwatch bin/dpwatch $(ARGS)
+bench-replay: bin/bench ## trials a second beside pgbench and beside a collector of one result at a time; ARGS="-turns 3"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench replay $(ARGS)
+bench-hoist: bin/bench ## what hoisting gains for the queries of a directory: markdown; ARGS="-queries DIR -seconds 3 -dsn DSN"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench hoist $(ARGS)
+bench-power: bin/bench ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000", several neighbours with ARGS="-neighbours 8"
+	nice -n 19 ./bin/bench power $(ARGS)
 
-bench-flood: build ## 10,000 distinct texts at 2,000 statements a second, then one broken query: first trials, memory, the ledger against what was sent; ARGS="-minutes 5"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench flood $(ARGS)
-bench-workers: build ## trials a second of 1, 2 and 4 workers against an engine that waits, and what the ledger costs; ARGS="-seconds 20s"
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench workers $(ARGS)
-bench-schedule: ## how long a million distinct queries wait for their first trials and their verdicts, simulated: markdown; ARGS="-workers 16 -rate 1000 -plot waits.svg"
-	$(GO) run -tags $(TAGS) ./internal/bench schedule $(ARGS)
+bench-flood: build bin/bench ## 10,000 distinct texts at 2,000 statements a second, then one broken query: first trials, memory, the ledger against what was sent; ARGS="-minutes 5"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench flood $(ARGS)
+bench-workers: build bin/bench ## trials a second of 1, 2 and 4 workers against an engine that waits, and what the ledger costs; ARGS="-seconds 20s"
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench workers $(ARGS)
+bench-schedule: bin/bench ## how long a million distinct queries wait for their first trials and their verdicts, simulated: markdown; ARGS="-workers 16 -rate 1000 -plot waits.svg"
+	./bin/bench schedule $(ARGS)
 
 ROWS ?= 10000000
 NEIGHBOURS ?= 8
-bench-neighbours: ## time, disk and plans of neighbours by each method: markdown (minutes, and 15 GB at ROWS=10000000 NEIGHBOURS=8)
-	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" $(GO) run -tags $(TAGS) ./internal/bench neighbours -rows $(ROWS) -neighbours $(NEIGHBOURS)
+bench-neighbours: bin/bench ## time, disk and plans of neighbours by each method: markdown (minutes, and 15 GB at ROWS=10000000 NEIGHBOURS=8)
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench neighbours -rows $(ROWS) -neighbours $(NEIGHBOURS)
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

@@ -8,8 +8,8 @@ import (
 // Event is the event with the strongest evidence against the claim. Its texts are withheld as far as they come from
 // rows; the other fields hold the same without such texts, for programs.
 type Event struct {
-	// Score names the score: value, rows, repeat, low_bit, joint_laplace, joint_gauss, fitted,
-	// difference, joint_linear, fraction, joint_ratio, fineness, joint_products, joint_extreme, beyond or order.
+	// Score names the score: value, rows, repeat, joint_laplace, joint_gauss, fitted,
+	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit or order.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely

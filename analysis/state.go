@@ -18,7 +18,7 @@ import (
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 11
+const stateVersion = 12
 
 const stateMagic = "dpwatch audit\x00"
 

@@ -2,7 +2,10 @@ package analysis_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"hash/crc64"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -23,7 +26,7 @@ var stateShapes = append(shapes[:len(shapes):len(shapes)], []struct {
 		return value(lap(r, 1)), value(math.Inf(1))
 	}},
 	{"difference", leaksBetween[0].d},
-	{"linear", leaksBetween[5].d},
+	{"shared in part", leaksBetween[5].d},
 	{"fraction", leaksBetween[7].d},
 	{"ratio", runningSums(4, .5)},
 	{"floating point", leaksBetween[9].d},
@@ -80,6 +83,26 @@ func TestSaveAndRestore(t *testing.T) {
 				t.Errorf("uninterrupted: %s\nrestored: %s", x, y)
 			}
 		})
+	}
+}
+
+// TestOtherForm: a state of the form before is refused by both numbers, with what to do, and changes nothing.
+func TestOtherForm(t *testing.T) {
+	t.Parallel()
+	a := newAudit(t)
+	for _, p := range sample(50, shapes[2].d) {
+		a.Add(p[0], p[1])
+	}
+	good := saved(t, a)
+	old := bytes.Clone(good[:len(good)-8])
+	old[analysis.StateHead-1]--
+	old = binary.LittleEndian.AppendUint64(old, crc64.Checksum(old, crc64.MakeTable(crc64.ECMA)))
+	want := fmt.Sprintf("the audit was saved in form %d, this version reads form %d: restart the audit", old[analysis.StateHead-1], good[analysis.StateHead-1])
+	if err := a.UnmarshalBinary(old); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if !bytes.Equal(saved(t, a), good) {
+		t.Error("the audit was changed")
 	}
 }
 

@@ -48,8 +48,6 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 		return say(Rounding, .95, "Noise hides the size of the answer, but not its remainder over a round number: the noise, or the answer, is on a coarse grid.")
 	case "order":
 		return say(RowOrder, .95, "The rows come in an order that depends on the exact data.")
-	case "beyond":
-		return say(Support, .65, "Each dataset has answers that the other never has.")
 	}
 	switch {
 	case e.Kind == "beyond":

@@ -29,7 +29,7 @@ func (e *Evidence) sharedNoise() (c Cause, ok bool) {
 		return c, false
 	}
 	weight := .5
-	if e.Score == "difference" || e.Score == "joint_products" || e.Score == "joint_linear" || e.Score == "joint_ratio" {
+	if e.Score == "difference" || e.Score == "joint_products" || e.Score == "joint_ratio" {
 		weight = .94
 	} else if top > .9 {
 		weight = .84

@@ -20,10 +20,10 @@ func analyzeCommand(env environment) *cobra.Command {
 		Long: `Read recorded results of the same query on D0 and on D1 and report how much they leak.
 
 Each line of a file is one result: a number or a word; an empty line for "no row"; or a JSON object,
-{"columns":[..],"rows":[[..],..]} or {"error":"22012"}. CSV and TSV files, with or without a header, are also read: then each
-line is a trial that returned one row. With --trial COLUMN, rows with the same value in that column are one trial, and
---key COLUMN names the columns of the group key. The format is detected, and the report shows how each file was read; --format
-and --header set it. If a file has no known format or the two files do not match, the error names the line.
+{"columns":[..],"rows":[[..],..]} or {"error":"22012"}. CSV files with a line of column names are also read: then each line
+is a trial that returned one row. With --trial COLUMN, rows with the same value in that column are one trial, and --key COLUMN
+names the columns of the group key. The format is detected, and the report shows how each file was read; --format sets it. If a
+file has no known format or the two files do not match, the error names the line.
 
 Recorded results may be sorted. Therefore each file is analyzed in a random order; the report shows the seed, and warns if the
 order of the lines shows changes or dependence. With --in-order the lines are in the order of execution, and trials that show
@@ -44,14 +44,14 @@ The report has the true shares and counts with intervals, the epsilon of the mec
   dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --partition quantile:8 --plot plots
   dpwatch analyze --response 0.75 --answers answers.txt --epsilon 1.1`,
 	}
-	d0 := cmd.Flags().String("d0", "", "file with the results on D0: lines, CSV, TSV or JSON lines")
+	d0 := cmd.Flags().String("d0", "", "file with the results on D0: lines, JSON lines or CSV")
 	d1 := cmd.Flags().String("d1", "", "file with the results on D1, in the same format")
 	counts := cmd.Flags().String("counts", "", "file with bucket counts; runs only the bucket estimator")
 	epsilon := cmd.Flags().Float64("epsilon", 0, "the claimed epsilon (required unless --counts is given)")
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
-	plots := cmd.Flags().String("plot", "", "directory for plots (SVG and PNG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
+	plots := cmd.Flags().String("plot", "", "directory for plots (SVG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
 	values := valuesFlag(cmd)
 	var deterministic string
 	deterministicFlag(cmd, &deterministic)
@@ -75,7 +75,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 			if *d0 != "" || *d1 != "" || *plots != "" {
 				return errors.New("give either --counts, or --d0 and --d1 (and --plot)")
 			}
-			for _, name := range []string{"format", "header", "trial", "key", "fill-gaps", "partition"} {
+			for _, name := range []string{"format", "trial", "key", "fill-gaps", "partition"} {
 				if cmd.Flags().Changed(name) {
 					return fmt.Errorf("--%s cannot be used with --counts: it applies to --d0 and --d1", name)
 				}
@@ -113,15 +113,14 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 func recordedFlags(cmd *cobra.Command) func() oneoff.FileOptions {
 	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order (default: in random order)")
 	seed := cmd.Flags().Uint64("seed", 1, "seed of the random order")
-	format := cmd.Flags().String("format", string(recorded.Auto), "format of the files: auto, lines, csv, tsv or jsonl")
-	header := cmd.Flags().String("header", string(recorded.HeaderAuto), "whether CSV and TSV files begin with the names of the columns: auto, yes or no")
-	trial := cmd.Flags().String("trial", "", "column of CSV or TSV, by name or position, whose value is the same in all rows of one trial")
+	format := cmd.Flags().String("format", string(recorded.Auto), "format of the files: auto, lines, csv or jsonl")
+	trial := cmd.Flags().String("trial", "", "column of CSV files whose value is the same in all rows of one trial")
 	keys := cmd.Flags().StringArray("key", nil, "column of the group key, with --trial; repeat it for several columns; by default the key is detected")
 	gaps := cmd.Flags().Bool("fill-gaps", false, "with --trial: missing trial numbers are trials that returned no row")
 	return func() oneoff.FileOptions {
 		return oneoff.FileOptions{
 			Options: recorded.Options{
-				Format: recorded.Format(*format), Header: recorded.Header(*header), Trial: *trial, Keys: *keys, FillGaps: *gaps,
+				Format: recorded.Format(*format), Trial: *trial, Keys: *keys, FillGaps: *gaps,
 			},
 			InOrder: *inOrder, Seed: *seed,
 		}

@@ -26,7 +26,7 @@ func TestAnalyzeResponse(t *testing.T) {
 		t.Errorf("%v", report)
 	}
 	table := file(t, "answers.csv", "answer\n"+strings.Repeat("0\n", 30)+strings.Repeat("1\n", 30)+strings.Repeat("2\n", 30))
-	call(t, "", "analyze", "--response", "0.5", "--answers", table, "--categories", "3").want(t, exitDone, "mean", "90 (read as csv: header")
+	call(t, "", "analyze", "--response", "0.5", "--answers", table, "--categories", "3").want(t, exitDone, "mean", "90 (read as csv: columns answer")
 	call(t, "", "analyze", "--response", "0.5", "--answers", table).want(t, exitFailure, "more than 2 categories: give their number with --categories")
 	call(t, "", "analyze", "--response", "0.5", "--answers", file(t, "gap", "yes\n\nno\n")).want(t, exitFailure, "answer 2 is not one value")
 	call(t, "", "analyze", "--response", "0.5").want(t, exitFailure, "give --response P --answers FILE")

@@ -65,7 +65,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.BoolVar(&o.Hoist, "hoist", true, "compute the deterministic part of the query once, if the role can create temporary tables")
 	deterministicFlag(cmd, &o.Deterministic)
 	fs.BoolVar(&o.VaryText, "vary-text", false, "start each statement that confirms a violation with a comment that has a random number,\nto defeat a cache of results")
-	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG and PNG) of the neighbour that the report is about")
+	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG) of the neighbour that the report is about")
 	dryRun := fs.Bool("dry-run", false, "execute nothing: show what would be replayed, the claim and its source, and how often")
 	values := valuesFlag(cmd)
 	asJSON := outputFlag(cmd)

@@ -21,6 +21,7 @@ var moved = []struct{ former, now string }{
 	{"config schema", "config print --schema"},
 	{"config check --connect", "doctor"},
 	{"neighbours refresh", "neighbours create --replace"},
+	{"analyze --header", "analyze --format csv"},
 }
 
 // checkMoved returns an error if a command line is that of a former command.
@@ -29,7 +30,7 @@ func checkMoved(args []string) error {
 		words := strings.Fields(m.former)
 		flag := words[len(words)-1]
 		if strings.HasPrefix(flag, "-") {
-			if words = words[:len(words)-1]; !slices.Contains(args, flag) {
+			if words = words[:len(words)-1]; !slices.ContainsFunc(args, func(arg string) bool { return arg == flag || strings.HasPrefix(arg, flag+"=") }) {
 				continue
 			}
 		}

@@ -23,7 +23,7 @@ func reportCommand(env environment) *cobra.Command {
 limits and the method in an auditor's words, and what it does not prove, with plots. A report of a period has the coverage of the traffic, the verdicts of the period and the budgets as well.
 It is read from the ledger; dpwatch need not run.
 
---dir is made. It receives report.html, report.json or report.pdf, which load nothing from elsewhere, and manifest.json: versions, hashes of
+--dir is made. It receives report.html or report.json, which load nothing from elsewhere (a browser prints the first), and manifest.json: versions, hashes of
 the configuration, epochs, counts, verdicts and the SHA-256 of each file. With --key, manifest.sig is its ed25519 signature; dpwatch report --verify checks both.
 
 --new-key makes the key: an ed25519 key in PEM that only its owner may read (mode 0600). The public key, which readers of reports need, goes to a file with the
@@ -38,7 +38,7 @@ answers of dpwatch explain, are those of violations that are not resolved; other
 
 Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as it was signed.`,
 		Example: `  dpwatch report --new-key report.key
-  dpwatch report 3f9c --config dpwatch.yaml -o html,pdf --key report.key --dir finding-3f9c
+  dpwatch report 3f9c --config dpwatch.yaml -o html,json --key report.key --dir finding-3f9c
   dpwatch report --period 30d --config dpwatch.yaml --key report.key
   dpwatch report --since 2026-01-01 --until 2026-04-01 --config dpwatch.yaml -o json
   dpwatch report --verify finding-3f9c --public-key report.key.pub`,
@@ -49,7 +49,7 @@ Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as i
 	fs.StringVar(&period, "period", "", "how far to look back: 30d, or 12h")
 	fs.StringVar(&since, "since", "", "beginning of the period: a day in UTC (2026-01-01), or a time (2026-01-01T12:00:00Z)")
 	fs.StringVar(&until, "until", "", "end of the period, likewise: the beginning of that day; default: now")
-	fs.StringSliceVarP(&o.Formats, "output", "o", []string{"html"}, "html, json and pdf, separated by commas")
+	fs.StringSliceVarP(&o.Formats, "output", "o", []string{"html"}, "html and json, separated by commas")
 	fs.StringVar(&o.Key, "key", "", "file with the private key for the signature: --new-key makes one")
 	fs.StringVar(&o.Dir, "dir", "dpwatch-report", "directory to make for the files")
 	fs.BoolVar(&o.Reveal, "reveal", false, "show values of rows, and statements with their literals")
@@ -85,6 +85,9 @@ Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as i
 			return err
 		}
 		for _, f := range o.Formats {
+			if f == "pdf" {
+				return errors.New("-o pdf: reports are html or json: open report.html in a browser and print it")
+			}
 			if !slices.Contains(reports.Formats(), f) {
 				return fmt.Errorf("-o %s: must be %s", f, strings.Join(reports.Formats(), ", "))
 			}

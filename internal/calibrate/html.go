@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/chart"
 	"github.com/dpwatch/dpwatch/internal/report"
 )
 
@@ -15,14 +15,6 @@ var limits = report.Section{Title: "What does this not show?", Lines: []string{
 	"No evidence of a violation is not a proof of privacy: a leak that is small against the claim takes more trials. A lower bound is certified with the stated " +
 		"confidence; the probable cause and the fit of the noise are hints.",
 }}
-
-// drawn adds a plot to a section; nothing if there is nothing to draw.
-func drawn(s *report.Section, title, caption string, svg []byte, err error) error {
-	if err == nil && svg != nil {
-		s.Plots = append(s.Plots, report.Plot{Title: title, Caption: caption, SVG: svg})
-	}
-	return err
-}
 
 func write(w io.Writer, d report.Document) error {
 	text, err := report.HTML(d)
@@ -35,23 +27,22 @@ func write(w io.Writer, d report.Document) error {
 // WriteHTML writes the report as one page with plots, which loads nothing.
 func (r *Report) WriteHTML(w io.Writer) error {
 	d := report.Document{Title: "Calibration of the functions of an engine", Lead: []string{r.summary()}}
-	groups := map[bool]*plot.Group{false: {Name: "no violation"}, true: {Name: "violation"}}
+	groups := map[bool]*chart.Group{false: {Name: "no violation"}, true: {Name: "violation"}}
 	var tables []report.Section
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		bad := c.Verdict == analysis.Violation
-		groups[bad].Points = append(groups[bad].Points, [2]float64{c.Epsilon, float64(c.EpsilonLower)})
+		groups[bad].Points = append(groups[bad].Points, chart.Point{X: c.Epsilon, Y: float64(c.EpsilonLower)})
 		if title := fmt.Sprintf("%s = %s", c.Function, c.Template); len(tables) == 0 || tables[len(tables)-1].Title != title {
 			tables = append(tables, report.Section{Title: title, Table: &report.Table{Header: []string{"epsilon", "rows", "values", "verdict", "lower bound", "pairs", "noise", "finding", "what to read"}}})
 		}
 		table := tables[len(tables)-1].Table
 		table.Rows = append(table.Rows, append(c.cells(), c.Finding, c.Page))
 	}
-	svg, err := plot.Points("Certified lower bound against the claim", "claimed epsilon", "lower bound", "the claim", []plot.Group{*groups[false], *groups[true]})
-	all := report.Section{Title: "All cases"}
-	if err := drawn(&all, "Certified lower bound of each case against the claimed epsilon", "Violations are on the line or above it: an audit ends when the bound reaches the claim.", svg, err); err != nil {
-		return err
-	}
+	all := report.Section{Title: "All cases", Charts: []chart.Figure{chart.Points(chart.Labels{
+		Title: "Certified lower bound of each case against the claimed epsilon.", X: "claimed epsilon", Y: "lower bound",
+		Caption: "Violations are on the line or above it: an audit ends when the bound reaches the claim.",
+	}, "the claim", []chart.Group{*groups[false], *groups[true]})}}
 	d.Sections = append(append([]report.Section{all}, tables...), limits)
 	return write(w, d)
 }
@@ -65,12 +56,12 @@ func (r *ZooReport) WriteHTML(w io.Writer) error {
 	d.Lead = append(d.Lead, fmt.Sprintf("Each audit has the confidence %g and at most %d pairs of trials.", r.Confidence, r.MaxTrials))
 	right := report.Section{Title: "Right queries: how many false alarms are there?", Table: &report.Table{Header: []string{"query", "trials", "false alarms", "99 % interval of the rate", "SQL"}}}
 	wrong := report.Section{Title: "Wrong queries: how soon are they found?", Table: &report.Table{Header: []string{"query", "trials", "found", "pairs, median", "limit", "cause", "named first", "SQL"}}}
-	var intervals []plot.Interval
-	groups := []plot.Group{{Name: "whole"}, {Name: "hoisted"}}
+	var intervals []chart.Interval
+	groups := []chart.Group{{Name: "whole"}, {Name: "hoisted"}}
 	for _, row := range r.Rows {
 		if row.Right {
 			right.Table.Rows = append(right.Table.Rows, append(row.rightCells(), row.SQL))
-			intervals = append(intervals, plot.Interval{Name: row.Name + ", " + row.trials(), Low: row.Lower, Mid: float64(row.Violations) / float64(row.Runs), High: row.Upper})
+			intervals = append(intervals, chart.Interval{Name: row.Name + ", " + row.trials(), Low: row.Lower, Mid: float64(row.Violations) / float64(row.Runs), High: row.Upper})
 			continue
 		}
 		wrong.Table.Rows = append(wrong.Table.Rows, append(row.wrongCells(), row.SQL))
@@ -78,16 +69,14 @@ func (r *ZooReport) WriteHTML(w io.Writer) error {
 		if row.Hoisted {
 			g = &groups[1]
 		}
-		g.Points = append(g.Points, [2]float64{float64(row.Limit), float64(row.Median)})
+		g.Points = append(g.Points, chart.Point{X: float64(row.Limit), Y: float64(row.Median)})
 	}
-	svg, err := plot.Intervals("False alarms at right queries", "rate, with its 99 % interval", intervals, 1-r.Confidence)
-	if err := drawn(&right, "Rate of false alarms of each right query", "The lines are 99 % intervals.", svg, err); err != nil {
-		return err
-	}
-	svg, err = plot.Points("Pairs of trials to detection", "limit of any auditor", "median", "the limit", groups)
-	if err := drawn(&wrong, "Median number of pairs until a wrong query is found", "On the line are detections at the limit of any auditor.", svg, err); err != nil {
-		return err
-	}
+	right.Charts = []chart.Figure{chart.Intervals(chart.Labels{
+		Title: "Rate of false alarms of each right query.", Caption: "The lines are 99 % intervals.", X: "rate, with its 99 % interval",
+	}, intervals, 1-r.Confidence)}
+	wrong.Charts = []chart.Figure{chart.Points(chart.Labels{
+		Title: "Median number of pairs until a wrong query is found.", Caption: "On the line are detections at the limit of any auditor.", X: "limit of any auditor (pairs)", Y: "median (pairs)",
+	}, "the limit", groups)}
 	d.Sections = []report.Section{right, wrong, limits}
 	return write(w, d)
 }

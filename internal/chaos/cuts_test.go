@@ -89,7 +89,7 @@ func TestCuts(t *testing.T) {
 	}
 
 	r.restoredOnce(t)
-	worker := start(t, append([]string{"nsenter"}, far.on(program(t), "worker", "--config", distant, "--slots", "1")...)...)
+	worker := start(t, append([]string{"nsenter"}, far.on(binary(t), "worker", "--config", distant, "--slots", "1")...)...)
 	says(worker, "waiting for turns")
 	more("turns of the distant worker")
 
@@ -113,7 +113,7 @@ func TestCuts(t *testing.T) {
 	}
 	says(r.sidecar, "a worker ended or was cut off during a turn")
 	says(worker, "the ledger cannot be used")
-	second := start(t, program(t), "worker", "--config", near, "--slots", "1")
+	second := start(t, binary(t), "worker", "--config", near, "--slots", "1")
 	more("turns of the other worker")
 	toLedger.mend(t)
 	r.both(t, "the distant worker has a turn again", state)

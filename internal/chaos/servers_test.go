@@ -19,9 +19,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/program"
 )
 
 // call identifies the calls of the noise function by a query on one copy, which the number of its rows identifies.
@@ -142,7 +142,7 @@ func (c *crashing) restart(t *testing.T) {
 	}
 	c.cmd = exec.Command(filepath.Join(c.BinDir(), "postgres"), "-D", data)
 	c.cmd.Dir, c.cmd.SysProcAttr, c.cmd.Env = c.SocketDir(), attributes, []string{"LC_ALL=C", "TZ=UTC"}
-	log := &kit.Journal{}
+	log := &program.Journal{}
 	c.cmd.Stderr = log
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)

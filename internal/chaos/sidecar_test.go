@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/bench/kit"
 	"github.com/dpwatch/dpwatch/internal/eventually"
+	"github.com/dpwatch/dpwatch/internal/program"
 )
 
-// program is the dpwatch to test, which make builds.
-func program(t *testing.T) string {
+// binary is the dpwatch to test, which make builds.
+func binary(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("DPWATCH_CHAOS_PROGRAM")
 	if path == "" {
@@ -34,20 +34,20 @@ func program(t *testing.T) string {
 
 // sidecar is a running dpwatch.
 type sidecar struct {
-	*kit.Process
+	*program.Process
 	killed int // auditors of it that the test has killed
 }
 
 // startSidecar starts dpwatch run and waits until it listens.
 func startSidecar(t *testing.T, config string, more ...string) *sidecar {
 	t.Helper()
-	return start(t, append([]string{program(t), "run", "--config", config}, more...)...)
+	return start(t, append([]string{binary(t), "run", "--config", config}, more...)...)
 }
 
 // start starts a command that runs dpwatch and waits until it listens.
 func start(t *testing.T, command ...string) *sidecar {
 	t.Helper()
-	p, err := kit.Spawn(command[0], command[1:]...)
+	p, err := program.Spawn(command[0], command[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type remotes struct {
 func (r *remotes) startWorkers(t *testing.T) {
 	t.Helper()
 	for len(r.running) < remoteWorkers {
-		r.running = append(r.running, start(t, program(t), "worker", "--config", r.config, "--slots", "1"))
+		r.running = append(r.running, start(t, binary(t), "worker", "--config", r.config, "--slots", "1"))
 	}
 }
 

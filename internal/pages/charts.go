@@ -7,7 +7,8 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/findings"
-	"github.com/dpwatch/dpwatch/internal/pages/chart"
+	"github.com/dpwatch/dpwatch/internal/chart"
+	"github.com/dpwatch/dpwatch/internal/plot"
 )
 
 // charts draws the evidence of an audit.
@@ -16,9 +17,9 @@ func charts(d *findings.Details) (all []template.HTML) {
 	if c == nil {
 		return nil
 	}
-	add := func(h template.HTML) {
-		if h != "" {
-			all = append(all, h)
+	add := func(f chart.Figure) {
+		if !f.Empty() {
+			all = append(all, f.HTML())
 		}
 	}
 	add(wealthChart(d))
@@ -33,7 +34,7 @@ func charts(d *findings.Details) (all []template.HTML) {
 		for i := range g.Names {
 			pairs = append(pairs, chart.Pair{Name: g.Names[i], D0: g.D0[i], D1: g.D1[i], Event: g.Event[i]})
 		}
-		add(chart.Pairs(chart.Labels{Title: "How often each answer was given, " + g.Label + ".", X: "answer", Y: "kept trials"}, pairs))
+		add(chart.Pairs(chart.Labels{Title: "How often each answer was given, " + g.Label + ".", X: "answer", Y: "kept trials"}, pairs, "part of the event"))
 	}
 	add(groupChart(d))
 	add(profileChart(c))
@@ -64,10 +65,10 @@ func pathLines(path []findings.PathPoint, y func(findings.PathPoint) analysis.Fl
 const steep = 6
 
 // wealthChart draws the evidence over the trials.
-func wealthChart(d *findings.Details) template.HTML {
+func wealthChart(d *findings.Details) chart.Figure {
 	c := d.Charts
 	if c.NoClaim {
-		return ""
+		return chart.Figure{}
 	}
 	lines := pathLines(c.Path, func(p findings.PathPoint) analysis.Float { return p.Wealth })
 	crossed, caption := 0, ""
@@ -99,7 +100,7 @@ func wealthChart(d *findings.Details) template.HTML {
 }
 
 // boundChart draws the certified bound over the trials.
-func boundChart(c *findings.Charts) template.HTML {
+func boundChart(c *findings.Charts) chart.Figure {
 	lines := pathLines(c.Path, func(p findings.PathPoint) analysis.Float { return p.Bound })
 	title, caption := "No privacy loss is certified yet.", "Above the dashed line it is more than the query claims."
 	if n := len(c.Path); n > 0 && c.Path[n-1].Bound > 0 {
@@ -116,24 +117,17 @@ func boundChart(c *findings.Charts) template.HTML {
 }
 
 // profileChart draws the delta that is certified for each epsilon.
-func profileChart(c *findings.Charts) template.HTML {
-	line := chart.Line{Name: "delta is at least", Class: "a"}
-	for i, p := range c.Profile {
-		if i > 0 { // a bound holds on the left of its point
-			line.Points = append(line.Points, chart.Point{X: c.Profile[i-1].Epsilon, Y: p.Delta})
-		}
-		line.Points = append(line.Points, chart.Point{X: p.Epsilon, Y: p.Delta})
-	}
-	lines := []chart.Line{line}
+func profileChart(c *findings.Charts) chart.Figure {
+	lines := []chart.Line{{Name: "delta is at least", Class: "a", Points: plot.ProfilePoints(c.Profile)}}
 	return chart.Lines(chart.Labels{
 		Title: "The privacy profile: for each epsilon, the delta that is certified at least.", Caption: "Each point holds alone, not all of them together.", X: "epsilon", Y: "delta",
 	}, lines, nil, false)
 }
 
 // groupChart draws the estimates of groups.
-func groupChart(d *findings.Details) template.HTML {
+func groupChart(d *findings.Details) chart.Figure {
 	if len(d.Report.Partitions) < 2 {
-		return ""
+		return chart.Figure{}
 	}
 	var cells []chart.Cell
 	for _, p := range d.Report.Partitions {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/pages/chart"
+	"github.com/dpwatch/dpwatch/internal/chart"
 )
 
 // periods are the periods of the coverage.

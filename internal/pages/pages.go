@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/app/relay"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/chart"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
@@ -44,6 +46,7 @@ func New(r *relay.Relay, log *zap.Logger) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	s.mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(static))))
+	s.mux.Handle("GET /static/chart.css", cached(http.HandlerFunc(chartStyle)))
 	s.mux.HandleFunc("GET "+web.EventsPath, func(w http.ResponseWriter, q *http.Request) { web.Events(w, q, r.Version) })
 	s.mux.HandleFunc("GET /login", s.page("login", s.login))
 	s.mux.HandleFunc("GET /{$}", s.page("overview", s.overview))
@@ -190,6 +193,11 @@ func secured(next http.Handler) http.Handler {
 }
 
 // cached lets browsers keep files for a while: they change with the version alone.
+// chartStyle serves the style sheet of charts, which reports have too.
+func chartStyle(w http.ResponseWriter, r *http.Request) {
+	http.ServeContent(w, r, "chart.css", time.Time{}, strings.NewReader(chart.CSS))
+}
+
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "private, max-age=300")

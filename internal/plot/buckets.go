@@ -2,82 +2,55 @@ package plot
 
 import (
 	"fmt"
-	"image/color"
 	"math"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-
-	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/buckets"
-	"github.com/dpwatch/dpwatch/internal/withheld"
+	"github.com/dpwatch/dpwatch/internal/chart"
 )
 
 // maxBars is how many buckets are drawn.
 const maxBars = 30
 
-// WriteBuckets plots the counts of buckets in the order of their likelihood ratio (buckets), and the error rates of the
-// tests that they give with the region that the claim allows (errors). It returns the files, which are like those of
-// Write.
+// WriteBuckets writes the counts of buckets in the order of their likelihood ratio (buckets), and the error rates of
+// the tests that they give beside what the claim allows (errors). It returns the files, which are like those of Write.
 func WriteBuckets(dir string, r buckets.Report) ([]string, error) {
-	return writeAll(dir, r, []drawing[buckets.Report]{{"buckets", bars}, {"errors", errorRates}})
+	return write(dir, some([]Chart{{"buckets", bars(r)}, {"errors", errorRates(r)}}))
 }
 
-// bars draws the buckets like categories. Of too many, those in the middle of the order are one bar.
-func bars(r buckets.Report) (*plot.Plot, error) {
-	c := analysis.Categories{Label: withheld.Public("bucket, by likelihood ratio D0/D1"), Direction: r.Direction}
-	add := func(b buckets.Bucket) {
-		c.Names, c.Event = append(c.Names, b.Name), append(c.Event, b.InEvent)
-		c.D0, c.D1 = append(c.D0, b.D0), append(c.D1, b.D1)
+// bars draws the buckets. Of too many, those in the middle of the order are one pair of bars.
+func bars(r buckets.Report) chart.Figure {
+	all := make([]chart.Pair, len(r.Buckets))
+	for i, b := range r.Buckets {
+		all[i] = chart.Pair{Name: b.Name.Reveal(), D0: b.D0, D1: b.D1, Event: b.InEvent}
 	}
-	if n := len(r.Buckets); n > maxBars {
-		middle := buckets.Bucket{Name: withheld.Public(fmt.Sprintf("%d more buckets", n-maxBars+1))}
-		for _, b := range r.Buckets[maxBars/2 : n-maxBars/2+1] {
-			middle.D0 += b.D0
-			middle.D1 += b.D1
+	if n := len(all); n > maxBars {
+		first, last := maxBars/2, n-maxBars/2+1
+		middle := chart.Pair{Name: fmt.Sprintf("%d more buckets", last-first)}
+		for _, p := range all[first:last] {
+			middle.D0 += p.D0
+			middle.D1 += p.D1
 		}
-		for _, b := range r.Buckets[:maxBars/2] {
-			add(b)
-		}
-		add(middle)
-		for _, b := range r.Buckets[n-maxBars/2+1:] {
-			add(b)
-		}
-	} else {
-		for _, b := range r.Buckets {
-			add(b)
-		}
+		all = append(append(all[:first:first], middle), all[last:]...)
 	}
-	return categories(analysis.Figures{Categories: &c})
+	return chart.Pairs(chart.Labels{Title: "Results on D0 and D1", X: "bucket, by likelihood ratio D0/D1", Y: "trials"}, all, "event, likelier on "+r.Direction)
 }
 
-// errorRates draws the curve of the false negatives against the false positives, in both directions, over the lines
-// below which no test of a mechanism that keeps the claim can be: FP + e^epsilon FN >= 1 - delta and the reverse
-// (Kairouz, Oh and Viswanath 2015).
-func errorRates(r buckets.Report) (*plot.Plot, error) {
-	p := newPlot("Error rates of the test: is the result from D0 or from D1?", "false positives", "false negatives")
-	p.Legend.Top, p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = true, 0, 1, 0, 1
-	var curve, reverse plotter.XYs
-	for _, e := range r.Errors {
-		curve = append(curve, plotter.XY{X: e.FalsePositive, Y: e.FalseNegative})
-		reverse = append(reverse, plotter.XY{X: e.FalseNegative, Y: e.FalsePositive})
+// errorRates draws the curve of the false negatives against the false positives, in both directions, and the line below
+// which no test of a mechanism that keeps the claim can be: FP + e^epsilon FN >= 1 - delta and the reverse (Kairouz, Oh
+// and Viswanath 2015).
+func errorRates(r buckets.Report) chart.Figure {
+	curve, reverse := chart.Line{Name: "more likely on D0, all trials", Class: "a"}, chart.Line{Name: "more likely on D1", Class: "b"}
+	n := len(r.Errors)
+	for i, e := range r.Errors {
+		curve.Points = append(curve.Points, chart.Point{X: e.FalsePositive, Y: e.FalseNegative})
+		e = r.Errors[n-1-i] // false negatives ascend from the end
+		reverse.Points = append(reverse.Points, chart.Point{X: e.FalseNegative, Y: e.FalsePositive})
 	}
-	allowed := plotter.XYs{}
-	claim := r.Claim
-	corner := (1 - claim.Delta) / (1 + math.Exp(claim.Epsilon))
-	allowed = append(allowed, plotter.XY{X: 0, Y: 1 - claim.Delta}, plotter.XY{X: corner, Y: corner}, plotter.XY{X: 1 - claim.Delta, Y: 0})
-	region, err := plotter.NewPolygon(append(append(plotter.XYs{}, allowed...), plotter.XY{X: 1, Y: 0}, plotter.XY{X: 1, Y: 1}, plotter.XY{X: 0, Y: 1}))
-	if err != nil {
-		return nil, err
-	}
-	region.Color, region.LineStyle.Width = color.NRGBA{R: 120, G: 120, B: 120, A: 40}, 0
-	p.Add(region)
-	p.Legend.Add("allowed by the claim", region)
-	if err := line(p, "edge of the region", grey, allowed, true); err != nil {
-		return nil, err
-	}
-	if err := line(p, "more likely on D0, all trials", blue, curve, false); err != nil {
-		return nil, err
-	}
-	return p, line(p, "more likely on D1", orange, reverse, false)
+	corner := (1 - r.Claim.Delta) / (1 + math.Exp(r.Claim.Epsilon))
+	allowed := chart.Line{Name: "allowed by the claim: this line and above", Class: "c", Points: []chart.Point{
+		{X: 0, Y: 1 - r.Claim.Delta}, {X: corner, Y: corner}, {X: 1 - r.Claim.Delta, Y: 0},
+	}}
+	return chart.Lines(chart.Labels{
+		Title: "Error rates of a test: from D0 or D1?", X: "false positives", Y: "false negatives",
+	}, []chart.Line{allowed, curve, reverse}, nil, false)
 }

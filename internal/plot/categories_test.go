@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -58,7 +57,7 @@ func TestCategories(t *testing.T) {
 		D0:    []int{700, 3, 0}, D1: []int{10, 3, 1}, Event: []bool{true, false, false}, Direction: "D0",
 	}
 	got := texts(t, analysis.Figures{Categories: c}, "categories")
-	for _, want := range []string{`"<left> & right"`, "NULL", `"` + strings.Repeat("ü", 22) + "…", "D0", "D1", "event, likelier on D0", "column answer", "kept trials"} {
+	for _, want := range []string{`"<left> & right"`, "NULL", `"` + strings.Repeat("ü", 20) + "…", "D0, with the person", "D1, without the person", "event, likelier on D0", "column answer", "kept trials"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
@@ -66,24 +65,5 @@ func TestCategories(t *testing.T) {
 	c.Event = make([]bool, 3)
 	if got := strings.Join(texts(t, analysis.Figures{Categories: c}, "categories"), "; "); strings.Contains(got, "event") {
 		t.Errorf("no event is to be marked: %s", got)
-	}
-}
-
-// TestWholeTicks: axes of counts have a few ticks, all at whole numbers, from one trial to millions.
-func TestWholeTicks(t *testing.T) {
-	t.Parallel()
-	for _, most := range []int{1, 2, 3, 7, 192, 999, 1000, 4_321_000} {
-		c := &analysis.Categories{Names: []withheld.Text{withheld.Public("x")}, D0: []int{most}, D1: []int{0}, Event: []bool{false}}
-		marks := 0
-		for _, s := range texts(t, analysis.Figures{Categories: c}, "categories") {
-			if x, err := strconv.ParseFloat(s, 64); err == nil {
-				if marks++; s != strconv.Itoa(int(x)) {
-					t.Errorf("up to %d: mark %q", most, s)
-				}
-			}
-		}
-		if marks < 2 || marks > 7 {
-			t.Errorf("up to %d: %d marks", most, marks)
-		}
 	}
 }

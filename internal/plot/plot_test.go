@@ -3,7 +3,6 @@ package plot_test
 import (
 	"bytes"
 	"fmt"
-	"image/png"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -37,7 +36,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("profile %v, histogram %+v", f.Profile, f.Histogram)
 	}
 	files, err := plot.Write(dir, f)
-	if err != nil || len(files) != 8 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for _, path := range files {
@@ -45,13 +44,8 @@ func TestWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(path, ".svg") && !bytes.Contains(data, []byte("<svg")) {
+		if !strings.HasSuffix(path, ".svg") || !bytes.HasPrefix(data, []byte("<svg xmlns")) {
 			t.Errorf("%s is no SVG", path)
-		}
-		if strings.HasSuffix(path, ".png") {
-			if _, err := png.Decode(bytes.NewReader(data)); err != nil {
-				t.Errorf("%s: %v", path, err)
-			}
 		}
 	}
 	if _, err := plot.Write(files[0], f); err == nil {
@@ -90,8 +84,10 @@ func TestExtremeRanges(t *testing.T) {
 			for range 100 {
 				a.Add(one(), one())
 			}
-			if _, err := plot.Draw(a.Figures(), true); err != nil {
-				t.Error(err)
+			for _, c := range plot.Draw(a.Figures(), true) {
+				if text := string(c.SVG()); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+					t.Errorf("%s: %s", c.Name, text)
+				}
 			}
 		})
 	}

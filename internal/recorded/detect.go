@@ -25,35 +25,31 @@ var (
 	psqlCount = regexp.MustCompile(`^\([0-9]+ rows?\)$`)
 )
 
-// detect returns the format of a file and its delimiter, from its first lines. wanted is the format in the options.
-func detect(sample []byte, wanted Format) (Format, byte, error) {
+// detect returns the format of a file, from its first lines. wanted is the format in the options.
+func detect(sample []byte, wanted Format) (Format, error) {
 	if err := readable(sample); err != nil {
-		return "", 0, err
+		return "", err
+	}
+	if wanted == Lines || wanted == JSONL {
+		return wanted, nil
 	}
 	lines := bytes.Split(bytes.TrimPrefix(sample, byteOrderMark), []byte("\n"))
-	switch wanted {
-	case Lines, JSONL:
-		return wanted, 0, nil
-	case TSV:
-		return TSV, '\t', nil
-	case CSV:
-		if semicolons(lines) {
-			return CSV, ';', nil
-		}
-		return CSV, ',', nil
-	}
 	for i, line := range lines {
 		line = bytes.TrimSpace(line)
 		switch {
+		case wanted == CSV:
 		case len(line) > 0 && line[0] == '{':
-			return Lines, 0, nil
+			return Lines, nil
 		case len(line) > 0 && line[0] == '[':
-			return "", 0, refusal(i+1, `a JSON array: write one result a line, {"columns":[..],"rows":[[..],..]}`)
+			return "", refusal(i+1, `a JSON array: write one result a line, {"columns":[..],"rows":[[..],..]}`)
 		case i == 1 && psqlRule.Match(line) || psqlCount.Match(line):
-			return "", 0, refusal(i+1, `the table that psql prints for people: run psql --csv, or \copy (query) TO 'file' CSV HEADER`)
+			return "", refusal(i+1, `the table that psql prints for people: run psql --csv, or \copy (query) TO 'file' CSV HEADER`)
 		}
 	}
-	return detectDelimiter(sample, lines)
+	if err := otherDelimiter(lines); err != nil || wanted == CSV {
+		return CSV, err
+	}
+	return detectTable(sample, lines)
 }
 
 // readable rejects data that is not text in UTF-8 or ASCII, or has unsupported line ends.
@@ -71,42 +67,47 @@ func readable(sample []byte) error {
 	return nil
 }
 
-// semicolons reports whether the first line is separated by semicolons and not by commas.
-func semicolons(lines [][]byte) bool {
-	for _, line := range lines {
-		if len(bytes.TrimSpace(line)) > 0 {
-			return bytes.IndexByte(line, ';') >= 0 && bytes.IndexByte(line, ',') < 0
+// otherDelimiter rejects lines that all have the same number of tabs, or of semicolons.
+func otherDelimiter(lines [][]byte) error {
+	for _, d := range []struct {
+		delim string
+		name  string
+	}{{"\t", "tabs"}, {";", "semicolons"}} {
+		first, n, same := 0, 0, true
+		for i, line := range lines {
+			if len(bytes.TrimSpace(line)) == 0 {
+				continue
+			}
+			count := bytes.Count(line, []byte(d.delim))
+			if first == 0 {
+				first, n = i+1, count
+			}
+			same = same && count == n
+		}
+		if n > 0 && same {
+			return refusal(first, "fields are separated by %s: write CSV with commas and a line of column names, as psql --csv does, or give --format lines to read every line as one value", d.name)
 		}
 	}
-	return false
+	return nil
 }
 
-// detectDelimiter finds the delimiter that gives every line of a sample the same number of fields. If there is none,
-// every line is one value.
-func detectDelimiter(sample []byte, lines [][]byte) (Format, byte, error) {
-	var doubt error
-	for _, delim := range []byte{'\t', ';', ','} {
-		width, ragged, err := widths(sample, delim)
-		switch {
-		case err == nil && width > 1 && ragged == 0:
-			if delim == '\t' {
-				return TSV, delim, nil
-			}
-			return CSV, delim, nil
-		case err == nil && ragged > 0 && doubt == nil:
-			doubt = refusal(ragged, "not as many fields as in the first line, if %q separates fields: correct the line, or give --format lines to read every line as one value", delim)
-		}
+// detectTable reports whether commas give every line of a sample the same number of fields. If not, every line is one
+// value.
+func detectTable(sample []byte, lines [][]byte) (Format, error) {
+	width, ragged, err := widths(sample)
+	switch {
+	case err == nil && width > 1 && ragged == 0:
+		return CSV, nil
+	case err == nil && ragged > 0:
+		return "", refusal(ragged, "not as many fields as in the first line, if commas separate fields: correct the line, or give --format lines to read every line as one value")
 	}
-	if doubt != nil {
-		return "", 0, doubt
-	}
-	return Lines, 0, blankSeparated(lines)
+	return Lines, blankSeparated(lines)
 }
 
 // widths returns the number of fields of the first record and the line of the first record with another number; 0 if
-// there is none, or if so few records have the delimiter that it is part of their texts.
-func widths(sample []byte, delim byte) (width, ragged int, err error) {
-	r := newRecords(bytes.NewReader(sample), delim)
+// there is none, or if so few records have a comma that it is part of their texts.
+func widths(sample []byte) (width, ragged int, err error) {
+	r := newRecords(bytes.NewReader(sample), true)
 	some, all := 0, 0
 	for {
 		fields, err := r.next()
@@ -160,5 +161,5 @@ func blankSeparated(lines [][]byte) error {
 	if seen == 0 {
 		return nil
 	}
-	return refusal(1, "several numbers separated by blanks: separate them by commas or tabs, or write one JSON object a line")
+	return refusal(1, "several numbers separated by blanks: write CSV with a line of column names, or one JSON object a line")
 }

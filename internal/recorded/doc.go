@@ -3,7 +3,7 @@
 //
 // In: two paths and Options. Out: pairs of outcomes in the order of the files, and an Input for each file that
 // describes how it was read. A format that is not given is detected. A file that fits several formats, or none, is an
-// error with the line and the option to use. Errors and Inputs contain no value of a result, only names of columns,
+// error with the line and what to do. Errors and Inputs contain no value of a result, only names of columns,
 // line numbers and counts.
 package recorded
 
@@ -14,46 +14,30 @@ type Format string
 const (
 	Auto  Format = "auto"  // detect it
 	Lines Format = "lines" // one result per line, in the syntax of outcome.ParseLine
-	CSV   Format = "csv"   // RFC 4180, with commas or semicolons
-	TSV   Format = "tsv"   // the same with tabs; \N is also NULL
+	CSV   Format = "csv"   // RFC 4180: commas, and a first line with the names of the columns
 	JSONL Format = "jsonl" // one JSON object per line, in the syntax of outcome.ParseLine
-)
-
-// Header says whether the first line of a CSV or TSV file holds the column names.
-type Header string
-
-// The values of Header.
-const (
-	HeaderAuto Header = "auto" // detect it
-	HeaderYes  Header = "yes"
-	HeaderNo   Header = "no"
 )
 
 // Options configures how the files are read. The zero value detects everything.
 type Options struct {
-	Format Format // "" = Auto
-	Header Header // "" = HeaderAuto
-	// Trial is the column with the same value in all rows of a trial; "" = every line is a trial. Columns are given by
-	// name, or by position from 1 if there is no header.
-	Trial string
-	Keys  []string // columns that form the group key; none = learned from the results
+	Format Format   // "" = Auto
+	Trial  string   // the column with the same value in all rows of a trial; "" = every line is a trial
+	Keys   []string // columns that form the group key; none = learned from the results
 	// FillGaps counts missing trial numbers in a file as trials that returned no row.
 	FillGaps bool
 }
 
 // Input describes how one file was read.
 type Input struct {
-	Format    Format   `json:"format"`
-	Delimiter string   `json:"delimiter,omitempty"`
-	Header    bool     `json:"header"`
-	Columns   []string `json:"columns,omitempty"` // by name, or by position if there is no header
-	Trial     string   `json:"trial,omitempty"`
-	Keys      []string `json:"keys,omitempty"`
-	Trials    int      `json:"trials"`
-	Rows      int      `json:"rows"`
-	Unused    int      `json:"unused"`          // trials without a partner in the other file
-	Empty     int      `json:"empty,omitempty"` // trials without a row, or empty lines
-	Filled    int      `json:"filled,omitempty"`
+	Format  Format   `json:"format"`
+	Columns []string `json:"columns,omitempty"`
+	Trial   string   `json:"trial,omitempty"`
+	Keys    []string `json:"keys,omitempty"`
+	Trials  int      `json:"trials"`
+	Rows    int      `json:"rows"`
+	Unused  int      `json:"unused"`          // trials without a partner in the other file
+	Empty   int      `json:"empty,omitempty"` // trials without a row, or empty lines
+	Filled  int      `json:"filled,omitempty"`
 
 	warnings []string
 }

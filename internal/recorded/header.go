@@ -12,23 +12,19 @@ import (
 // sampleRecords is the number of records used to find a header.
 const sampleRecords = 1000
 
-// newLayout finds the header of a delimited file and the columns in the options. The layout of an empty file is nil.
-func newLayout(sample []byte, delim byte, o Options) (*layout, error) {
-	first, rest, line, broken := firstRecords(sample, delim)
+// newLayout reads the header of a CSV file and finds the columns in the options. The layout of an empty file is nil.
+func newLayout(sample []byte, o Options) (*layout, error) {
+	first, rest, line, broken := firstRecords(sample)
 	if first == nil {
 		return nil, broken
 	}
-	if other := bytes.IndexAny(first[0], "\t;,"); len(first) == 1 && other >= 0 && o.Format != Auto && o.Format != "" {
-		return nil, refusal(line, "one column, though the line holds %q: leave --format out, or give the format of the file", first[0][other])
-	}
-	l := &layout{delim: delim, trial: -1}
-	var err error
-	if l.header, err = isHeader(first, rest, line, o); err != nil {
+	if err := checkHeader(first, rest, line, o); err != nil {
 		return nil, cmp.Or(broken, err)
 	}
+	l := &layout{trial: -1}
 	for i, field := range first {
 		name := strconv.Itoa(i + 1)
-		if l.header && len(field) > 0 {
+		if len(field) > 0 {
 			name = string(field)
 		}
 		if slices.Contains(l.names, name) {
@@ -36,6 +32,7 @@ func newLayout(sample []byte, delim byte, o Options) (*layout, error) {
 		}
 		l.names = append(l.names, name)
 	}
+	var err error
 	if o.Trial != "" {
 		if l.trial, err = l.column("--trial", o.Trial, line); err != nil {
 			return nil, err
@@ -64,15 +61,12 @@ func (l *layout) column(option, name string, line int) (int, error) {
 	if i := slices.Index(l.names, name); i >= 0 {
 		return i, nil
 	}
-	if !l.header {
-		return 0, refusal(line, "%s %s: there is no header, so give the column's position from 1 to %d", option, name, len(l.names))
-	}
 	return 0, refusal(line, "%s %s: no column has this name", option, name)
 }
 
 // firstRecords returns copies of the first record and of the next ones of a sample, as far as they can be read.
-func firstRecords(sample []byte, delim byte) (first [][]byte, rest [][][]byte, line int, err error) {
-	r := newRecords(bytes.NewReader(sample), delim)
+func firstRecords(sample []byte) (first [][]byte, rest [][][]byte, line int, err error) {
+	r := newRecords(bytes.NewReader(sample), true)
 	for len(rest) < sampleRecords {
 		fields, err := r.next()
 		if errors.Is(err, io.EOF) {
@@ -97,25 +91,20 @@ func firstRecords(sample []byte, delim byte) (first [][]byte, rest [][][]byte, l
 	return first, rest, line, nil
 }
 
-// isHeader reports whether the first record is a header: it holds no number, and some column with a text there holds
-// numbers below. If all values are texts, it is recognised only by a column in the options, or by a repetition of the
-// first record.
-func isHeader(first [][]byte, rest [][][]byte, line int, o Options) (bool, error) {
-	switch o.Header {
-	case HeaderYes:
-		return true, nil
-	case HeaderNo:
-		return false, nil
-	}
-	for _, name := range append([]string{o.Trial}, o.Keys...) {
-		_, err := strconv.Atoi(name)
-		if name != "" && err != nil && slices.ContainsFunc(first, func(f []byte) bool { return string(f) == name }) {
-			return true, nil
+// checkHeader rejects a first record that is no header. A header holds no number, and some column with a text there
+// holds numbers below. If all values are texts, the options must say that the file is CSV, or name one of the columns.
+func checkHeader(first [][]byte, rest [][][]byte, line int, o Options) error {
+	for i, field := range first {
+		switch k := kindOf(field); {
+		case k == null && i > 0: // pandas leaves the name of its index empty
+			return refusal(line, "column %d has no name: the first line of a CSV file holds the names of its columns", i+1)
+		case k != text && k != null:
+			return refusal(line, "a number in place of a column name: put a line with the names of the columns first")
 		}
 	}
-	for i, field := range first {
-		if k := kindOf(field); k != text && (k != null || i > 0) { // pandas leaves the name of its index empty
-			return false, nil
+	for _, name := range append([]string{o.Trial}, o.Keys...) {
+		if name != "" && slices.ContainsFunc(first, func(f []byte) bool { return string(f) == name }) {
+			return nil
 		}
 	}
 	recurs := false
@@ -134,11 +123,14 @@ func isHeader(first [][]byte, rest [][][]byte, line int, o Options) (bool, error
 			}
 		}
 		if field != nil && numbers > others {
-			return true, nil
+			return nil
 		}
 	}
-	if recurs {
-		return false, nil
+	switch {
+	case recurs:
+		return refusal(line, "a text of this line comes again in its column: put a line with the names of the columns first; rename a column whose name is also a value")
+	case o.Format == CSV:
+		return nil
 	}
-	return false, refusal(line, "cannot tell whether this line is a header: give --header yes or --header no")
+	return refusal(line, "cannot tell whether this line holds column names: give --format csv if it does, and put such a line first if not")
 }

@@ -43,14 +43,9 @@ func Open(d0, d1 string, o Options) (*Pair, error) {
 
 func (o *Options) validate() error {
 	switch o.Format {
-	case "", Auto, Lines, CSV, TSV, JSONL:
+	case "", Auto, Lines, CSV, JSONL:
 	default:
-		return fmt.Errorf("--format %q: must be auto, lines, csv, tsv or jsonl", o.Format)
-	}
-	switch o.Header {
-	case "", HeaderAuto, HeaderYes, HeaderNo:
-	default:
-		return fmt.Errorf("--header %q: must be auto, yes or no", o.Header)
+		return fmt.Errorf("--format %q: must be auto, lines, csv or jsonl", o.Format)
 	}
 	switch {
 	case o.Trial == "" && len(o.Keys) > 0:
@@ -75,7 +70,7 @@ func (p *Pair) prepare(o Options) error {
 		return err
 	}
 	if o.Format != Lines && p.files[0].headed() && p.files[1].headed() && p.files[0].lines.first == p.files[1].lines.first {
-		o.Format, o.Header = CSV, HeaderYes // one column with a header
+		o.Format = CSV // one column with a header
 		if err := p.survey(o); err != nil {
 			return err
 		}
@@ -113,8 +108,8 @@ func (p *Pair) agree() error {
 	if a.table == nil {
 		return nil
 	}
-	if x, y := &a.table.layout, &b.table.layout; x.header != y.header || !slices.Equal(x.names, y.names) {
-		return fmt.Errorf("%s reads as %s and %s as %s: write the same columns in the same order, and give --header yes or no if a header is taken for values or values for a header",
+	if x, y := &a.table.layout, &b.table.layout; !slices.Equal(x.names, y.names) {
+		return fmt.Errorf("%s reads as %s and %s as %s: write the same columns in the same order",
 			a.path, a.describe(), b.path, b.describe())
 	}
 	return nil
@@ -124,11 +119,7 @@ func (s *source) describe() string {
 	if s.table == nil {
 		return "one result a line"
 	}
-	l := &s.table.layout
-	if !l.header {
-		return fmt.Sprintf("%s of %d columns without a header", s.format, len(l.names))
-	}
-	return fmt.Sprintf("%s with the columns %s", s.format, strings.Join(l.names, ", "))
+	return fmt.Sprintf("%s with the columns %s", s.format, strings.Join(s.table.layout.names, ", "))
 }
 
 // gaps handles trial numbers missing in a file: a trial that returned no row leaves none in a table of rows, and
@@ -225,7 +216,7 @@ func (s *source) input() Input {
 	if l := &s.lines; s.format == Lines && l.words > 0 && l.numbers > 0 {
 		in.warnings = append(in.warnings, fmt.Sprintf("%s holds %d numbers and %d words: each word is an outcome of its own", s.path, l.numbers, l.words))
 		if l.words == 1 && l.first != "" {
-			in.warnings = append(in.warnings, fmt.Sprintf("%s:1: the only word among numbers, and counted as a trial: if it is the name of the column, give --format csv --header yes", s.path))
+			in.warnings = append(in.warnings, fmt.Sprintf("%s:1: the only word among numbers, and counted as a trial: if it is the name of the column, give --format csv", s.path))
 		}
 	}
 	t := s.table
@@ -233,7 +224,7 @@ func (s *source) input() Input {
 		return in
 	}
 	l := &t.layout
-	in.Delimiter, in.Header, in.Columns, in.Rows = string(s.delim), l.header, l.names, t.records
+	in.Columns, in.Rows = l.names, t.records
 	if l.trial >= 0 {
 		in.Trial = l.names[l.trial]
 	} else {

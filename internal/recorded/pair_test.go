@@ -69,37 +69,32 @@ func TestOpen(t *testing.T) {
 		options recorded.Options
 		want    []string
 		format  recorded.Format
-		header  bool
 		columns []string
 	}{
-		{"numbers", "1\n2.5\n", recorded.Options{}, []string{"1", "2.5"}, recorded.Lines, false, nil},
-		{"words and an empty line", "yes\n\nno\n", recorded.Options{}, []string{"'yes'", "", "'no'"}, recorded.Lines, false, nil},
-		{"hyphens", "-\n--\n-\n---\n", recorded.Options{}, []string{"'-'", "'--'", "'-'", "'---'"}, recorded.Lines, false, nil},
-		{"words with commas here and there", "Paris\nLondon, Ontario\nRome\nOslo\n", recorded.Options{}, []string{"'Paris'", "'London, Ontario'", "'Rome'", "'Oslo'"}, recorded.Lines, false, nil},
-		{"a mark of byte order and CR LF", "\ufeff1\r\n2\r\n", recorded.Options{}, []string{"1", "2"}, recorded.Lines, false, nil},
-		{"JSON lines", `{"rows":[["a",1]]}` + "\n" + `{"error":"22012"}` + "\n", recorded.Options{}, []string{"'a' 1", "error 22012"}, recorded.JSONL, false, nil},
-		{"one column and its name", "n\n1\n2\n", recorded.Options{}, []string{"1", "2"}, recorded.CSV, true, []string{"n"}},
-		{"one column, as lines", "n\n1\n2\n", recorded.Options{Format: recorded.Lines}, []string{"'n'", "1", "2"}, recorded.Lines, false, nil},
-		{"CSV with a header", "n,m\n1,x\n2.5,\n", recorded.Options{}, []string{"1 'x'", "2.5 -"}, recorded.CSV, true, []string{"n", "m"}},
-		{"CSV without", "1.5,x\n2,y\n", recorded.Options{}, []string{"1.5 'x'", "2 'y'"}, recorded.CSV, false, []string{"1", "2"}},
-		{"CSV, a mark of byte order and CR LF", "\ufeffn,m\r\n1,\"a, \"\"b\"\"\"\r\n\r\n", recorded.Options{}, []string{`1 'a, "b"'`, ""}, recorded.CSV, true, []string{"n", "m"}},
-		{"quoted line breaks and an empty text", "n,m\n1,\"a\nb\"\n2,\"\"\n", recorded.Options{}, []string{"1 'a\nb'", "2 ''"}, recorded.CSV, true, []string{"n", "m"}},
-		{"semicolons", "n;m\n1;2\n3;4\n", recorded.Options{}, []string{"1 2", "3 4"}, recorded.CSV, true, []string{"n", "m"}},
-		{"TSV with NULL", "n\tm\n1\t\\N\n3\t4\n", recorded.Options{}, []string{"1 -", "3 4"}, recorded.TSV, true, []string{"n", "m"}},
-		{"texts that come again are no header", "a,b\nc,b\na,b\n", recorded.Options{}, []string{"'a' 'b'", "'c' 'b'", "'a' 'b'"}, recorded.CSV, false, []string{"1", "2"}},
-		{"texts with a header", "a,b\nc,d\ne,f\n", recorded.Options{Header: recorded.HeaderYes}, []string{"'c' 'd'", "'e' 'f'"}, recorded.CSV, true, []string{"a", "b"}},
+		{"numbers", "1\n2.5\n", recorded.Options{}, []string{"1", "2.5"}, recorded.Lines, nil},
+		{"words and an empty line", "yes\n\nno\n", recorded.Options{}, []string{"'yes'", "", "'no'"}, recorded.Lines, nil},
+		{"hyphens", "-\n--\n-\n---\n", recorded.Options{}, []string{"'-'", "'--'", "'-'", "'---'"}, recorded.Lines, nil},
+		{"words with commas here and there", "Paris\nLondon, Ontario\nRome\nOslo\n", recorded.Options{}, []string{"'Paris'", "'London, Ontario'", "'Rome'", "'Oslo'"}, recorded.Lines, nil},
+		{"a mark of byte order and CR LF", "\ufeff1\r\n2\r\n", recorded.Options{}, []string{"1", "2"}, recorded.Lines, nil},
+		{"JSON lines", `{"rows":[["a",1]]}` + "\n" + `{"error":"22012"}` + "\n", recorded.Options{}, []string{"'a' 1", "error 22012"}, recorded.JSONL, nil},
+		{"one column and its name", "n\n1\n2\n", recorded.Options{}, []string{"1", "2"}, recorded.CSV, []string{"n"}},
+		{"one column, as lines", "n\n1\n2\n", recorded.Options{Format: recorded.Lines}, []string{"'n'", "1", "2"}, recorded.Lines, nil},
+		{"CSV with a header", "n,m\n1,x\n2.5,\n", recorded.Options{}, []string{"1 'x'", "2.5 -"}, recorded.CSV, []string{"n", "m"}},
+		{"CSV, a mark of byte order and CR LF", "\ufeffn,m\r\n1,\"a, \"\"b\"\"\"\r\n\r\n", recorded.Options{}, []string{`1 'a, "b"'`, ""}, recorded.CSV, []string{"n", "m"}},
+		{"quoted line breaks and an empty text", "n,m\n1,\"a\nb\"\n2,\"\"\n", recorded.Options{}, []string{"1 'a\nb'", "2 ''"}, recorded.CSV, []string{"n", "m"}},
+		{"words with semicolons, as lines", "a;b\nc;d\n", recorded.Options{Format: recorded.Lines}, []string{"'a;b'", "'c;d'"}, recorded.Lines, nil},
+		{"texts with a header", "a,b\nc,d\ne,f\n", recorded.Options{Format: recorded.CSV}, []string{"'c' 'd'", "'e' 'f'"}, recorded.CSV, []string{"a", "b"}},
 		{
 			"long", "run,grp,n\n1,a,0.5\n1,b,2\n2,a,3\n3,b,4\n3,a,5\n",
 			recorded.Options{Trial: "run", Keys: []string{"grp"}},
 			[]string{"'a' 0.5; 'b' 2", "'a' 3", "'b' 4; 'a' 5"},
-			recorded.CSV, true,
+			recorded.CSV,
 			[]string{"run", "grp", "n"},
 		},
-		{"long by position", "1,0.5\n1,2\n2,3\n", recorded.Options{Trial: "1"}, []string{"0.5; 2", "3"}, recorded.CSV, false, []string{"1", "2"}},
-		{"long, trials in words", "run,n\nx,0.5\nx,2\ny,3\n", recorded.Options{Trial: "run"}, []string{"0.5; 2", "3"}, recorded.CSV, true, []string{"run", "n"}},
-		{"long with gaps", "run,n\n1,0.5\n4,3\n", recorded.Options{Trial: "run", FillGaps: true}, []string{"0.5", "", "", "3"}, recorded.CSV, true, []string{"run", "n"}},
-		{"a key that is a number once is a text", "run,k,n\n1,7,0.5\n1,x,3\n", recorded.Options{Trial: "run", Keys: []string{"k"}}, []string{"'7' 0.5; 'x' 3"}, recorded.CSV, true, []string{"run", "k", "n"}},
-		{"the index that pandas writes is the trial", ",n\n0,0.5\n1,3\n", recorded.Options{Trial: "1"}, []string{"0.5", "3"}, recorded.CSV, true, []string{"1", "n"}},
+		{"long, trials in words", "run,n\nx,0.5\nx,2\ny,3\n", recorded.Options{Trial: "run"}, []string{"0.5; 2", "3"}, recorded.CSV, []string{"run", "n"}},
+		{"long with gaps", "run,n\n1,0.5\n4,3\n", recorded.Options{Trial: "run", FillGaps: true}, []string{"0.5", "", "", "3"}, recorded.CSV, []string{"run", "n"}},
+		{"a key that is a number once is a text", "run,k,n\n1,7,0.5\n1,x,3\n", recorded.Options{Trial: "run", Keys: []string{"k"}}, []string{"'7' 0.5; 'x' 3"}, recorded.CSV, []string{"run", "k", "n"}},
+		{"the index that pandas writes is the trial", ",n\n0,0.5\n1,3\n", recorded.Options{Trial: "1"}, []string{"0.5", "3"}, recorded.CSV, []string{"1", "n"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +108,7 @@ func TestOpen(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			in := p.Inputs()[1]
-			if in.Format != tc.format || in.Header != tc.header || cmp.Diff(tc.columns, in.Columns) != "" || in.Trials != len(tc.want) {
+			if in.Format != tc.format || cmp.Diff(tc.columns, in.Columns) != "" || in.Trials != len(tc.want) {
 				t.Errorf("read as %+v", in)
 			}
 		})
@@ -145,18 +140,26 @@ func TestOpenRefuses(t *testing.T) {
 		{"ragged after the sample", "a,b\n" + strings.Repeat("1,2.5\n", 60_000) + "3\n", "", recorded.Options{}, "d0:60002: 1 fields, and line 1 has 2"},
 		{"blanks", "1 2\n3 4\n", "", recorded.Options{}, "d0:1: several numbers separated by blanks"},
 		{"the header again", "a,b\n1,2\na,b\n3,4\n", "", recorded.Options{}, "d0:3: the header again"},
-		{"a header or not", "a,b\nc,d\n", "", recorded.Options{}, "d0:1: cannot tell whether this line is a header"},
+		{"a header or not", "a,b\nc,d\n", "", recorded.Options{}, "d0:1: cannot tell whether this line holds column names"},
 		{"one name twice", "a,a\n1,2\n", "", recorded.Options{}, "d0:1: two columns have the name a"},
 		{"open quotation mark", "a,b\n1,\"x\n2,y\n", "", recorded.Options{Format: recorded.CSV}, "d0:2: a quotation mark is not closed"},
 		{"text after a quotation mark", "a,b\n1,\"x\"y\n", "", recorded.Options{Format: recorded.CSV}, "d0:2: text follows a closing quotation mark"},
-		{"decimal commas", "a;b\n1,5;2,5\n1,7;3\n", "", recorded.Options{}, "d0:2: column a holds a number with a comma"},
+		{"decimal commas", "a,b\n\"1,5\",\"2,5\"\n\"1,7\",3\n", "", recorded.Options{}, "d0:2: column a holds a number with a comma"},
+		{"semicolons", "a;b\n1,5;2,5\n1,7;3\n", "", recorded.Options{}, "d0:1: fields are separated by semicolons: write CSV with commas"},
+		{"semicolons as CSV", "a;b\n1;2\n", "", recorded.Options{Format: recorded.CSV}, "d0:1: fields are separated by semicolons"},
+		{"tabs", "\nn\tm\n1\t\\N\n3\t4\n", "", recorded.Options{}, "d0:2: fields are separated by tabs: write CSV with commas"},
+		{"no header", "1.5,x\n2,y\n", "", recorded.Options{}, "d0:1: a number in place of a column name"},
+		{"no header, as CSV", "1.5,x\n2,y\n", "", recorded.Options{Format: recorded.CSV}, "d0:1: a number in place of a column name"},
+		{"texts that come again", "a,b\nc,b\na,b\n", "", recorded.Options{}, "d0:1: a text of this line comes again in its column"},
+		{"texts that come again, as CSV", "a,b\nc,b\na,b\n", "", recorded.Options{Format: recorded.CSV}, "d0:1: a text of this line comes again in its column"},
+		{"a column without a name", "a,,b\n1,2,3\n", "", recorded.Options{}, "d0:1: column 2 has no name"},
 		{"a column called trial", "trial,n\n1,0.5\n1,0.7\n", "", recorded.Options{}, "d0:1: column trial: give --trial trial"},
 		{"a column that counts", "x,n\n" + count("$i,$r\n"), "", recorded.Options{}, "d0:1: column x counts upwards line by line: give --trial x"},
 		{"a column that counts trials", "x,n\n" + count("$j,$r\n"), "", recorded.Options{}, "d0:1: column x counts upwards line by line: give --trial x"},
 		{"groups in turn without a trial", "g,n\n" + strings.Repeat("a,1.5\nb,2.5\nc,3.5\n", 20), "", recorded.Options{}, "d0:1: column g repeats the same 3 values"},
 		{"lines numbered beside the trial", "t,x,n\n" + count("$j,$i,$r\n"), "", recorded.Options{Trial: "t"}, "d0:1: column x numbers the lines"},
 		{"no such trial column", "run,n\n1,0.5\n", "", recorded.Options{Trial: "trial"}, "d0:1: --trial trial: no column has this name"},
-		{"a name without a header", "1,0.5\n", "", recorded.Options{Trial: "run"}, "give the column's position from 1 to 2"},
+		{"a position", "run,n\n1,0.5\n", "", recorded.Options{Trial: "1"}, "d0:1: --trial 1: no column has this name"},
 		{"key and trial in one", "run,n\n1,0.5\n", "", recorded.Options{Trial: "run", Keys: []string{"run"}}, "column run is --trial"},
 		{"trial without results", "run\n1\n", "", recorded.Options{Format: recorded.CSV, Trial: "run"}, "a trial needs a result too"},
 		{"scattered trials", "run,n\n1,0.5\n2,0.5\n1,0.5\n", "", recorded.Options{Trial: "run"}, "d0:4: this trial has rows further up: sort"},
@@ -166,16 +169,15 @@ func TestOpenRefuses(t *testing.T) {
 		{"a gap too wide to fill", "run,n\n1,0.5\n900000,0.5\n", "", recorded.Options{Trial: "run", FillGaps: true}, "number the trials without such gaps"},
 		{"trials that descend, to fill", "run,n\n2,0.5\n1,0.5\n", "", recorded.Options{Trial: "run", FillGaps: true}, "d0:3: --fill-gaps"},
 		{"words to fill", "run,n\nx,0.5\ny,0.5\n", "", recorded.Options{Trial: "run", FillGaps: true}, "no whole numbers"},
-		{"CSV taken for TSV", "a,b\n1,2\n", "", recorded.Options{Format: recorded.TSV}, "d0:1: one column, though the line holds ','"},
-		{"--trial on lines", ok, "", recorded.Options{Trial: "run"}, "are for CSV and TSV"},
+		{"--trial on lines", ok, "", recorded.Options{Trial: "run"}, "are for CSV, and this file has one result a line"},
 		{"--key without --trial", ok, "", recorded.Options{Keys: []string{"n"}}, "--key needs --trial"},
 		{"--fill-gaps without --trial", ok, "", recorded.Options{FillGaps: true}, "--fill-gaps needs --trial"},
 		{"no such format", ok, "", recorded.Options{Format: "xml"}, "--format"},
-		{"no such header", ok, "", recorded.Options{Header: "maybe"}, "--header"},
+		{"a former format", ok, "", recorded.Options{Format: "tsv"}, "--format \"tsv\": must be auto, lines, csv or jsonl"},
 		{"not JSON lines", "{\"rows\":[]}\n5\n", "", recorded.Options{Format: recorded.JSONL}, "d0:2: no JSON object"},
 		{"formats differ", "a,b\n1,2\n", ok, recorded.Options{}, "write both alike"},
 		{"columns differ", "a,b\n1,2\n", "b,a\n1,2\n", recorded.Options{}, "the same columns in the same order"},
-		{"one header", "a,b\n1,2\n", "1,2\n3,4\n", recorded.Options{}, "2 columns without a header"},
+		{"one header", "a,b\n1,2\n", "1,2\n3,4\n", recorded.Options{}, "d1:1: a number in place of a column name"},
 		{"a broken line", ok, "1\n{\"rows\":[[1]\n", recorded.Options{}, "d1:2: not {"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -16,13 +16,12 @@ type source struct {
 	file   *os.File
 	sample []byte
 	format Format
-	delim  byte
-	table  *survey // of CSV and TSV
+	table  *survey // of CSV
 	lines  lineSurvey
 
 	records *records
 	parser  outcome.Parser
-	rows    *tableReader // of CSV and TSV
+	rows    *tableReader // of CSV
 	read    int          // results returned
 }
 
@@ -94,7 +93,7 @@ func (s *source) rewind() (*records, error) {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return newRecords(s.file, s.delim), nil
+	return newRecords(s.file, s.format == CSV), nil
 }
 
 // at adds the file to an error that begins with a line number.
@@ -108,12 +107,12 @@ func (s *source) at(err error) error {
 // survey finds the format and reads the whole file once.
 func (s *source) survey(o Options) error {
 	var err error
-	if s.format, s.delim, err = detect(s.sample, o.Format); err != nil {
+	if s.format, err = detect(s.sample, o.Format); err != nil {
 		return s.at(err)
 	}
 	if s.format == Lines || s.format == JSONL {
 		if len(s.sample) > 0 && (o.Trial != "" || len(o.Keys) > 0 || o.FillGaps) {
-			return fmt.Errorf("%s: --trial, --key and --fill-gaps are for CSV and TSV, and this file has one result a line: leave them out, or give --format csv or tsv", s.path)
+			return fmt.Errorf("%s: --trial, --key and --fill-gaps are for CSV, and this file has one result a line: leave them out, or give --format csv", s.path)
 		}
 		return s.at(s.surveyLines())
 	}
@@ -121,7 +120,7 @@ func (s *source) survey(o Options) error {
 }
 
 func (s *source) surveyTable(o Options) error {
-	l, err := newLayout(s.sample, s.delim, o)
+	l, err := newLayout(s.sample, o)
 	if err != nil || l == nil {
 		return err
 	}

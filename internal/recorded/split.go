@@ -17,21 +17,21 @@ const (
 
 var errOpenQuote = errors.New("a quotation mark is not closed")
 
-// records reads the records of a file. A record is a line; with a delimiter it has fields, and may span lines inside
+// records reads the records of a file. A record is a line; that of a CSV file has fields, and may span lines inside
 // quotes.
 type records struct {
 	scan   *bufio.Scanner
-	delim  byte // 0 = a record is one field, the unchanged line
+	csv    bool // false = a record is one field, the unchanged line
 	line   int  // the last line read
 	start  int  // first line of the last record
 	fields [][]byte
 	joined []byte
 }
 
-func newRecords(r io.Reader, delim byte) *records {
+func newRecords(r io.Reader, csv bool) *records {
 	scan := bufio.NewScanner(r)
 	scan.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
-	return &records{scan: scan, delim: delim}
+	return &records{scan: scan, csv: csv}
 }
 
 // next returns the fields of the next record, which are valid until the next call; none for an empty line. A nil field
@@ -42,7 +42,7 @@ func (r *records) next() ([][]byte, error) {
 		return nil, err
 	}
 	r.start = r.line
-	if r.delim == 0 {
+	if !r.csv {
 		r.fields = append(r.fields[:0], line)
 		return r.fields, nil
 	}
@@ -50,7 +50,7 @@ func (r *records) next() ([][]byte, error) {
 	if len(line) == 0 {
 		return nil, nil
 	}
-	r.fields, err = split(line, r.delim, r.fields[:0])
+	r.fields, err = split(line, r.fields[:0])
 	for errors.Is(err, errOpenQuote) && r.line-r.start < maxRecordLines {
 		if r.line == r.start {
 			r.joined = append(r.joined[:0], line...)
@@ -60,7 +60,7 @@ func (r *records) next() ([][]byte, error) {
 			break
 		}
 		r.joined = append(append(r.joined, '\n'), bytes.TrimSuffix(more, []byte("\r"))...)
-		r.fields, err = split(r.joined, r.delim, r.fields[:0])
+		r.fields, err = split(r.joined, r.fields[:0])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%d: %w", r.start, err)
@@ -89,36 +89,36 @@ func (r *records) read() ([]byte, error) {
 	return line, nil
 }
 
-// split appends the fields of one record. Quotes follow RFC 4180; a tab-separated field may also contain them.
-func split(line []byte, delim byte, out [][]byte) ([][]byte, error) {
+// split appends the fields of one record. Quotes follow RFC 4180.
+func split(line []byte, out [][]byte) ([][]byte, error) {
 	for {
-		line = skipBlanks(line, delim)
+		line = skipBlanks(line)
 		if len(line) > 0 && line[0] == '"' {
 			field, rest, err := unquote(line)
 			if err != nil {
 				return out, err
 			}
 			out = append(out, field)
-			rest = skipBlanks(rest, delim)
+			rest = skipBlanks(rest)
 			switch {
 			case len(rest) == 0:
 				return out, nil
-			case rest[0] != delim:
-				return out, errors.New("text follows a closing quotation mark: put a delimiter between two fields, and double a quotation mark inside a field")
+			case rest[0] != ',':
+				return out, errors.New("text follows a closing quotation mark: put a comma between two fields, and double a quotation mark inside a field")
 			}
 			line = rest[1:]
 			continue
 		}
-		end := bytes.IndexByte(line, delim)
+		end := bytes.IndexByte(line, ',')
 		last := end < 0
 		if last {
 			end = len(line)
 		}
 		field := bytes.TrimRight(line[:end], " ")
-		if delim != '\t' && bytes.IndexByte(field, '"') >= 0 {
+		if bytes.IndexByte(field, '"') >= 0 {
 			return out, errors.New("a quotation mark inside a field that does not begin with one: enclose the field in quotation marks and double those inside")
 		}
-		if len(field) == 0 || delim == '\t' && string(field) == `\N` {
+		if len(field) == 0 {
 			field = nil
 		}
 		out = append(out, field)
@@ -130,8 +130,8 @@ func split(line []byte, delim byte, out [][]byte) ([][]byte, error) {
 }
 
 // skipBlanks skips blanks before a field, which do not belong to it.
-func skipBlanks(b []byte, delim byte) []byte {
-	for len(b) > 0 && b[0] == ' ' && delim != ' ' {
+func skipBlanks(b []byte) []byte {
+	for len(b) > 0 && b[0] == ' ' {
 		b = b[1:]
 	}
 	return b

@@ -19,7 +19,7 @@ type column struct {
 	cycle cycle
 }
 
-// survey reads a delimited file once, before any result of it is used: it checks that every record fits, counts the
+// survey reads a CSV file once, before any result of it is used: it checks that every record fits, counts the
 // trials, and finds columns that show that the options do not match the file.
 type survey struct {
 	layout  layout
@@ -31,23 +31,20 @@ type survey struct {
 	ids     trialNumbers
 }
 
-// layout describes how the records of a delimited file become results.
+// layout describes how the records of a CSV file become results.
 type layout struct {
-	delim  byte
-	header bool
-	names  []string // from the header, or the positions from 1
-	trial  int      // index of the trial column; -1 = every record is a trial
-	keys   []int    // indices of key columns
+	names []string // from the header
+	trial int      // index of the trial column; -1 = every record is a trial
+	keys  []int    // indices of key columns
 }
 
-// skipHeader reads the header, if there is one.
+// skipHeader reads the header.
 func (l *layout) skipHeader(r *records) error {
-	for l.header {
+	for {
 		if fields, err := r.next(); err != nil || fields != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // take reads every record after the header.
@@ -107,9 +104,6 @@ func (s *survey) fits(r *records, fields [][]byte) error {
 	if len(fields) != len(s.columns) {
 		return fmt.Errorf("%d: %d fields, and line 1 has %d: correct the line, or give --format lines to read every line as one value", r.start, len(fields), len(s.columns))
 	}
-	if !s.layout.header {
-		return nil
-	}
 	for i, field := range fields {
 		if string(field) != s.layout.names[i] {
 			return nil
@@ -133,7 +127,7 @@ func (s *survey) check() error {
 		case s.layout.trial < 0 && strings.EqualFold(name, "trial"):
 			return fmt.Errorf("1: column %s: give --trial %s if it numbers the trials; rename it if it is a result", name, name)
 		case s.layout.trial < 0 && c.count.counts(s.records):
-			return fmt.Errorf("1: column %s counts upwards line by line: give --trial %s if it numbers the trials, or remove the column", name, s.position(i))
+			return fmt.Errorf("1: column %s counts upwards line by line: give --trial %s if it numbers the trials, or remove the column", name, name)
 		case s.layout.trial >= 0 && c.count.numbersLines(s.records):
 			return fmt.Errorf("1: column %s numbers the lines and is no result: remove the column", name)
 		case s.layout.trial < 0 && c.kinds[decimal] == 0 && c.cycle.repeats():
@@ -141,14 +135,6 @@ func (s *survey) check() error {
 		}
 	}
 	return nil
-}
-
-// position returns the name of a column in an option.
-func (s *survey) position(i int) string {
-	if s.layout.header {
-		return s.layout.names[i]
-	}
-	return strconv.Itoa(i + 1)
 }
 
 // warnings returns unusual but valid properties.

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// tableReader converts the records of a delimited file to results, after a survey of it.
+// tableReader converts the records of a CSV file to results, after a survey of it.
 type tableReader struct {
 	records *records
 	layout  *layout
@@ -36,9 +36,6 @@ func newTableReader(r *records, l *layout, kinds [][text + 1]int) (*tableReader,
 	for i, name := range l.names {
 		if i == l.trial {
 			continue
-		}
-		if !l.header {
-			name = ""
 		}
 		k := kinds[i]
 		numbers := k[whole] > 0 || k[decimal] > 0

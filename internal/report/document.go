@@ -1,18 +1,20 @@
 package report
 
-// Document is a report. HTML and PDF show the same.
+import "github.com/dpwatch/dpwatch/internal/chart"
+
+// Document is a report.
 type Document struct {
 	Title    string
 	Lead     []string // paragraphs below the title
 	Sections []Section
 }
 
-// Section is a part of a document: its text, its table, its plots, then its subsections.
+// Section is a part of a document: its text, its table, its charts, then its subsections.
 type Section struct {
 	Title    string
 	Lines    []string // paragraphs
 	Table    *Table
-	Plots    []Plot
+	Charts   []chart.Figure
 	Sections []Section
 }
 
@@ -20,11 +22,4 @@ type Section struct {
 type Table struct {
 	Header []string
 	Rows   [][]string
-}
-
-// Plot is a picture with a sentence that says what it shows.
-type Plot struct {
-	Title    string
-	Caption  string
-	SVG, PNG []byte
 }

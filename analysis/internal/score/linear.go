@@ -88,9 +88,6 @@ type standard struct {
 	flat   []float64
 }
 
-// clipAt is the number of spreads at which values are clipped for moments, which heavy tails would blur.
-const clipAt = 8
-
 // read takes the slots' values from the kept pairs. Slots whose worlds share their noise are left out: they are
 // compared without assuming independence.
 func (d *standard) read(slots []*Series, p Portion, clip float64) {

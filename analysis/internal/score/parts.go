@@ -76,24 +76,6 @@ func (in *Input) lensGaps() []float64 {
 	return gaps
 }
 
-// termGaps does the same for the terms of a combination.
-func (in *Input) termGaps(terms []term) []float64 {
-	gaps := make([]float64, len(in.Slots))
-	p := in.sampled()
-	for _, t := range terms {
-		gaps[t.slot] += in.gap(t.slot, p, func(c code.Code) float64 {
-			if !code.IsNumber(c) {
-				return 0
-			}
-			return t.weight * min(max(c-t.center, -t.reach), t.reach)
-		})
-	}
-	for i := range gaps {
-		gaps[i] = math.Abs(gaps[i])
-	}
-	return gaps
-}
-
 // gap is the difference between the means of a function of a slot's codes on D0 and on D1.
 func (in *Input) gap(slot int, p Portion, of func(code.Code) float64) float64 {
 	d := 0.0

@@ -159,7 +159,7 @@ func (in *Input) strongestOf(t *event.Table) bool {
 	h := in.null
 	mine := event.Strength(h, t, &in.order)
 	for _, s := range in.All() {
-		if s.staked && s.Table != nil && s.Table != t && s.kind != beyondScore && s.Table.Paired == nil && event.Strength(h, s.Table, &in.order) >= mine {
+		if s.staked && s.Table != nil && s.Table != t && s.Table.Paired == nil && event.Strength(h, s.Table, &in.order) >= mine {
 			return false
 		}
 	}

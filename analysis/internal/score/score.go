@@ -11,8 +11,8 @@ import (
 // kind by its number here.
 var kinds = [...]*kind{
 	slotScore, rowsScore, repeatScore, lowBitScore, revealScore, seldomScore,
-	laplaceScore, gaussScore, contrastScore, discriminantScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore,
-	fittedScore, beyondScore, lawScore, fractionScore, finenessScore, orderScore,
+	laplaceScore, gaussScore, contrastScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore,
+	fittedScore, lawScore, fractionScore, finenessScore, orderScore,
 }
 
 // kind is what all scores of a kind have in common.
@@ -25,7 +25,6 @@ type kind struct {
 	texts           float64 // in place of single, where the value is not a number; 0 = single
 	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
 	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
-	divided         float64 // the share when wealth is divided again and the score is bet on; 0 = single or several
 	views           []event.View
 	prior           prior
 

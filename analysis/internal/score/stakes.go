@@ -165,9 +165,6 @@ func (set *Set) Divide(t *Turn) {
 		}
 		e.Shift = append(e.Shift, book.Grant{Score: en.Score})
 		prior = append(prior, p)
-		if s.kind.divided > 0 {
-			p = s.kind.divided
-		}
 		logs = append(logs, math.Log(p)+event.Strength(set.null, en.Table, &set.order)/2)
 	}
 	for _, s := range set.specials {

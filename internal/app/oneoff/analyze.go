@@ -135,14 +135,7 @@ func describeInput(in recorded.Input) string {
 	if in.Format == recorded.Lines || in.Format == recorded.JSONL {
 		return fmt.Sprintf("%s: one result a line, %d results%s", in.Format, in.Trials, empties(in))
 	}
-	header := "no header"
-	if in.Header {
-		header = "header"
-	}
-	text := fmt.Sprintf("%s: %s, columns %s", in.Format, header, strings.Join(in.Columns, ", "))
-	if in.Delimiter == ";" {
-		text += " (separated by semicolons)"
-	}
+	text := fmt.Sprintf("%s: columns %s", in.Format, strings.Join(in.Columns, ", "))
 	if in.Trial == "" {
 		return text + fmt.Sprintf("; every line a trial, %d trials%s", in.Trials, empties(in))
 	}

@@ -15,17 +15,6 @@ import (
 	reports "github.com/dpwatch/dpwatch/internal/report"
 )
 
-// captions say what the plots of package plot show.
-func captions() map[string]string {
-	return map[string]string{
-		"histogram":  "Answers of the recorded trials with the person (D0) and without (D1). Where the two differ, an answer gives the person away.",
-		"categories": "How often each answer was given with the person (D0) and without (D1).",
-		"wealth":     "The evidence against the claim as trials went on. The audit reports a violation when it reaches the dashed line; of a right mechanism it rarely does.",
-		"bound":      "The privacy loss that is certified, as trials went on. Above the dashed line it is more than the query claims.",
-		"profile":    "For each epsilon, the delta that is certified at least.",
-	}
-}
-
 // document returns the report for readers.
 func (r *Report) document() reports.Document {
 	d := reports.Document{Title: "Audit of differential privacy: " + r.period(), Lead: []string{r.headline()}}
@@ -129,7 +118,7 @@ func (r *Report) finding(i int) reports.Section {
 		}
 	}
 	if len(r.plots[i]) > 0 {
-		s.Sections = append(s.Sections, reports.Section{Title: "The evidence in plots", Plots: r.plots[i]})
+		s.Sections = append(s.Sections, reports.Section{Title: "The evidence in plots", Charts: r.plots[i]})
 	}
 	if actions := cells(status.ActionRows(x.Actions)); len(actions) > 0 {
 		s.Sections = append(s.Sections, reports.Section{Title: "What operators did, the latest first", Table: &reports.Table{Rows: actions}})

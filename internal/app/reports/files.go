@@ -74,11 +74,8 @@ func writeReportFiles(dir string, files []reports.File) (names []string, err err
 
 // encode returns the report in a format.
 func (r *Report) encode(format string) ([]byte, error) {
-	switch format {
-	case "html":
+	if format == "html" {
 		return reports.HTML(r.document())
-	case "pdf":
-		return reports.PDF(r.document(), r.Created)
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	return append(text, '\n'), err

@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
+	"github.com/dpwatch/dpwatch/internal/chart"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	reports "github.com/dpwatch/dpwatch/internal/report"
@@ -35,7 +36,7 @@ type Options struct {
 }
 
 // Formats are the formats of reports.
-func Formats() []string { return []string{"html", "json", "pdf"} }
+func Formats() []string { return []string{"html", "json"} }
 
 // Report is the contents of a report. Its JSON form is a contract with scripts.
 type Report struct {
@@ -56,7 +57,7 @@ type Report struct {
 	Budgets      []records.Budgets   `json:"budgets,omitempty"`          // of each engine, now
 
 	one            bool // audit
-	plots          [][]reports.Plot
+	plots          [][]chart.Figure
 	postgresql     map[string]string
 	configurations map[string]string
 }
@@ -215,21 +216,17 @@ func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Co
 	if x.Report.Confidence > 0 {
 		row.Confidence = &x.Report.Confidence
 	}
-	var plots []reports.Plot
+	var plots []chart.Figure
 	figures, err := saved.ReadFigures(&stored)
 	if err == nil {
 		if figures.Seed != 0 {
 			row.Seeds = []uint64{figures.Seed}
 		}
-		var images []plot.Image
-		if images, err = plot.Draw(figures.Figures, reveal || c.Log.Values); err == nil {
-			for _, m := range images {
-				plots = append(plots, reports.Plot{Title: m.Title, Caption: captions()[m.Name], SVG: m.SVG, PNG: m.PNG})
-			}
+		for _, drawn := range plot.Draw(figures.Figures, reveal || c.Log.Values) {
+			plots = append(plots, drawn.Figure)
 		}
-	}
-	if err != nil {
-		x.Notes = append(x.Notes, "the plots cannot be drawn: "+withheld.Reveal(err))
+	} else {
+		x.Notes = append(x.Notes, "the charts cannot be drawn: "+withheld.Reveal(err))
 	}
 	r.Findings, r.plots = append(r.Findings, x), append(r.plots, plots)
 	return nil

@@ -1,0 +1,177 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Histogram draws the counts of two worlds in bins of equal width as outlines, with the intervals of an event shaded.
+// edges has one more value than the counts. None without bins.
+func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, eventName string) Figure {
+	n := min(len(d0), len(d1), len(edges)-1)
+	if n < 1 || !finite(edges...) {
+		return Figure{}
+	}
+	d := &drawing{x: scale{edges[0], edges[n], left, right, false}, y: scale{0, 1, bottom, top, false}}
+	for i := range n {
+		d.y.hi = max(d.y.hi, float64(d0[i]), float64(d1[i]))
+	}
+	d.y.hi *= 1.05
+	keys := []key{{"chart-line chart-a", "D0, with the person"}, {"chart-line chart-b", "D1, without the person"}}
+	for _, e := range event {
+		if from, to := d.x.at(e[0]), d.x.at(e[1]); finite(e[0], e[1]) && to >= from {
+			d.tag(`<rect class="chart-event-fill" x="%s" y="%s" width="%s" height="%s"><title>%s: from %s to %s</title></rect>`,
+				num(from), num(top), num(max(2, to-from)), num(bottom-top), esc(eventName), short(e[0]), short(e[1]))
+		}
+	}
+	if len(event) > 0 {
+		keys = append(keys, key{"chart-event-fill", eventName})
+	}
+	d.axes(l)
+	var rows [][]string
+	for i := range n {
+		rows = append(rows, []string{short(edges[i]) + " to " + short(edges[i+1]), fmt.Sprint(d0[i]), fmt.Sprint(d1[i])})
+		x, to := d.x.at(edges[i]), d.x.at(edges[i+1])
+		d.tag(`<rect class="chart-hit" x="%s" y="%s" width="%s" height="%s" data-row="%d"><title>%s to %s: D0 %d, D1 %d</title></rect>`,
+			num(x), num(top), num(to-x), num(bottom-top), i, short(edges[i]), short(edges[i+1]), d0[i], d1[i])
+	}
+	d.path("chart-line chart-a", outline(edges, d0[:n]), false)
+	d.path("chart-line chart-b", outline(edges, d1[:n]), false)
+	return figure(l, d, keys, []string{l.X, "D0", "D1"}, rows)
+}
+
+// outline returns the outline of bars.
+func outline(edges []float64, counts []int) []Point {
+	points := []Point{{edges[0], 0}}
+	for i, n := range counts {
+		points = append(points, Point{edges[i], float64(n)}, Point{edges[i+1], float64(n)})
+	}
+	return append(points, Point{edges[len(counts)], 0})
+}
+
+// Pair is a name with its counts in both worlds.
+type Pair struct {
+	Name   string
+	D0, D1 int
+	Event  bool
+}
+
+// Pairs draws two bars for each name, and shades those of an event. None without names.
+func Pairs(l Labels, pairs []Pair, eventName string) Figure {
+	if len(pairs) == 0 {
+		return Figure{}
+	}
+	most := 1
+	for _, p := range pairs {
+		most = max(most, p.D0, p.D1)
+	}
+	var b strings.Builder
+	const row, bar = 34.0, 11.0
+	var rows [][]string
+	for i, p := range pairs {
+		y := row*float64(i) + 4
+		mark := "no"
+		if p.Event {
+			fmt.Fprintf(&b, `<rect class="chart-event-fill" x="0" y="%s" width="%s" height="%s"/>`+"\n", num(y-2), num(width), num(row-3))
+			mark = "yes"
+		}
+		fmt.Fprintf(&b, `<text class="chart-tick" x="6" y="%s">%s</text>`+"\n", num(y+bar+5), esc(brief(p.Name, 22)))
+		for k, n := range []int{p.D0, p.D1} {
+			at, length := y+float64(k)*(bar+2), 230*float64(n)/float64(most)
+			fmt.Fprintf(&b, `<rect class="chart-%s-fill" x="180" y="%s" width="%s" height="%s"><title>%s: %d</title></rect>`+"\n", []string{"a", "b"}[k], num(at), num(max(1, length)), num(bar), esc(p.Name), n)
+			fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%s">%d</text>`+"\n", num(186+length), num(at+bar-1), n)
+		}
+		rows = append(rows, []string{p.Name, fmt.Sprint(p.D0), fmt.Sprint(p.D1), mark})
+	}
+	end := row*float64(len(pairs)) + 18
+	fmt.Fprintf(&b, `<text class="chart-name" x="6" y="%s">%s</text><text class="chart-name" x="%s" y="%s" text-anchor="middle">%s</text>`+"\n", num(end), esc(l.X), num((180+right)/2), num(end), esc(l.Y))
+	keys := []key{{"chart-a-fill", "D0, with the person"}, {"chart-b-fill", "D1, without the person"}}
+	if slices.ContainsFunc(pairs, func(p Pair) bool { return p.Event }) {
+		keys = append(keys, key{"chart-event-fill", eventName})
+	}
+	return Figure{l, width, end + 6, b.String(), keys, []string{l.X, "D0", "D1", "event"}, rows}
+}
+
+// Cell is a cell of a strip.
+type Cell struct {
+	Name  string
+	Value float64 // NaN = not known
+	Mark  bool    // exceeds what is allowed
+}
+
+// Strip draws a row of cells, the darker the larger the value. None without cells.
+func Strip(l Labels, cells []Cell) Figure {
+	if len(cells) == 0 {
+		return Figure{}
+	}
+	most := 0.0
+	for _, c := range cells {
+		if finite(c.Value) {
+			most = max(most, c.Value)
+		}
+	}
+	var b strings.Builder
+	var rows [][]string
+	wide := (width - 4) / float64(len(cells))
+	for i, c := range cells {
+		level := 0
+		if finite(c.Value) && most > 0 && c.Value > 0 {
+			level = int(math.Ceil(5 * (c.Value / most)))
+		}
+		class, mark := fmt.Sprintf("chart-heat-%d", level), "no"
+		if c.Mark {
+			class, mark = class+" chart-heat-mark", "yes"
+		}
+		fmt.Fprintf(&b, `<rect class="%s" x="%s" y="4" width="%s" height="36" data-row="%d"><title>%s: %s</title></rect>`+"\n",
+			class, num(2+wide*float64(i)), num(max(1, wide-2)), i, esc(c.Name), short(c.Value))
+		rows = append(rows, []string{c.Name, short(c.Value), mark})
+	}
+	keys := []key{{"chart-heat-1 swatch-fill", "smallest"}, {"chart-heat-5 swatch-fill", "largest, " + short(most)}, {"chart-heat-0 chart-heat-mark swatch-fill", "exceeds the claim"}}
+	return Figure{l, width, 44, b.String(), keys, []string{l.X, l.Y, "exceeds the claim"}, rows}
+}
+
+// Bar draws a claim and a lower bound on a scale from 0 to most, for the cell of a table. Values that are not finite
+// are left out.
+func Bar(claim, bound, most float64) template.HTML {
+	const wide = 120.0
+	s := scale{0, most, 1, wide - 1, false}
+	var b strings.Builder
+	text := "no bound"
+	if !math.IsNaN(bound) {
+		text = "at least " + short(bound)
+	}
+	if finite(claim) {
+		text = "claimed " + short(claim) + ", " + text
+	}
+	fmt.Fprintf(&b, `<svg class="chart-bar" viewBox="0 0 %s 14" width="%s" height="14" role="img" aria-label="%s"><title>%s</title><rect class="chart-bar-back" y="4" width="%s" height="6"/>`, num(wide), num(wide), text, text, num(wide))
+	if finite(most) && most > 0 {
+		if b0 := min(bound, most); !math.IsNaN(b0) && b0 > 0 {
+			class := "chart-bar-bound"
+			if finite(claim) && bound > claim {
+				class += " chart-bar-over"
+			}
+			fmt.Fprintf(&b, `<rect class="%s" y="4" width="%s" height="6"/>`, class, num(s.at(b0)))
+		}
+		if finite(claim) {
+			fmt.Fprintf(&b, `<rect class="chart-bar-claim" x="%s" y="0" width="2" height="14"/>`, num(s.at(claim)-1))
+		}
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) // #nosec G203 -- numbers alone
+}
+
+// Meter draws a share of a whole; more than the whole is marked.
+func Meter(share float64) template.HTML {
+	if !finite(share) {
+		return ""
+	}
+	class := "chart-bar-bound"
+	if share > 1 {
+		class += " chart-bar-over"
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="chart-bar" viewBox="0 0 120 14" width="120" height="14" aria-hidden="true"><rect class="chart-bar-back" y="4" width="120" height="6"/><rect class="%s" y="4" width="%s" height="6"/></svg>`,
+		class, num(120*min(1, max(0, share))))) // #nosec G203 -- numbers alone
+}
