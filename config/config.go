@@ -25,6 +25,8 @@ type Config struct {
 	// Engines lists the engines of proxy.routes, if there are several: see AllEngines.
 	Engines []EngineSections `yaml:"engines"`
 	Log     Log              `yaml:"log"`
+
+	Tuning Tuning `yaml:"-"`
 }
 
 // Proxy configures the relay between the clients and one or several engines: see AllRoutes.
@@ -36,19 +38,11 @@ type Proxy struct {
 	ProxyProtocol []Network   `yaml:"proxy_protocol"`
 	Routes        []Route     `yaml:"routes"`
 
-	Capture          bool     `yaml:"capture"`
-	MaxSessions      int      `yaml:"max_sessions"`
-	StartupTimeout   Duration `yaml:"startup_timeout"`
-	DialTimeout      Duration `yaml:"dial_timeout"`
-	DrainTimeout     Duration `yaml:"drain_timeout"`
-	KeepAlive        Duration `yaml:"keepalive"`
-	IdleTimeout      Duration `yaml:"idle_timeout"`
-	CaptureBudget    ByteSize `yaml:"capture_budget"`
-	MaxStatement     ByteSize `yaml:"max_statement"`
-	CaptureRate      int      `yaml:"capture_rate"` // maximum number of statements per second sent to the auditor
-	QueueLength      int      `yaml:"queue_length"`
-	QueueBytes       ByteSize `yaml:"queue_bytes"`
-	AuditorHangLimit Duration `yaml:"auditor_hang_limit"`
+	Capture      bool     `yaml:"capture"`
+	MaxSessions  int      `yaml:"max_sessions"`
+	DrainTimeout Duration `yaml:"drain_timeout"`
+	IdleTimeout  Duration `yaml:"idle_timeout"`
+	MaxStatement ByteSize `yaml:"max_statement"`
 }
 
 // Shadow configures the database with the neighbouring copies, and the limits of replays.
@@ -64,7 +58,6 @@ type Shadow struct {
 	D1               []string `yaml:"d1"`
 	SearchPath       []string `yaml:"search_path"`
 	StatementTimeout Duration `yaml:"statement_timeout"`
-	ConnectTimeout   Duration `yaml:"connect_timeout"`
 	MaxRows          int      `yaml:"max_rows"`
 	MaxResult        ByteSize `yaml:"max_result"`
 }
@@ -106,8 +99,7 @@ type Privacy struct {
 	SearchPath []string `yaml:"search_path"`
 	// Catalog is the connection string of the clients' database, whose catalog is read; "" = names are resolved with
 	// these lists only.
-	Catalog        Secret   `yaml:"catalog"`
-	CatalogRefresh Duration `yaml:"catalog_refresh"` // interval of reading both catalogs again, this one and the shadow database's
+	Catalog Secret `yaml:"catalog"`
 
 	UnclaimedReads UnclaimedReads `yaml:"unclaimed_reads"`
 
@@ -210,47 +202,29 @@ type Audit struct {
 	Deterministic string  `yaml:"deterministic"`
 	Confirm       Confirm `yaml:"confirm"`
 
-	Observe     bool     `yaml:"observe"` // true = queries are captured and planned, and nothing is replayed
-	MaxTrials   int      `yaml:"max_trials"`
-	Measure     int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
-	Timing      int      `yaml:"timing_pairs"`   // pairs after a verdict, whose latencies are compared; 0 = none
-	BatchTrials int      `yaml:"batch_trials"`
-	Workers     int      `yaml:"workers"`
-	MaxAudits   int      `yaml:"max_audits"`
-	MaxPerShape int      `yaml:"max_per_shape"` // audits of queries of one user that differ only in constants
-	Memory      ByteSize `yaml:"memory"`        // approximate memory of the auditor process; half of it is for audits
-	MaxTokens   int      `yaml:"max_tokens"`
-	// ParseTimeout limits the CPU time of the SQL parser, which is C code, for one statement.
-	ParseTimeout Duration `yaml:"parse_timeout"`
-	RetryAfter   Duration `yaml:"retry_after"`
-	RescueAfter  Duration `yaml:"rescue_after"` // turns of a worker that is silent for so long are taken back
-	Repeat       Duration `yaml:"repeat"`       // 0 = never
+	Observe   bool     `yaml:"observe"` // true = queries are captured and planned, and nothing is replayed
+	MaxTrials int      `yaml:"max_trials"`
+	Measure   int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
+	Workers   int      `yaml:"workers"`
+	MaxAudits int      `yaml:"max_audits"`
+	Memory    ByteSize `yaml:"memory"` // approximate memory of the auditor process; half of it is for audits
+	Repeat    Duration `yaml:"repeat"` // 0 = never
 	// WatchShare is the share of the time in turns in which decided audits without a violation are watched; 0 = they
 	// are not.
 	WatchShare float64 `yaml:"watch_share"`
 	Budget     Budget  `yaml:"budget"`
-	// Sequences turns on the audits of queries that a session runs again and again within SequenceWindow.
-	Sequences      bool     `yaml:"sequences"`
-	SequenceWindow Duration `yaml:"sequence_window"`
+	Sequences  bool    `yaml:"sequences"` // audit queries together that a session runs together again and again
 	// SequenceComposition is how the claims of a sequence's queries give its claim: sum or max.
 	SequenceComposition string   `yaml:"sequence_composition"`
-	PriorOdds           float64  `yaml:"prior_odds"`
-	BreachOdds          float64  `yaml:"breach_odds"`
 	Hoist               bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
 	HoistSpace          ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
 
 	// Throttling of replays; 0 or empty = no limit.
-	Rate      float64  `yaml:"rate"`     // trials per second
-	Sessions  int      `yaml:"sessions"` // concurrent sessions; 0 = two per worker
-	Share     float64  `yaml:"share"`    // of the time in which a single connection is busy; 0 = automatic, 1 = no limit
-	Slowdown  float64  `yaml:"slowdown"`
-	Windows   []Window `yaml:"windows"`
-	MaxActive int      `yaml:"max_active"`
-	MaxLag    Duration `yaml:"max_lag"`
+	Sessions int      `yaml:"sessions"` // concurrent sessions; 0 = two per worker
+	Share    float64  `yaml:"share"`    // of the time in which a single connection is busy; 0 = automatic, 1 = no limit
+	Windows  []Window `yaml:"windows"`
+	MaxLag   Duration `yaml:"max_lag"`
 }
-
-// minRescueAfter is the smallest audit.rescue_after.
-const minRescueAfter = Duration(time.Second)
 
 // Engine identifies the audited engine in the ledger.
 type Engine struct {
@@ -337,43 +311,34 @@ type Log struct {
 func Default() Config {
 	return Config{
 		Proxy: Proxy{
-			TLS:              TLS{Mode: "disable", SameCertificate: "check"},
-			UpstreamTLS:      UpstreamTLS{Mode: "disable"},
-			Capture:          true,
-			MaxSessions:      1000,
-			StartupTimeout:   Duration(10 * time.Second),
-			DialTimeout:      Duration(5 * time.Second),
-			DrainTimeout:     Duration(30 * time.Second),
-			KeepAlive:        Duration(time.Minute),
-			CaptureBudget:    1 << 20,
-			MaxStatement:     256 << 10,
-			CaptureRate:      1000,
-			QueueLength:      4096,
-			QueueBytes:       32 << 20,
-			AuditorHangLimit: Duration(time.Minute),
+			TLS:          TLS{Mode: "disable", SameCertificate: "check"},
+			UpstreamTLS:  UpstreamTLS{Mode: "disable"},
+			Capture:      true,
+			MaxSessions:  1000,
+			DrainTimeout: Duration(30 * time.Second),
+			MaxStatement: 256 << 10,
 		},
 		Shadow: Shadow{
 			D0: "d0", D1: []string{"d1"}, Protocol: "captured",
 			SearchPath:       []string{"public"},
 			StatementTimeout: Duration(10 * time.Second),
-			ConnectTimeout:   Duration(5 * time.Second),
 			MaxRows:          10_000,
 			MaxResult:        8 << 20,
 		},
-		Privacy:    Privacy{SearchPath: []string{"public"}, CatalogRefresh: Duration(5 * time.Minute), UnclaimedReads: UnclaimedReads{Policy: "audit"}},
+		Privacy:    Privacy{SearchPath: []string{"public"}, UnclaimedReads: UnclaimedReads{Policy: "audit"}},
 		Neighbours: defaultNeighbours(),
 		Claims: Claims{
 			Combine:  "add",
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
-			ParseTimeout: Duration(3 * time.Second),
-			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, SequenceWindow: Duration(5 * time.Minute), SequenceComposition: "sum", PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
+			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
+			Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, Sequences: true, SequenceComposition: "sum", Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Keys: []Secret{}, Spool: Spool{MaxBytes: 64 << 20}},
 		Alerts: defaultAlerts(),
 		Log:    Log{Level: "info"},
+		Tuning: defaultTuning(),
 	}
 }
 

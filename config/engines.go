@@ -161,11 +161,10 @@ func (d *decoder) routeEngines(c *Config) {
 	}
 }
 
-// separateCopies checks that no two engines have the same schemas for their copies in one shadow database, or for their
-// records.
+// separateCopies checks that no two engines have the same schemas for their copies in one shadow database.
 func (d *decoder) separateCopies(c *Config) {
 	type place struct{ host, database, schema string }
-	copies, records := map[place]string{}, map[place]string{}
+	copies := map[place]string{}
 	check := func(one Config, within string) {
 		shadow, err := pgx.ParseConfig(one.Shadow.DSN.Reveal())
 		if err != nil || one.Shadow.DSN == "" {
@@ -174,22 +173,19 @@ func (d *decoder) separateCopies(c *Config) {
 		d.within = within
 		defer func() { d.within = "" }()
 		database := place{host: fmt.Sprintf("%s:%d", shadow.Host, shadow.Port), database: shadow.Database}
-		claim := func(owners map[place]string, path, schema, what string) {
+		claim := func(path, schema string) {
 			p := database
 			p.schema = schema
-			if other, taken := owners[p]; taken && schema != "" {
-				d.add(path, "engines %s and %s have the same %s in one shadow database, schema %s: give each engine its own schemas", other, one.EngineName(), what, schema)
+			if other, taken := copies[p]; taken && schema != "" {
+				d.add(path, "engines %s and %s have the same copy in one shadow database, schema %s: give each engine its own schemas", other, one.EngineName(), schema)
 			}
-			owners[p] = one.EngineName()
+			copies[p] = one.EngineName()
 		}
-		claim(copies, "shadow.d0", one.Shadow.D0, "copy")
+		claim("shadow.d0", one.Shadow.D0)
 		for i, schema := range one.Shadow.D1 {
 			if slices.Index(one.Shadow.D1, schema) == i && schema != one.Shadow.D0 {
-				claim(copies, fmt.Sprintf("shadow.d1[%d]", i), schema, "copy")
+				claim(fmt.Sprintf("shadow.d1[%d]", i), schema)
 			}
-		}
-		if one.Neighbours.Configured() {
-			claim(records, "neighbours.control_schema", one.Neighbours.ControlSchema, "control schema")
 		}
 	}
 	if top, ok := c.topLevel(); ok && len(c.Engines) > 0 {

@@ -157,18 +157,24 @@ func TestEngineErrors(t *testing.T) {
 	}
 }
 
-// Two engines may not keep the records of their copies in one schema of one shadow database.
-func TestEnginesControlSchema(t *testing.T) {
+// TestControlSchema: engines whose copies have different schemas keep the records of their copies in different schemas,
+// and the top level's default is that of earlier versions.
+func TestControlSchema(t *testing.T) {
 	t.Parallel()
-	text := strings.NewReplacer("public.users]}", "public.users], unit: {table: public.users, key: id}}", "search_path: [bank]", "unit: {table: public.accounts, key: id}", "[bank_d1, bank_d2]", "[bank_d1]").
-		Replace(twoEngines) + "neighbours: {source: postgres://c@127.0.0.1/x, choose: [{rule: random, k: 1}]}\n"
-	const want = "engines shop and bank have the same control schema in one shadow database, schema dpwatch"
-	if _, err := config.Parse("f.yaml", []byte(text), env); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v", err)
+	single, err := config.Parse("f.yaml", []byte(minimal), env)
+	if err != nil || single.ControlSchema() != "dpwatch" {
+		t.Errorf("%s, %v", single.ControlSchema(), err)
 	}
-	text = strings.Replace(text, "    claims: {default", "    neighbours: {control_schema: bank_control}\n    claims: {default", 1)
-	if _, err := config.Parse("f.yaml", []byte(text), env); err != nil {
-		t.Error(err)
+	c, err := config.Parse("f.yaml", []byte(twoEngines), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range c.AllEngines() {
+		got = append(got, one.Shadow.D0+" "+one.ControlSchema())
+	}
+	if diff := cmp.Diff([]string{"shop_d0 dpwatch_shop_d0", "bank_d0 dpwatch_bank_d0"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -209,7 +209,7 @@ psql -qX "$PROXY" -c "SELECT anon_count(id, 0.5) FROM users WHERE id = 1" >out
 until dpwatch audits list --config dpwatch.yaml --verdict violation >out && grep -q violation out && dpwatch alerts list --config dpwatch.yaml >alerts && grep -q epsilon alerts; do sleep 0.5; done
 export AUDIT=$(awk '$2 == "violation" || $3 == "violation" { print $1; exit }' out) ALERT=$(awk '/epsilon/ { print $1; exit }' alerts)
 echo "audit $AUDIT, alert $ALERT"
-sed -e "s/$PROXY_PORT/$OTHER_PORT/; s/$ADMIN_PORT/0/; s/admin.sock/other.sock/; s/^shadow:/shadow:\n  d0: e0\n  d1: [e1]/; s/^neighbours:/neighbours:\n  control_schema: other\n  choose: [{rule: most_rows}]/; s/^ledger: {/ledger: {schema: other_ledger, /" dpwatch.yaml >other.yaml
+sed -e "s/$PROXY_PORT/$OTHER_PORT/; s/$ADMIN_PORT/0/; s/admin.sock/other.sock/; s/^shadow:/shadow:\n  d0: e0\n  d1: [e1]/; s/^neighbours:/neighbours:\n  choose: [{rule: most_rows}]/; s/^ledger: {/ledger: {schema: other_ledger, /" dpwatch.yaml >other.yaml
 echo "SELECT anon_count(id, 0.5) FROM users" >query.sql
 `
 

@@ -64,7 +64,7 @@ proxy:
 admin: {listen: 127.0.0.1:0, token_file: %[2]q}
 shadow: {dsn: %[3]q}
 claims: {safe_functions: [noisy]}
-audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, rescue_after: 15s, share: 1}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1}
 ledger: {dsn: %[4]q}
 engines:
   - name: honest

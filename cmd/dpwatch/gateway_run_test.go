@@ -37,7 +37,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q, %s}
 privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count, dp_sum], default: {epsilon: 1}}
-audit: {%s, retry_after: 200ms, share: 1}
+audit: {%s, share: 1}
 `, production.Host, s.direct, engines, limits)))
 	return s
 }
@@ -100,7 +100,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q, worlds: [{schema: d0, engine: %q}, {schema: d1, engine: %q}]}
 privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count], default: {epsilon: 1}}
-audit: {retry_after: 200ms, share: 1}
+audit: {share: 1}
 `, production.Host, s.direct, engine, engine))
 	call(t, "", "doctor", "--config", path).want(t, exitDone, "engine of d1: which copy it reads: dpwatch run checks this with the first query")
 	s.run(t, path)

@@ -123,7 +123,7 @@ admin: {listen: 127.0.0.1:0, token_file: %q}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy, quoting, as_number], default: {epsilon: 0.1}}
-audit: {measure_trials: 0, max_trials: 1000, retry_after: 500ms, workers: 2, share: 1}
+audit: {measure_trials: 0, max_trials: 1000, workers: 2, share: 1}
 ledger: {dsn: %q}
 log: {level: debug%s}
 `, cfg.Host, cfg.Port, file(t, "tokens", "auditor "+s.token+"\nviewer "+s.viewer+"\n"), replayRole(t, dsn, "d0", "d1"), dsn, logKeys)))

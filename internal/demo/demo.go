@@ -182,9 +182,7 @@ audit:
   confidence: {{.Confidence}}
   error_rate: per_audit
   max_trials: {{.MaxTrials}}
-  retry_after: 1s
   share: 1
-  sequences: true
 ledger:
   dsn: {{.Ledger}}
 `))

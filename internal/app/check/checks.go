@@ -86,7 +86,7 @@ func checkPace(c config.Config) preflight.Task {
 
 func preflightOptions(c config.Config) preflight.Options {
 	o := preflight.Options{
-		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout), D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: setup.ConnectTimeout, D0: c.Shadow.D0, D1: c.Shadow.D1,
 		Protected: c.Privacy.Protected, Public: c.Privacy.Public, SearchPath: c.Shadow.SearchPath, ClientPath: c.Privacy.SearchPath,
 		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: c.Shadow.Beside(),
 	}
@@ -227,7 +227,7 @@ func checkNeighbours(c config.Config) preflight.Task {
 			return []preflight.Check{differ}
 		}
 		differ.Fix = "run `dpwatch neighbours verify`"
-		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), time.Duration(c.Shadow.ConnectTimeout))(ctx), checkSet(ctx, c)), differ)
+		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), setup.ConnectTimeout)(ctx), checkSet(ctx, c)), differ)
 	}
 }
 

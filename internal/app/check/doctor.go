@@ -64,7 +64,7 @@ func checkClocks(c config.Config) preflight.Task {
 				continue
 			}
 			check := preflight.Check{Name: "clock", Object: key, Status: preflight.OK}
-			off, err := clockOf(ctx, databases[key], time.Duration(c.Shadow.ConnectTimeout))
+			off, err := clockOf(ctx, databases[key], setup.ConnectTimeout)
 			check.Message = fmt.Sprintf("differs by %s from this machine's", off.Round(time.Millisecond))
 			switch {
 			case err != nil:
