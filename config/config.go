@@ -12,7 +12,7 @@ import (
 // Config is the whole file. Start from Default; the zero value is not valid.
 type Config struct {
 	Proxy      Proxy           `yaml:"proxy"`
-	Admin      Admin           `yaml:"admin"`
+	Admin      []AdminListener `yaml:"admin"`
 	Shadow     Shadow          `yaml:"shadow"`
 	Privacy    Privacy         `yaml:"privacy"`
 	Neighbours Neighbours      `yaml:"neighbours"`

@@ -77,7 +77,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
-	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
+	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", nil, nil, config.Address{}
 	got.Privacy.UnclaimedReads.Rules, got.Privacy.Public, got.Claims.Trust, got.Claims.Rules, got.Claims.SecurityLabels = nil, nil, nil, nil, nil
 	got.Proxy.ProxyProtocol, got.Audit.Windows, got.Budgets = nil, nil, nil
 	got.Alerts.Receivers, got.Alerts.Routes = nil, nil

@@ -46,16 +46,16 @@ func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config
 	return c, r, err
 }
 
-// ParseAdmin returns the section admin of a configuration. It ignores errors in other sections, such as an unset
+// ParseAdmin returns the listeners of the section admin of a configuration. It ignores errors in other sections, such as an unset
 // ${NAME}.
-func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, error) {
+func ParseAdmin(file string, data []byte, getenv func(string) string) ([]AdminListener, error) {
 	c, err := Parse(file, data, getenv)
 	var all, own Errors
 	if !errors.As(err, &all) {
 		return c.Admin, err
 	}
 	for _, f := range all {
-		if f.Path == "" || f.Path == "admin" || strings.HasPrefix(f.Path, "admin.") {
+		if f.Path == "" || f.Path == "admin" || strings.HasPrefix(f.Path, "admin.") || strings.HasPrefix(f.Path, "admin[") {
 			own = append(own, f)
 		}
 	}

@@ -34,7 +34,7 @@ func Checks(c config.Config) []preflight.Task {
 			tasks = append(tasks, checkListeners(c, r.Listen, "proxy.listen"), checkUpstream(one, i))
 		}
 	}
-	for _, l := range c.Admin.AllListeners() {
+	for _, l := range c.Admin {
 		tasks = append(tasks, checkListeners(c, l.Listen, "admin.listen"))
 	}
 	for _, one := range all {
@@ -127,7 +127,7 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 
 // answers reports whether a dpwatch serves the configured admin port.
 func answers(ctx context.Context, c config.Config) bool {
-	target, err := status.Nearest("the configuration", c.Admin.AllListeners())
+	target, err := status.Nearest("the configuration", c.Admin)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return err == nil && target.Ask(ctx, "/livez") == nil
