@@ -1,9 +1,8 @@
 package config
 
 import (
-	"encoding/base64"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -47,45 +46,49 @@ type Proxy struct {
 
 // Shadow configures the database with the neighbouring copies, and the limits of replays.
 type Shadow struct {
-	DSN      Secret  `yaml:"dsn"`
-	Engine   Secret  `yaml:"engine"`   // connection string of an engine beside the database; "" = the engine is in the database
-	Worlds   []World `yaml:"worlds"`   // instead of Engine: one instance for D0 and one for each neighbour
-	Protocol string  `yaml:"protocol"` // captured | extended | simple: how trials are sent
-	// EngineVersion is a query that the engine on which trials run answers with its version; "" = it is the definitions
-	// of its functions.
-	EngineVersion    string   `yaml:"engine_version"`
-	D0               string   `yaml:"d0"`
-	D1               []string `yaml:"d1"`
-	SearchPath       []string `yaml:"search_path"`
-	StatementTimeout Duration `yaml:"statement_timeout"`
-	MaxRows          int      `yaml:"max_rows"`
-	MaxResult        ByteSize `yaml:"max_result"`
+	DSN              Secret       `yaml:"dsn"`
+	Engine           ReplayEngine `yaml:"engine"`
+	D0               string       `yaml:"d0"`
+	D1               []string     `yaml:"d1"`
+	SearchPath       []string     `yaml:"search_path"`
+	StatementTimeout Duration     `yaml:"statement_timeout"`
+	MaxRows          int          `yaml:"max_rows"`
+	MaxResult        ByteSize     `yaml:"max_result"`
 }
 
-// World is an instance of an engine beside the database that sees one copy of the data.
-type World struct {
-	Schema string `yaml:"schema"` // d0, or one of d1
-	Engine Secret `yaml:"engine"`
+// ReplayEngine configures the engine on which trials run.
+type ReplayEngine struct {
+	// DSN has the connection strings of an engine beside the database: one for all copies, or one for each, D0 first.
+	// Empty = the engine is in the database.
+	DSN      []Secret `yaml:"dsn"`
+	Protocol string   `yaml:"protocol"` // captured | extended | simple: how trials are sent
+	// Version is a query that the engine answers with its version; "" = it is the definitions of its functions.
+	Version string `yaml:"version"`
 }
 
 // Copies returns the schemas of the copies, D0 first.
 func (s Shadow) Copies() []string { return append([]string{s.D0}, s.D1...) }
 
 // Beside reports whether the engine is beside the database.
-func (s Shadow) Beside() bool { return s.Engine != "" || len(s.Worlds) > 0 }
+func (s Shadow) Beside() bool { return len(s.Engine.DSN) > 0 }
+
+// OwnEngines reports whether each copy has its own engine.
+func (s Shadow) OwnEngines() bool { return len(s.Engine.DSN) > 1 }
 
 // Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each
 // of the given copies that has one, in their order.
 func (s Shadow) Engines(copies []string) []string {
-	if s.Engine != "" {
-		return []string{s.Engine.Reveal()}
-	}
 	var engines []string
+	if !s.OwnEngines() {
+		for _, dsn := range s.Engine.DSN {
+			engines = append(engines, dsn.Reveal())
+		}
+		return engines
+	}
+	all := s.Copies()
 	for _, schema := range copies {
-		for _, w := range s.Worlds {
-			if w.Schema == schema {
-				engines = append(engines, w.Engine.Reveal())
-			}
+		if i := slices.Index(all, schema); i >= 0 && i < len(s.Engine.DSN) {
+			engines = append(engines, s.Engine.DSN[i].Reveal())
 		}
 	}
 	return engines
@@ -249,11 +252,8 @@ type Ledger struct {
 	Schema  string `yaml:"schema"`
 	Migrate bool   `yaml:"migrate"` // create or upgrade the schema at the start
 	// Retention is the age beyond which records are removed; 0 = they are kept.
-	Retention Duration `yaml:"retention"`
-	// Statements is how captured statements and their parameters are stored: StatementsPlain, StatementsEncrypted or
-	// StatementsWithheld.
-	Statements string   `yaml:"statements"`
-	Keys       []Secret `yaml:"keys"` // of StatementsEncrypted, in base64: the first one encrypts, all decrypt
+	Retention  Duration `yaml:"retention"`
+	Statements string   `yaml:"statements"` // whether captured statements and parameters are stored: StatementsPlain or StatementsWithheld
 	Spool      Spool    `yaml:"spool"`
 }
 
@@ -265,26 +265,9 @@ type Spool struct {
 
 // Values of Ledger.Statements.
 const (
-	StatementsPlain     = "plain"
-	StatementsEncrypted = "encrypted"
-	StatementsWithheld  = "withheld"
+	StatementsPlain    = "plain"
+	StatementsWithheld = "withheld"
 )
-
-// ledgerKeySize is the size of each of Ledger.Keys in bytes.
-const ledgerKeySize = 32
-
-// StatementKeys returns Ledger.Keys as bytes.
-func (l *Ledger) StatementKeys() ([][]byte, error) {
-	var keys [][]byte
-	for i, k := range l.Keys {
-		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(k.Reveal()))
-		if err != nil || len(b) != ledgerKeySize {
-			return nil, fmt.Errorf("key %d is not the base64 form of %d bytes: create one with `openssl rand -base64 32`", i+1, ledgerKeySize)
-		}
-		keys = append(keys, b)
-	}
-	return keys, nil
-}
 
 // LedgerDSN returns the connection string of the ledger, "" for one in memory.
 func (c Config) LedgerDSN() string {
@@ -301,11 +284,22 @@ func (c Config) LedgerDSN() string {
 // Log configures the log.
 type Log struct {
 	Level string `yaml:"level"` // debug | info | warn | error
-	SQL   bool   `yaml:"sql"`   // include rewritten SQL, with its literals, in alerts
-	// Values includes values from rows in alerts, status and logs: group keys, texts, thresholds, the server's
-	// messages.
-	Values bool `yaml:"values"`
+	// Reveal is what else logs, alerts and the status include: RevealNone, RevealSQL or RevealValues.
+	Reveal string `yaml:"reveal"`
 }
+
+// Values of Log.Reveal.
+const (
+	RevealNone   = "none"
+	RevealSQL    = "sql"    // statements, with their literals
+	RevealValues = "values" // also values from rows: group keys, texts, thresholds, the server's messages
+)
+
+// ShowsSQL reports whether statements with their literals are shown.
+func (l Log) ShowsSQL() bool { return l.Reveal == RevealSQL || l.Reveal == RevealValues }
+
+// ShowsValues reports whether values from rows are shown.
+func (l Log) ShowsValues() bool { return l.Reveal == RevealValues }
 
 // Default returns the default configuration, over which a file is parsed.
 func Default() Config {
@@ -319,7 +313,7 @@ func Default() Config {
 			MaxStatement: 256 << 10,
 		},
 		Shadow: Shadow{
-			D0: "d0", D1: []string{"d1"}, Protocol: "captured",
+			D0: "d0", D1: []string{"d1"}, Engine: ReplayEngine{DSN: []Secret{}, Protocol: "captured"},
 			SearchPath:       []string{"public"},
 			StatementTimeout: Duration(10 * time.Second),
 			MaxRows:          10_000,
@@ -335,9 +329,9 @@ func Default() Config {
 			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
 			Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, Sequences: true, SequenceComposition: "sum", Hoist: true, HoistSpace: 1 << 30,
 		},
-		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Keys: []Secret{}, Spool: Spool{MaxBytes: 64 << 20}},
+		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Spool: Spool{MaxBytes: 64 << 20}},
 		Alerts: defaultAlerts(),
-		Log:    Log{Level: "info"},
+		Log:    Log{Level: "info", Reveal: RevealNone},
 		Tuning: defaultTuning(),
 	}
 }

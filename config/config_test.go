@@ -196,8 +196,8 @@ func TestError(t *testing.T) {
 		{"a period beyond the retention", minimal + "budgets: [{name: a, epsilon: 1, period: 2161h}]\nledger: {dsn: 'host=x'}\n", "is longer than ledger.retention (2160h0m0s)"},
 		{"applications for ever", minimal + "budgets: [{name: a, epsilon: 1, applications: true}]\nledger: {dsn: 'host=x'}\n", "applications are known only as long as ledger.retention"},
 		{"an unknown form of statements", minimal + "ledger: {statements: hidden}\n", "ledger.statements: \"hidden\""},
-		{"encrypted statements without a key", minimal + "ledger: {statements: encrypted}\n", "ledger.keys: missing"},
-		{"a key that is not one", minimal + "ledger: {keys: [c2hvcnQ=]}\n", "key 1 is not the base64 form of 32 bytes"},
+		{"encrypted statements", minimal + "ledger: {statements: encrypted}\n", "f.yaml:5: ledger.statements: encrypted is no longer a value: write plain"},
+		{"what logs reveal", minimal + "log: {reveal: all}\n", "log.reveal: \"all\": must be none, sql or values"},
 		{"budgets without a ledger", minimal + "budgets: [{name: a, epsilon: 1}]\n", "budgets: need a ledger"},
 		{"an empty window", minimal + "audit: {windows: ['22:00-22:00']}\n", "is empty"},
 		{"not a time zone", minimal + "audit: {windows: ['22:00-06:00 Europe/Berlon']}\n", "not a known time zone"},
@@ -363,19 +363,13 @@ func TestEngines(t *testing.T) {
 		want                  []string
 	}{
 		{"none", "d0: d0", "", nil},
-		{"one", "engine: 'postgres://u@h:7/x', protocol: simple", "", []string{"postgres://u@h:7/x"}},
-		{
-			"one each", "worlds: [{schema: d2, engine: 'host=c'}, {schema: d0, engine: 'host=a'}, {schema: d1, engine: 'host=b'}]",
-			"",
-			[]string{"host=a", "host=b", "host=c"},
-		},
-		{"both", "engine: 'host=a', worlds: [{schema: d0, engine: 'host=a'}]", "not both", nil},
-		{"one is missing", "worlds: [{schema: d0, engine: 'host=a'}, {schema: d1, engine: 'host=b'}]", `no engine for "d2"`, nil},
-		{"twice", "worlds: [{schema: d0, engine: 'host=a'}, {schema: d0, engine: 'host=b'}]", "listed twice", nil},
-		{"unknown world", "worlds: [{schema: d7, engine: 'host=a'}]", `"d7" is neither`, nil},
-		{"no connection string", "worlds: [{schema: d0}]", "shadow.worlds[0].engine: missing", nil},
-		{"another text", "worlds: [{schema: d0, engine: 'x'}]", "not a PostgreSQL connection string", nil},
-		{"protocol", "protocol: smoke", `"smoke": must be captured, extended or simple`, nil},
+		{"one", "engine: {dsn: 'postgres://u@h:7/x', protocol: simple}", "", []string{"postgres://u@h:7/x"}},
+		{"one each", "engine: {dsn: ['host=a', 'host=b', 'host=c']}", "", []string{"host=a", "host=b", "host=c"}},
+		{"one is missing", "engine: {dsn: ['host=a', 'host=b']}", "shadow.engine.dsn: has 2 connection strings for 3 copies", nil},
+		{"no connection string", "engine: {dsn: ''}", "shadow.engine.dsn[0]: missing", nil},
+		{"another text", "engine: {dsn: x}", "not a PostgreSQL connection string", nil},
+		{"protocol", "engine: {protocol: smoke}", `"smoke": must be captured, extended or simple`, nil},
+		{"a former value", "engine: 'host=a'", "f:3: shadow.engine: is a section now: write engine: {dsn: postgres://...}", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

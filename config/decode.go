@@ -154,6 +154,10 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{n}
 	default:
+		if now := formerValues[plainKey(path)]; now != "" {
+			d.errorf(n.GetToken(), path, "%s", now)
+			return
+		}
 		d.errorf(n.GetToken(), path, "expected keys and values, not %s", describe(n))
 		return
 	}

@@ -21,6 +21,9 @@ var former = map[string]string{
 	"admin.proxy_login.auditors":  "write users: [\"auditor ann\"], each user after the roles",
 	"admin.proxy_login.operators": "write users: [\"operator ann\"], each user after the roles",
 	"shadow.connect_timeout":      "remove it: it is always 5s",
+	"shadow.worlds":               "write engine: {dsn: [...]}, with the connection strings of D0 and of each neighbour of d1, in this order",
+	"shadow.protocol":             "write engine: {protocol: ...}",
+	"shadow.engine_version":       "write engine: {version: ...}",
 	"privacy.catalog_refresh":     "remove it: catalogs are read every 5m, and soon after an unknown name",
 	"neighbours.control_schema":   "remove it: it is dpwatch if shadow.d0 is d0, and otherwise dpwatch_ and the name of that schema; rename a schema of another name: ALTER SCHEMA old RENAME TO dpwatch",
 	"neighbours.workers":          "remove it: it is always 2",
@@ -42,11 +45,24 @@ var former = map[string]string{
 	"alerts.unhealthy_after":      "remove it: it is always 10m; alerts.routes chooses who gets alerts of the kind auditor_unhealthy",
 	"alerts.receivers.per_minute": "remove it: it is always 60",
 	"alerts.receivers.timeout":    "remove it: it is always 10s",
+	"ledger.keys":                 "remove it: statements are stored as they are (plain) or not at all (withheld); encrypt the disk of the ledger",
+	"log.sql":                     "write reveal: sql instead of sql: true, and nothing instead of sql: false",
+	"log.values":                  "write reveal: values instead of values: true (it includes the SQL), and nothing instead of values: false",
+}
+
+// formerValues are former values of keys, with what to write instead: of ledger.statements a word, of shadow.engine a
+// single value instead of keys.
+var formerValues = map[string]string{
+	"ledger.statements": "encrypted is no longer a value: write plain, and encrypt the disk of the ledger, or withheld",
+	"shadow.engine":     "is a section now: write engine: {dsn: postgres://...}; nothing instead of \"\"",
 }
 
 var listIndex = regexp.MustCompile(`\[[0-9]+\]`)
 
 // formerKey returns what replaces the key of an earlier version at a path; "" if it was none.
-func formerKey(path string) string {
-	return former[strings.TrimPrefix(listIndex.ReplaceAllString(path, ""), "engines.")]
+func formerKey(path string) string { return former[plainKey(path)] }
+
+// plainKey returns a path without the positions in lists, and without engines.
+func plainKey(path string) string {
+	return strings.TrimPrefix(listIndex.ReplaceAllString(path, ""), "engines.")
 }

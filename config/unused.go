@@ -146,7 +146,7 @@ func (u unused) engine() {
 	if n.Source != "" && n.Relation == "remove" && len(n.Measures) > 0 {
 		u.add("neighbours.measures", "has no effect: it is for the relations replace and extreme")
 	}
-	u.off(u.LedgerDSN() != "", "ledger", u.Ledger, d.Ledger, "there is no ledger (ledger.dsn)", "schema", "migrate", "retention", "statements", "keys", "spool")
+	u.off(u.LedgerDSN() != "", "ledger", u.Ledger, d.Ledger, "there is no ledger (ledger.dsn)", "schema", "migrate", "retention", "statements", "spool")
 }
 
 // reach adds a rule on a database that no audited query reads.

@@ -20,6 +20,7 @@ func (d *decoder) validate(c *Config) {
 	d.alerts(&c.Alerts)
 	d.admin(c)
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	d.oneOf("log.reveal", c.Log.Reveal, RevealNone, RevealSQL, RevealValues)
 }
 
 // engine validates the sections of one engine.
@@ -255,13 +256,10 @@ func (d *decoder) ledger(c *Config) {
 	if r := c.Ledger.Retention; r != 0 && r < minRetention {
 		d.add("ledger.retention", "must be 0s (nothing is removed) or at least 1h, for example 2160h (90 days)")
 	}
-	d.oneOf("ledger.statements", c.Ledger.Statements, StatementsPlain, StatementsEncrypted, StatementsWithheld)
-	switch _, err := c.Ledger.StatementKeys(); {
-	case err != nil:
-		d.add("ledger.keys", "%v", err)
-	case c.Ledger.Statements == StatementsEncrypted && len(c.Ledger.Keys) == 0:
-		d.add("ledger.keys", "missing: ledger.statements is encrypted; create a key with `openssl rand -base64 32`, and give it as ${file:/run/secrets/ledger.key}")
+	if c.Ledger.Statements == "encrypted" {
+		d.add("ledger.statements", "%s", formerValues["ledger.statements"])
 	}
+	d.oneOf("ledger.statements", c.Ledger.Statements, StatementsPlain, StatementsWithheld)
 	switch {
 	case c.Ledger.Schema == "":
 		d.add("ledger.schema", "must name the schema of the ledger")

@@ -194,9 +194,10 @@ func checkEngine(c config.Config, i int) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
 		defer cancel()
-		name, object := "shadow.engine", "engine beside the database"
-		if len(c.Shadow.Worlds) > 0 {
-			name, object = "shadow.worlds", "engine of "+c.Shadow.Copies()[i]
+		const name = "shadow.engine.dsn"
+		object := "engine beside the database"
+		if c.Shadow.OwnEngines() {
+			object = "engine of " + c.Shadow.Copies()[i]
 		}
 		check := preflight.Check{Name: name, Object: object, Status: preflight.OK, Message: "accepts sessions"}
 		player, err := replay.New(setup.ReplayOptions(c, nil))

@@ -21,7 +21,7 @@ type CoverageSample struct {
 	Shape       string    `json:"shape,omitempty"`  // without constants and comments; "" = not known
 	Detail      string    `json:"detail,omitempty"` // what was found: a function, a table, a setting, a size
 	Remedy      string    `json:"remedy,omitempty"` // what to do about this statement
-	Text        string    `json:"text,omitempty"`   // the beginning of the statement; only with log.sql, for those who may read values
+	Text        string    `json:"text,omitempty"`   // the beginning of the statement; only with log.reveal, for those who may read values
 	At          time.Time `json:"at"`
 }
 

@@ -22,8 +22,8 @@ type engineReader interface {
 func EngineReaders(c config.Config) (shadow, production engineReader) {
 	limits := body.Limits{Bytes: int(c.Proxy.MaxStatement), Tokens: rewrite.DefaultMaxTokens}
 	switch {
-	case c.Shadow.EngineVersion != "":
-		q := &engine.Question{SQL: c.Shadow.EngineVersion, Timeout: time.Duration(c.Shadow.StatementTimeout), Extended: c.Shadow.Protocol == "extended"}
+	case c.Shadow.Engine.Version != "":
+		q := &engine.Question{SQL: c.Shadow.Engine.Version, Timeout: time.Duration(c.Shadow.StatementTimeout), Extended: c.Shadow.Engine.Protocol == "extended"}
 		if q.DSNs = c.Shadow.Engines(c.Shadow.Copies()); len(q.DSNs) == 0 {
 			q.DSNs = []string{c.Shadow.DSN.Reveal()}
 		}

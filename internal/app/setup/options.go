@@ -41,7 +41,7 @@ func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
-		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Protocol),
+		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
 	}
 }
 
