@@ -21,21 +21,21 @@ type Config struct {
 	Budgets    []PrivacyBudget `yaml:"budgets"`
 	Alerts     Alerts          `yaml:"alerts"`
 	Ledger     Ledger          `yaml:"ledger"`
-	// Engines lists the engines of proxy.routes, if there are several: see AllEngines.
+	// Engines lists the engines, if there are several or if one has several routes: see AllEngines.
 	Engines []EngineSections `yaml:"engines"`
 	Log     Log              `yaml:"log"`
 
 	Tuning Tuning `yaml:"-"`
 }
 
-// Proxy configures the relay between the clients and one or several engines: see AllRoutes.
+// Proxy configures the relay between the clients and the engines. Of several engines, each has its own routes.
 type Proxy struct {
 	Listen        []Address   `yaml:"listen"`
 	Upstream      Address     `yaml:"upstream"`
 	TLS           TLS         `yaml:"tls"`
 	UpstreamTLS   UpstreamTLS `yaml:"upstream_tls"`
 	ProxyProtocol []Network   `yaml:"proxy_protocol"`
-	Routes        []Route     `yaml:"routes"`
+	Routes        []Route     `yaml:"-"` // of one of Config.Engines; see AllRoutes
 
 	Capture      bool     `yaml:"capture"`
 	MaxSessions  int      `yaml:"max_sessions"`

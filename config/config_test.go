@@ -180,11 +180,6 @@ func TestError(t *testing.T) {
 		{"verify-ca without CA", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: verify-ca}}", 1), "proxy.upstream_tls.ca: missing"},
 		{"certificate without key", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: require, certificate: x}}", 1), "give both"},
 		{"not a network", strings.Replace(minimal, "5432}", "5432, proxy_protocol: [10.0.0.0/33]}", 1), "not a network"},
-		{"routes and upstream", strings.Replace(minimal, "5432}", "5432, routes: [{listen: 127.0.0.1:1, upstream: 127.0.0.1:2}]}", 1), "either listen and upstream, or routes"},
-		{"a route without upstream", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1}]}", 1), "proxy.routes[0].upstream: missing"},
-		{"routes on one address", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:1, upstream: a:3}]}", 1), "proxy.routes[1].listen[0]: 127.0.0.1:1 also belongs to another route"},
-		{"routes of one name", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{name: b, listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:2, upstream: a:3}]}", 1), "proxy.routes[1].name"},
-		{"TLS beside routes", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}], tls: {mode: require}}", 1), "proxy.tls: must be set in each"},
 		{"not a time of the day", minimal + "audit: {windows: [22-6]}\n", "audit.windows[0]: \"22-6\" is not a time of the day"},
 		{"a policy", strings.Replace(minimal, "protected:", "unclaimed_reads: {policy: shout}, protected:", 1), "privacy.unclaimed_reads.policy: "},
 		{"a rule for every unclaimed read", strings.Replace(minimal, "protected:", "unclaimed_reads: {rules: [{policy: count}]}, protected:", 1), "matches every query: use privacy.unclaimed_reads.policy for that"},
@@ -251,10 +246,12 @@ log: {level: "$${debug}"}
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("f", []byte(`
-proxy:
-  routes:
-    - {name: a, listen: ["[::1]:6432"], upstream: "[::1]:5432", tls: {mode: passthrough}, proxy_protocol: [10.1.2.3/8, "::1"]}
-    - {listen: unix:/run/x, upstream: unix:/run/y}
+engines:
+  - name: x@[::1]:5432
+    proxy:
+      - {name: a, listen: ["[::1]:6432"], upstream: "[::1]:5432", tls: {mode: passthrough}, proxy_protocol: [10.1.2.3/8, "::1"]}
+      - {listen: unix:/run/x, upstream: unix:/run/y}
+proxy: {tls: {same_certificate: assume}, proxy_protocol: 10.9.0.0/16}
 shadow: {dsn: "host=/tmp user=a"}
 privacy: {protected: [public.users]}
 `), env)
@@ -264,15 +261,16 @@ privacy: {protected: [public.users]}
 	want := []config.Route{
 		{
 			Name: "a", Listen: []config.Address{{Network: "tcp", Address: "[::1]:6432"}}, Upstream: config.Address{Network: "tcp", Address: "[::1]:5432"},
-			TLS: config.TLS{Mode: "passthrough", SameCertificate: "check"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+			TLS: config.TLS{Mode: "passthrough", SameCertificate: "assume"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
 			ProxyProtocol: []config.Network{"10.0.0.0/8", "::1/128"},
 		},
 		{
 			Name: "unix:/run/x", Listen: []config.Address{{Network: "unix", Address: "/run/x"}}, Upstream: config.Address{Network: "unix", Address: "/run/y"},
-			TLS: config.TLS{Mode: "disable", SameCertificate: "check"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+			TLS: config.TLS{Mode: "disable", SameCertificate: "assume"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+			ProxyProtocol: []config.Network{"10.9.0.0/16"},
 		},
 	}
-	if diff := cmp.Diff(want, c.Proxy.AllRoutes()); diff != "" {
+	if diff := cmp.Diff(want, c.AllEngines()[0].Proxy.AllRoutes()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	printed, err := config.Print(c)
@@ -283,7 +281,7 @@ privacy: {protected: [public.users]}
 	if err != nil && strings.Contains(err.Error(), "proxy.") { // the hidden DSN is an error
 		t.Fatalf("what was printed cannot be read: %v\n%s", err, printed)
 	}
-	if diff := cmp.Diff(want, again.Proxy.AllRoutes(), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, again.AllEngines()[0].Proxy.AllRoutes(), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("printed and read again (-want +got)\n%s", diff)
 	}
 	single, err := config.Parse("f", []byte(minimal), env)

@@ -15,6 +15,7 @@ var former = map[string]string{
 	"proxy.queue_length":          "remove it: it is always 4096",
 	"proxy.queue_bytes":           "remove it: it is always 32MiB",
 	"proxy.auditor_hang_limit":    "remove it: it is always 1m",
+	"proxy.routes":                "write the routes of each engine below engines: engines: [{name: shop, proxy: {listen: ..., upstream: ...}}]; several routes of one engine are a list; without engine: the name that `dpwatch status` shows",
 	"admin.listeners":             "write the list below admin itself: admin: [{listen: 127.0.0.1:9188}, {listen: 0.0.0.0:9189, metrics_only: true}]",
 	"admin.open_metrics":          "add a listener for metrics to the list: admin: [{listen: ...}, {listen: 127.0.0.1:9189, metrics_only: true}]",
 	"admin.proxy_login.viewers":   "write users: [\"viewer *\"], each user after the roles",

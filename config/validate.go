@@ -15,6 +15,7 @@ import (
 
 // validate adds the errors that decoding does not find. A path that has an error already gets no second one.
 func (d *decoder) validate(c *Config) {
+	d.routes(c)
 	d.proxy(&c.Proxy)
 	d.allEngines(c)
 	d.alerts(&c.Alerts)
@@ -55,7 +56,6 @@ func (d *decoder) add(path, format string, args ...any) {
 }
 
 func (d *decoder) proxy(p *Proxy) {
-	d.routes(p)
 	d.atLeast("proxy.max_sessions", p.MaxSessions, 1)
 	d.atLeastBytes("proxy.max_statement", p.MaxStatement, 1)
 	if p.IdleTimeout < 0 {

@@ -78,9 +78,11 @@ func (d *decoder) adminTLS(path string, l *AdminListener) {
 // adminAddresses reports addresses that are used twice; port 0 is a different port each time.
 func (d *decoder) adminAddresses(c *Config) {
 	used := map[Address]string{}
-	for _, r := range c.Proxy.AllRoutes() {
-		for _, a := range r.Listen {
-			used[a] = "the proxy"
+	for _, one := range c.AllEngines() {
+		for _, r := range one.Proxy.AllRoutes() {
+			for _, a := range r.Listen {
+				used[a] = "the proxy"
+			}
 		}
 	}
 	for i, l := range c.Admin {

@@ -63,8 +63,9 @@ func TestRunRoutes(t *testing.T) {
 	certFile, keyFile := certificate(t)
 	socket := filepath.Join(t.TempDir(), ".s.PGSQL.6433")
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy:
-  routes:
+engines:
+  - name: shop
+    proxy:
     - {name: tcp, listen: 127.0.0.1:0, upstream: "%s:%d", tls: {mode: require, certificate: %s, key: %s}}
     - {name: local, listen: "unix:%s", upstream: "%s:%d", tls: {mode: passthrough}}
 admin: {listen: 127.0.0.1:0}
