@@ -3,31 +3,17 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Admin configures where metrics, health and status are served: one listener, or several (AllListeners).
-type Admin struct {
-	Listen      []Address `yaml:"listen"`
-	Hosts       []Host    `yaml:"hosts"`
-	TokenFile   string    `yaml:"token_file"`
-	TLS         AdminTLS  `yaml:"tls"`
-	OpenMetrics bool      `yaml:"open_metrics"`
-	MetricsOnly bool      `yaml:"metrics_only"`
-
-	ProxyLogin ProxyLogin `yaml:"proxy_login"`
-
-	Listeners []AdminListener `yaml:"listeners"`
-}
-
-// AdminListener is a set of addresses with the same protection.
+// AdminListener configures where metrics, health and status are served: addresses with the same protection.
 type AdminListener struct {
 	Listen      []Address `yaml:"listen"`
 	Hosts       []Host    `yaml:"hosts"`        // further accepted values of Host
 	TokenFile   string    `yaml:"token_file"`   // tokens, one per line; "" = none required
 	TLS         AdminTLS  `yaml:"tls"`          // zero = plain HTTP
-	OpenMetrics bool      `yaml:"open_metrics"` // /metrics needs no token
 	MetricsOnly bool      `yaml:"metrics_only"` // serve only /livez, /readyz and /metrics
 
 	ProxyLogin ProxyLogin `yaml:"proxy_login"` // zero = no user is accepted without a token
@@ -35,32 +21,43 @@ type AdminListener struct {
 
 // ProxyLogin configures a reverse proxy that authenticates users and sends their names.
 type ProxyLogin struct {
-	Addresses []Network `yaml:"addresses"`
-	Header    string    `yaml:"header"`
-	Viewers   []string  `yaml:"viewers"` // users; "*" = all
-	Auditors  []string  `yaml:"auditors"`
-	Operators []string  `yaml:"operators"`
+	Addresses []Network   `yaml:"addresses"`
+	Header    string      `yaml:"header"`
+	Users     []ProxyUser `yaml:"users"`
+}
+
+// ProxyUser is a user with roles, written as in a token file: "auditor,operator ann". The name "*" is every user.
+type ProxyUser struct {
+	Roles []string
+	Name  string
+}
+
+// MarshalYAML returns the form used in the file.
+func (u ProxyUser) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(u.String())), nil }
+
+// String returns the form used in the file.
+func (u ProxyUser) String() string { return strings.Join(u.Roles, ",") + " " + u.Name }
+
+func (u *ProxyUser) set(text string) error {
+	roles, name, _ := strings.Cut(strings.TrimSpace(text), " ")
+	*u = ProxyUser{Roles: strings.Split(roles, ","), Name: strings.TrimSpace(name)}
+	for _, role := range u.Roles {
+		if !slices.Contains([]string{"viewer", "auditor", "operator"}, role) || u.Name == "" {
+			return fmt.Errorf("%q is not a user with roles: write \"viewer *\" (all users), \"auditor ann\" or \"auditor,operator ann\"", text)
+		}
+	}
+	return nil
 }
 
 // IsZero reports whether there is no such proxy.
 func (p *ProxyLogin) IsZero() bool {
-	return p.Header == "" && len(p.Addresses)+len(p.Viewers)+len(p.Auditors)+len(p.Operators) == 0
+	return p.Header == "" && len(p.Addresses)+len(p.Users) == 0
 }
 
 // AdminTLS names the PEM files of a certificate and its key.
 type AdminTLS struct {
 	Certificate string `yaml:"certificate"`
 	Key         string `yaml:"key"`
-}
-
-// AllListeners returns the listeners: those of the list or else the single one of listen; none without both.
-func (a *Admin) AllListeners() []AdminListener {
-	if len(a.Listeners) > 0 || len(a.Listen) == 0 {
-		return a.Listeners
-	}
-	return []AdminListener{{
-		Listen: a.Listen, Hosts: a.Hosts, TokenFile: a.TokenFile, TLS: a.TLS, OpenMetrics: a.OpenMetrics, MetricsOnly: a.MetricsOnly, ProxyLogin: a.ProxyLogin,
-	}}
 }
 
 // Exposed returns an address of the listener that other machines can reach; the zero Address if there is none.

@@ -20,26 +20,28 @@ func TestAdmin(t *testing.T) {
 		{"{listen: [127.0.0.1:0, 127.0.0.1:0]}", ""},
 		{"{listen: 127.0.0.1:9188, " + token + "}", ""},
 		{"{listen: 0.0.0.0:9188, " + token + ", " + tls + "}", ""},
-		{"{listen: ':9188', " + token + ", " + tls + ", open_metrics: true, hosts: [Dpwatch.Example., '[2001:DB8::7]', 10.0.0.7]}", ""},
+		{"{listen: ':9188', " + token + ", " + tls + ", hosts: [Dpwatch.Example., '[2001:DB8::7]', 10.0.0.7]}", ""},
 		{"{listen: 0.0.0.0:9188, metrics_only: true}", ""},
 		{"{listen: 0.0.0.0:9188, metrics_only: true, " + token + ", " + tls + "}", ""},
-		{"{listeners: [{listen: 127.0.0.1:9188, " + token + "}, {listen: 0.0.0.0:9189, metrics_only: true}]}", ""},
+		{"[{listen: 127.0.0.1:9188, " + token + "}, {listen: 0.0.0.0:9189, metrics_only: true}]", ""},
 		{"{listen: 0.0.0.0:9188}", "admin.listen: other machines can reach 0.0.0.0:9188, and the status shows results of replays: set token_file and tls; or metrics_only: true"},
 		{"{listen: [127.0.0.1:9188, ':9189']}", "other machines can reach :9189"},
 		{"{listen: 10.0.0.7:9188, " + token + "}", "set token_file and tls"},
 		{"{listen: 10.0.0.7:9188, " + tls + "}", "set token_file and tls"},
-		{"{listeners: [{listen: 127.0.0.1:1}, {listen: '[::]:9188'}]}", "admin.listeners[1].listen: other machines can reach [::]:9188"},
+		{"[{listen: 127.0.0.1:1}, {listen: '[::]:9188'}]", "admin[1].listen: other machines can reach [::]:9188"},
 		{"{listen: 0.0.0.0:9188, metrics_only: true, " + token + "}", "in plain text"},
-		{"{listen: 127.0.0.1:9188, open_metrics: true}", "admin.open_metrics: needs token_file"},
 		{"{listen: 127.0.0.1:9188, tls: {certificate: c}}", "give both"},
 		{"{listen: unix:/x, " + tls + "}", "admin.tls: applies to TCP only"},
 		{"{listen: 127.0.0.1:9188, hosts: ['a:1']}", "without a port"},
 		{"{listen: 127.0.0.1:9188, hosts: ['*.example']}", "is not a host"},
 		{"{" + token + "}", "admin.listen: missing"},
-		{"{listeners: [{metrics_only: true}]}", "admin.listeners[0].listen: missing"},
-		{"{listen: 127.0.0.1:1, listeners: [{listen: 127.0.0.1:2}]}", "give either listen"},
+		{"[{metrics_only: true}]", "admin[0].listen: missing"},
+		{"{listen: 127.0.0.1:1, proxy_login: {addresses: 127.0.0.1, header: X-User, users: ['viewer *', 'auditor,operator ann']}}", ""},
+		{"{listen: 127.0.0.1:1, proxy_login: {addresses: 127.0.0.1, header: X-User}}", "admin.proxy_login.users: missing"},
+		{"[{listen: 127.0.0.1:1, proxy_login: {addresses: 127.0.0.1, header: X-User, users: [owner ann]}}]", `admin[0].proxy_login.users[0]: "owner ann" is not a user with roles`},
+		{"{listen: 127.0.0.1:1, proxy_login: {addresses: 127.0.0.1, header: X-User, users: viewer}}", "is not a user with roles"},
 		{"{listen: 127.0.0.1:6432}", "admin.listen[0]: 127.0.0.1:6432 is already used by the proxy"},
-		{"{listeners: [{listen: 127.0.0.1:1}, {listen: 127.0.0.1:1}]}", "admin.listeners[1].listen[0]: 127.0.0.1:1 is already used by another admin listener"},
+		{"[{listen: 127.0.0.1:1}, {listen: 127.0.0.1:1}]", "admin[1].listen[0]: 127.0.0.1:1 is already used by another admin listener"},
 	} {
 		_, err := config.Parse("f.yaml", []byte(minimal+"admin: "+tc.admin+"\n"), env)
 		switch {
@@ -53,7 +55,7 @@ func TestAdmin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]config.Host{"dpwatch.example", "2001:db8::7"}, c.Admin.AllListeners()[0].Hosts); diff != "" {
+	if diff := cmp.Diff([]config.Host{"dpwatch.example", "2001:db8::7"}, c.Admin[0].Hosts); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -79,10 +81,10 @@ func TestParseAdmin(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
 	a, err := config.ParseAdmin("f", []byte("proxy: {lisen: 1}\nshadow: {dsn: '${PW}'}\nadmin: {listen: 127.0.0.1:9188}\n"), none)
-	if err != nil || len(a.AllListeners()) != 1 {
+	if err != nil || len(a) != 1 {
 		t.Errorf("got %+v, %v", a, err)
 	}
-	for _, text := range []string{"admin: {listen: x}", "admin: [", "- a", "admin: {listeners: [{}]}"} {
+	for _, text := range []string{"admin: {listen: x}", "admin: [", "- a", "admin: [{}]"} {
 		if _, err := config.ParseAdmin("f", []byte(text), none); err == nil {
 			t.Errorf("%s: no error", text)
 		}

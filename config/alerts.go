@@ -21,11 +21,7 @@ type Alerts struct {
 	Suspected bool          `yaml:"suspected"` // send alerts before fresh trials confirm a violation
 	Link      string        `yaml:"link"`      // base URL of the admin port's pages, for links in alerts; "" = none
 	Runbook   string        `yaml:"runbook"`   // URL of docs/alerts.md, to which the kind is added as #kind; "" = none
-	Resend    Duration      `yaml:"resend"`    // interval of repeating firing alerts to an Alertmanager
-	// ResolveAfter ends alerts about single events, which have no end of their own.
-	ResolveAfter   Duration `yaml:"resolve_after"`
-	UnhealthyAfter Duration `yaml:"unhealthy_after"` // 0 = no alerts auditor_unhealthy
-	Coverage       Coverage `yaml:"coverage"`
+	Coverage  Coverage      `yaml:"coverage"`
 }
 
 // Coverage configures the alert coverage_low.
@@ -44,8 +40,6 @@ type Receiver struct {
 	Headers      []Header `yaml:"headers"`
 	Labels       []Label  `yaml:"labels"`                  // added to every alert
 	SendResolved *bool    `yaml:"send_resolved,omitempty"` // nil = true
-	PerMinute    int      `yaml:"per_minute"`              // limit of messages; 0 = 60
-	Timeout      Duration `yaml:"timeout"`                 // of one attempt; 0 = 10s
 }
 
 // Header is an HTTP header of a receiver's requests.
@@ -85,7 +79,6 @@ func ReceiverTypes() []string {
 func defaultAlerts() Alerts {
 	return Alerts{
 		Severity: []SeverityRow{{0, finding.Warning}, {0.5, finding.Error}, {2, finding.Critical}},
-		Resend:   Duration(time.Minute), ResolveAfter: Duration(24 * time.Hour), UnhealthyAfter: Duration(10 * time.Minute),
 		Coverage: Coverage{Share: 0.5, After: Duration(time.Hour)},
 	}
 }
@@ -127,13 +120,6 @@ func (d *decoder) alerts(a *Alerts) {
 	}
 	d.httpURL("alerts.link", a.Link)
 	d.httpURL("alerts.runbook", a.Runbook)
-	if a.Resend < Duration(time.Second) || a.Resend > Duration(time.Hour) {
-		d.add("alerts.resend", "must be from 1s to 1h: an Alertmanager ends an alert that is not repeated for three such intervals")
-	}
-	d.positive("alerts.resolve_after", a.ResolveAfter)
-	if a.UnhealthyAfter < 0 {
-		d.add("alerts.unhealthy_after", "must not be negative; 0s = no such alerts")
-	}
 	if !(a.Coverage.Share >= 0 && a.Coverage.Share <= 1) {
 		d.add("alerts.coverage.share", "must be from 0 (no such alerts) to 1")
 	}
@@ -174,10 +160,6 @@ func (d *decoder) receiver(path string, r *Receiver) {
 		if !labelName.MatchString(l.Name) {
 			d.add(fmt.Sprintf("%s.labels[%d].name", path, i), "%q: must be letters, digits and _, and not begin with a digit", l.Name)
 		}
-	}
-	d.atLeast(path+".per_minute", r.PerMinute, 0)
-	if r.Timeout < 0 || r.Timeout > Duration(5*time.Minute) {
-		d.add(path+".timeout", "must be from 0s (10s) to 5m")
 	}
 }
 

@@ -1,9 +1,8 @@
 package config
 
 import (
-	"encoding/base64"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -12,7 +11,7 @@ import (
 // Config is the whole file. Start from Default; the zero value is not valid.
 type Config struct {
 	Proxy      Proxy           `yaml:"proxy"`
-	Admin      Admin           `yaml:"admin"`
+	Admin      []AdminListener `yaml:"admin"`
 	Shadow     Shadow          `yaml:"shadow"`
 	Privacy    Privacy         `yaml:"privacy"`
 	Neighbours Neighbours      `yaml:"neighbours"`
@@ -22,77 +21,74 @@ type Config struct {
 	Budgets    []PrivacyBudget `yaml:"budgets"`
 	Alerts     Alerts          `yaml:"alerts"`
 	Ledger     Ledger          `yaml:"ledger"`
-	// Engines lists the engines of proxy.routes, if there are several: see AllEngines.
+	// Engines lists the engines, if there are several or if one has several routes: see AllEngines.
 	Engines []EngineSections `yaml:"engines"`
 	Log     Log              `yaml:"log"`
+
+	Tuning Tuning `yaml:"-"`
 }
 
-// Proxy configures the relay between the clients and one or several engines: see AllRoutes.
+// Proxy configures the relay between the clients and the engines. Of several engines, each has its own routes.
 type Proxy struct {
 	Listen        []Address   `yaml:"listen"`
 	Upstream      Address     `yaml:"upstream"`
 	TLS           TLS         `yaml:"tls"`
 	UpstreamTLS   UpstreamTLS `yaml:"upstream_tls"`
 	ProxyProtocol []Network   `yaml:"proxy_protocol"`
-	Routes        []Route     `yaml:"routes"`
+	Routes        []Route     `yaml:"-"` // of one of Config.Engines; see AllRoutes
 
-	Capture          bool     `yaml:"capture"`
-	MaxSessions      int      `yaml:"max_sessions"`
-	StartupTimeout   Duration `yaml:"startup_timeout"`
-	DialTimeout      Duration `yaml:"dial_timeout"`
-	DrainTimeout     Duration `yaml:"drain_timeout"`
-	KeepAlive        Duration `yaml:"keepalive"`
-	IdleTimeout      Duration `yaml:"idle_timeout"`
-	CaptureBudget    ByteSize `yaml:"capture_budget"`
-	MaxStatement     ByteSize `yaml:"max_statement"`
-	CaptureRate      int      `yaml:"capture_rate"` // maximum number of statements per second sent to the auditor
-	QueueLength      int      `yaml:"queue_length"`
-	QueueBytes       ByteSize `yaml:"queue_bytes"`
-	AuditorHangLimit Duration `yaml:"auditor_hang_limit"`
+	Capture      bool     `yaml:"capture"`
+	MaxSessions  int      `yaml:"max_sessions"`
+	DrainTimeout Duration `yaml:"drain_timeout"`
+	IdleTimeout  Duration `yaml:"idle_timeout"`
+	MaxStatement ByteSize `yaml:"max_statement"`
 }
 
 // Shadow configures the database with the neighbouring copies, and the limits of replays.
 type Shadow struct {
-	DSN      Secret  `yaml:"dsn"`
-	Engine   Secret  `yaml:"engine"`   // connection string of an engine beside the database; "" = the engine is in the database
-	Worlds   []World `yaml:"worlds"`   // instead of Engine: one instance for D0 and one for each neighbour
-	Protocol string  `yaml:"protocol"` // captured | extended | simple: how trials are sent
-	// EngineVersion is a query that the engine on which trials run answers with its version; "" = it is the definitions
-	// of its functions.
-	EngineVersion    string   `yaml:"engine_version"`
-	D0               string   `yaml:"d0"`
-	D1               []string `yaml:"d1"`
-	SearchPath       []string `yaml:"search_path"`
-	StatementTimeout Duration `yaml:"statement_timeout"`
-	ConnectTimeout   Duration `yaml:"connect_timeout"`
-	MaxRows          int      `yaml:"max_rows"`
-	MaxResult        ByteSize `yaml:"max_result"`
+	DSN              Secret       `yaml:"dsn"`
+	Engine           ReplayEngine `yaml:"engine"`
+	D0               string       `yaml:"d0"`
+	D1               []string     `yaml:"d1"`
+	SearchPath       []string     `yaml:"search_path"`
+	StatementTimeout Duration     `yaml:"statement_timeout"`
+	MaxRows          int          `yaml:"max_rows"`
+	MaxResult        ByteSize     `yaml:"max_result"`
 }
 
-// World is an instance of an engine beside the database that sees one copy of the data.
-type World struct {
-	Schema string `yaml:"schema"` // d0, or one of d1
-	Engine Secret `yaml:"engine"`
+// ReplayEngine configures the engine on which trials run.
+type ReplayEngine struct {
+	// DSN has the connection strings of an engine beside the database: one for all copies, or one for each, D0 first.
+	// Empty = the engine is in the database.
+	DSN      []Secret `yaml:"dsn"`
+	Protocol string   `yaml:"protocol"` // captured | extended | simple: how trials are sent
+	// Version is a query that the engine answers with its version; "" = it is the definitions of its functions.
+	Version string `yaml:"version"`
 }
 
 // Copies returns the schemas of the copies, D0 first.
 func (s Shadow) Copies() []string { return append([]string{s.D0}, s.D1...) }
 
 // Beside reports whether the engine is beside the database.
-func (s Shadow) Beside() bool { return s.Engine != "" || len(s.Worlds) > 0 }
+func (s Shadow) Beside() bool { return len(s.Engine.DSN) > 0 }
+
+// OwnEngines reports whether each copy has its own engine.
+func (s Shadow) OwnEngines() bool { return len(s.Engine.DSN) > 1 }
 
 // Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each
 // of the given copies that has one, in their order.
 func (s Shadow) Engines(copies []string) []string {
-	if s.Engine != "" {
-		return []string{s.Engine.Reveal()}
-	}
 	var engines []string
+	if !s.OwnEngines() {
+		for _, dsn := range s.Engine.DSN {
+			engines = append(engines, dsn.Reveal())
+		}
+		return engines
+	}
+	all := s.Copies()
 	for _, schema := range copies {
-		for _, w := range s.Worlds {
-			if w.Schema == schema {
-				engines = append(engines, w.Engine.Reveal())
-			}
+		if i := slices.Index(all, schema); i >= 0 && i < len(s.Engine.DSN) {
+			engines = append(engines, s.Engine.DSN[i].Reveal())
 		}
 	}
 	return engines
@@ -106,8 +102,7 @@ type Privacy struct {
 	SearchPath []string `yaml:"search_path"`
 	// Catalog is the connection string of the clients' database, whose catalog is read; "" = names are resolved with
 	// these lists only.
-	Catalog        Secret   `yaml:"catalog"`
-	CatalogRefresh Duration `yaml:"catalog_refresh"` // interval of reading both catalogs again, this one and the shadow database's
+	Catalog Secret `yaml:"catalog"`
 
 	UnclaimedReads UnclaimedReads `yaml:"unclaimed_reads"`
 
@@ -210,47 +205,29 @@ type Audit struct {
 	Deterministic string  `yaml:"deterministic"`
 	Confirm       Confirm `yaml:"confirm"`
 
-	Observe     bool     `yaml:"observe"` // true = queries are captured and planned, and nothing is replayed
-	MaxTrials   int      `yaml:"max_trials"`
-	Measure     int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
-	Timing      int      `yaml:"timing_pairs"`   // pairs after a verdict, whose latencies are compared; 0 = none
-	BatchTrials int      `yaml:"batch_trials"`
-	Workers     int      `yaml:"workers"`
-	MaxAudits   int      `yaml:"max_audits"`
-	MaxPerShape int      `yaml:"max_per_shape"` // audits of queries of one user that differ only in constants
-	Memory      ByteSize `yaml:"memory"`        // approximate memory of the auditor process; half of it is for audits
-	MaxTokens   int      `yaml:"max_tokens"`
-	// ParseTimeout limits the CPU time of the SQL parser, which is C code, for one statement.
-	ParseTimeout Duration `yaml:"parse_timeout"`
-	RetryAfter   Duration `yaml:"retry_after"`
-	RescueAfter  Duration `yaml:"rescue_after"` // turns of a worker that is silent for so long are taken back
-	Repeat       Duration `yaml:"repeat"`       // 0 = never
+	Observe   bool     `yaml:"observe"` // true = queries are captured and planned, and nothing is replayed
+	MaxTrials int      `yaml:"max_trials"`
+	Measure   int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
+	Workers   int      `yaml:"workers"`
+	MaxAudits int      `yaml:"max_audits"`
+	Memory    ByteSize `yaml:"memory"` // approximate memory of the auditor process; half of it is for audits
+	Repeat    Duration `yaml:"repeat"` // 0 = never
 	// WatchShare is the share of the time in turns in which decided audits without a violation are watched; 0 = they
 	// are not.
 	WatchShare float64 `yaml:"watch_share"`
 	Budget     Budget  `yaml:"budget"`
-	// Sequences turns on the audits of queries that a session runs again and again within SequenceWindow.
-	Sequences      bool     `yaml:"sequences"`
-	SequenceWindow Duration `yaml:"sequence_window"`
+	Sequences  bool    `yaml:"sequences"` // audit queries together that a session runs together again and again
 	// SequenceComposition is how the claims of a sequence's queries give its claim: sum or max.
 	SequenceComposition string   `yaml:"sequence_composition"`
-	PriorOdds           float64  `yaml:"prior_odds"`
-	BreachOdds          float64  `yaml:"breach_odds"`
 	Hoist               bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
 	HoistSpace          ByteSize `yaml:"hoist_space"` // on the shadow server's disk, for the tables of all hoisted audits together
 
 	// Throttling of replays; 0 or empty = no limit.
-	Rate      float64  `yaml:"rate"`     // trials per second
-	Sessions  int      `yaml:"sessions"` // concurrent sessions; 0 = two per worker
-	Share     float64  `yaml:"share"`    // of the time in which a single connection is busy; 0 = automatic, 1 = no limit
-	Slowdown  float64  `yaml:"slowdown"`
-	Windows   []Window `yaml:"windows"`
-	MaxActive int      `yaml:"max_active"`
-	MaxLag    Duration `yaml:"max_lag"`
+	Sessions int      `yaml:"sessions"` // concurrent sessions; 0 = two per worker
+	Share    float64  `yaml:"share"`    // of the time in which a single connection is busy; 0 = automatic, 1 = no limit
+	Windows  []Window `yaml:"windows"`
+	MaxLag   Duration `yaml:"max_lag"`
 }
-
-// minRescueAfter is the smallest audit.rescue_after.
-const minRescueAfter = Duration(time.Second)
 
 // Engine identifies the audited engine in the ledger.
 type Engine struct {
@@ -275,11 +252,8 @@ type Ledger struct {
 	Schema  string `yaml:"schema"`
 	Migrate bool   `yaml:"migrate"` // create or upgrade the schema at the start
 	// Retention is the age beyond which records are removed; 0 = they are kept.
-	Retention Duration `yaml:"retention"`
-	// Statements is how captured statements and their parameters are stored: StatementsPlain, StatementsEncrypted or
-	// StatementsWithheld.
-	Statements string   `yaml:"statements"`
-	Keys       []Secret `yaml:"keys"` // of StatementsEncrypted, in base64: the first one encrypts, all decrypt
+	Retention  Duration `yaml:"retention"`
+	Statements string   `yaml:"statements"` // whether captured statements and parameters are stored: StatementsPlain or StatementsWithheld
 	Spool      Spool    `yaml:"spool"`
 }
 
@@ -291,26 +265,9 @@ type Spool struct {
 
 // Values of Ledger.Statements.
 const (
-	StatementsPlain     = "plain"
-	StatementsEncrypted = "encrypted"
-	StatementsWithheld  = "withheld"
+	StatementsPlain    = "plain"
+	StatementsWithheld = "withheld"
 )
-
-// ledgerKeySize is the size of each of Ledger.Keys in bytes.
-const ledgerKeySize = 32
-
-// StatementKeys returns Ledger.Keys as bytes.
-func (l *Ledger) StatementKeys() ([][]byte, error) {
-	var keys [][]byte
-	for i, k := range l.Keys {
-		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(k.Reveal()))
-		if err != nil || len(b) != ledgerKeySize {
-			return nil, fmt.Errorf("key %d is not the base64 form of %d bytes: create one with `openssl rand -base64 32`", i+1, ledgerKeySize)
-		}
-		keys = append(keys, b)
-	}
-	return keys, nil
-}
 
 // LedgerDSN returns the connection string of the ledger, "" for one in memory.
 func (c Config) LedgerDSN() string {
@@ -327,53 +284,55 @@ func (c Config) LedgerDSN() string {
 // Log configures the log.
 type Log struct {
 	Level string `yaml:"level"` // debug | info | warn | error
-	SQL   bool   `yaml:"sql"`   // include rewritten SQL, with its literals, in alerts
-	// Values includes values from rows in alerts, status and logs: group keys, texts, thresholds, the server's
-	// messages.
-	Values bool `yaml:"values"`
+	// Reveal is what else logs, alerts and the status include: RevealNone, RevealSQL or RevealValues.
+	Reveal string `yaml:"reveal"`
 }
+
+// Values of Log.Reveal.
+const (
+	RevealNone   = "none"
+	RevealSQL    = "sql"    // statements, with their literals
+	RevealValues = "values" // also values from rows: group keys, texts, thresholds, the server's messages
+)
+
+// ShowsSQL reports whether statements with their literals are shown.
+func (l Log) ShowsSQL() bool { return l.Reveal == RevealSQL || l.Reveal == RevealValues }
+
+// ShowsValues reports whether values from rows are shown.
+func (l Log) ShowsValues() bool { return l.Reveal == RevealValues }
 
 // Default returns the default configuration, over which a file is parsed.
 func Default() Config {
 	return Config{
 		Proxy: Proxy{
-			TLS:              TLS{Mode: "disable", SameCertificate: "check"},
-			UpstreamTLS:      UpstreamTLS{Mode: "disable"},
-			Capture:          true,
-			MaxSessions:      1000,
-			StartupTimeout:   Duration(10 * time.Second),
-			DialTimeout:      Duration(5 * time.Second),
-			DrainTimeout:     Duration(30 * time.Second),
-			KeepAlive:        Duration(time.Minute),
-			CaptureBudget:    1 << 20,
-			MaxStatement:     256 << 10,
-			CaptureRate:      1000,
-			QueueLength:      4096,
-			QueueBytes:       32 << 20,
-			AuditorHangLimit: Duration(time.Minute),
+			TLS:          TLS{Mode: "disable", SameCertificate: "check"},
+			UpstreamTLS:  UpstreamTLS{Mode: "disable"},
+			Capture:      true,
+			MaxSessions:  1000,
+			DrainTimeout: Duration(30 * time.Second),
+			MaxStatement: 256 << 10,
 		},
 		Shadow: Shadow{
-			D0: "d0", D1: []string{"d1"}, Protocol: "captured",
+			D0: "d0", D1: []string{"d1"}, Engine: ReplayEngine{DSN: []Secret{}, Protocol: "captured"},
 			SearchPath:       []string{"public"},
 			StatementTimeout: Duration(10 * time.Second),
-			ConnectTimeout:   Duration(5 * time.Second),
 			MaxRows:          10_000,
 			MaxResult:        8 << 20,
 		},
-		Privacy:    Privacy{SearchPath: []string{"public"}, CatalogRefresh: Duration(5 * time.Minute), UnclaimedReads: UnclaimedReads{Policy: "audit"}},
+		Privacy:    Privacy{SearchPath: []string{"public"}, UnclaimedReads: UnclaimedReads{Policy: "audit"}},
 		Neighbours: defaultNeighbours(),
 		Claims: Claims{
 			Combine:  "add",
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, BatchTrials: 25, Workers: 2, MaxAudits: 1000, MaxPerShape: 20, Memory: 512 << 20, MaxTokens: 20_000,
-			ParseTimeout: Duration(3 * time.Second),
-			RetryAfter:   Duration(30 * time.Second), RescueAfter: Duration(time.Minute), Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, SequenceWindow: Duration(5 * time.Minute), SequenceComposition: "sum", PriorOdds: 1, BreachOdds: 2, Hoist: true, HoistSpace: 1 << 30,
+			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
+			Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, Sequences: true, SequenceComposition: "sum", Hoist: true, HoistSpace: 1 << 30,
 		},
-		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Keys: []Secret{}, Spool: Spool{MaxBytes: 64 << 20}},
+		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Spool: Spool{MaxBytes: 64 << 20}},
 		Alerts: defaultAlerts(),
-		Log:    Log{Level: "info"},
+		Log:    Log{Level: "info", Reveal: RevealNone},
+		Tuning: defaultTuning(),
 	}
 }
 

@@ -22,6 +22,14 @@ privacy: {protected: [public.users]}
 
 func env(name string) string { return map[string]string{"PW": "s3cret"}[name] }
 
+// anyValue is an environment with every variable but the one of tests.
+func anyValue(name string) string {
+	if name == config.TuningVariable {
+		return ""
+	}
+	return "v"
+}
+
 func TestParseMinimal(t *testing.T) {
 	t.Parallel()
 	got, err := config.Parse("f.yaml", []byte(minimal), env)
@@ -69,7 +77,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.Claims.Functions, got.Claims.SafeFunctions, got.Privacy.Protected = nil, nil, nil
-	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", config.Admin{}, nil, config.Address{}
+	got.Shadow.DSN, got.Admin, got.Proxy.Listen, got.Proxy.Upstream = "", nil, nil, config.Address{}
 	got.Privacy.UnclaimedReads.Rules, got.Privacy.Public, got.Claims.Trust, got.Claims.Rules, got.Claims.SecurityLabels = nil, nil, nil, nil, nil
 	got.Proxy.ProxyProtocol, got.Audit.Windows, got.Budgets = nil, nil, nil
 	got.Alerts.Receivers, got.Alerts.Routes = nil, nil
@@ -91,7 +99,7 @@ func TestErrorsAllAtOnce(t *testing.T) {
   listen: 127.0.0.1:6432
   upstraem: 127.0.0.1:5432
   max_sessions: many
-  dial_timeout: 5
+  drain_timeout: 5
 shadow:
   dsn: postgres://u:${MISSING}@localhost/shadow
   d1: [d0, x, x]
@@ -117,7 +125,7 @@ audit:
 		`bad.yaml:1: proxy.upstream: missing`,
 		`bad.yaml:3: proxy.upstraem: unknown key: did you mean "upstream"?`,
 		`bad.yaml:4: proxy.max_sessions: "many" is not a whole number`,
-		`bad.yaml:5: proxy.dial_timeout: "5" is not a duration`,
+		`bad.yaml:5: proxy.drain_timeout: "5" is not a duration`,
 		`bad.yaml:7: shadow.dsn: ${MISSING} is not set`,
 		`bad.yaml:8: shadow.d1[0]: is the schema of D0`,
 		`bad.yaml:8: shadow.d1[2]: "x" is listed twice`,
@@ -172,11 +180,6 @@ func TestError(t *testing.T) {
 		{"verify-ca without CA", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: verify-ca}}", 1), "proxy.upstream_tls.ca: missing"},
 		{"certificate without key", strings.Replace(minimal, "5432}", "5432, upstream_tls: {mode: require, certificate: x}}", 1), "give both"},
 		{"not a network", strings.Replace(minimal, "5432}", "5432, proxy_protocol: [10.0.0.0/33]}", 1), "not a network"},
-		{"routes and upstream", strings.Replace(minimal, "5432}", "5432, routes: [{listen: 127.0.0.1:1, upstream: 127.0.0.1:2}]}", 1), "either listen and upstream, or routes"},
-		{"a route without upstream", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1}]}", 1), "proxy.routes[0].upstream: missing"},
-		{"routes on one address", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:1, upstream: a:3}]}", 1), "proxy.routes[1].listen[0]: 127.0.0.1:1 also belongs to another route"},
-		{"routes of one name", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{name: b, listen: 127.0.0.1:1, upstream: a:2}, {name: b, listen: 127.0.0.1:2, upstream: a:3}]}", 1), "proxy.routes[1].name"},
-		{"TLS beside routes", strings.Replace(minimal, "{listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}", "{routes: [{listen: 127.0.0.1:1, upstream: a:2}], tls: {mode: require}}", 1), "proxy.tls: must be set in each"},
 		{"not a time of the day", minimal + "audit: {windows: [22-6]}\n", "audit.windows[0]: \"22-6\" is not a time of the day"},
 		{"a policy", strings.Replace(minimal, "protected:", "unclaimed_reads: {policy: shout}, protected:", 1), "privacy.unclaimed_reads.policy: "},
 		{"a rule for every unclaimed read", strings.Replace(minimal, "protected:", "unclaimed_reads: {rules: [{policy: count}]}, protected:", 1), "matches every query: use privacy.unclaimed_reads.policy for that"},
@@ -188,8 +191,8 @@ func TestError(t *testing.T) {
 		{"a period beyond the retention", minimal + "budgets: [{name: a, epsilon: 1, period: 2161h}]\nledger: {dsn: 'host=x'}\n", "is longer than ledger.retention (2160h0m0s)"},
 		{"applications for ever", minimal + "budgets: [{name: a, epsilon: 1, applications: true}]\nledger: {dsn: 'host=x'}\n", "applications are known only as long as ledger.retention"},
 		{"an unknown form of statements", minimal + "ledger: {statements: hidden}\n", "ledger.statements: \"hidden\""},
-		{"encrypted statements without a key", minimal + "ledger: {statements: encrypted}\n", "ledger.keys: missing"},
-		{"a key that is not one", minimal + "ledger: {keys: [c2hvcnQ=]}\n", "key 1 is not the base64 form of 32 bytes"},
+		{"encrypted statements", minimal + "ledger: {statements: encrypted}\n", "f.yaml:5: ledger.statements: encrypted is no longer a value: write plain"},
+		{"what logs reveal", minimal + "log: {reveal: all}\n", "log.reveal: \"all\": must be none, sql or values"},
 		{"budgets without a ledger", minimal + "budgets: [{name: a, epsilon: 1}]\n", "budgets: need a ledger"},
 		{"an empty window", minimal + "audit: {windows: ['22:00-22:00']}\n", "is empty"},
 		{"not a time zone", minimal + "audit: {windows: ['22:00-06:00 Europe/Berlon']}\n", "not a known time zone"},
@@ -197,11 +200,8 @@ func TestError(t *testing.T) {
 		{"watch share", minimal + "audit: {watch_share: 0.9}\n", "must be from 0"},
 		{"budget of trials", minimal + "audit: {budget: {trials_per_hour: 10}}\n", "must be at least 600; 0 = no limit"},
 		{"budget of seconds", minimal + "audit: {budget: {database_seconds_per_hour: 5}}\n", "must be a number of at least 30"},
-		{"slowdown", minimal + "audit: {slowdown: 0.5}\n", "more than 1"},
 		{"memory", minimal + "audit: {memory: 1MiB}\n", "audit.memory: is 1MiB: must be at least 64MiB"},
 		{"hoist space", minimal + "audit: {hoist_space: 1MiB}\n", "audit.hoist_space: is 1MiB: must be at least 4MiB"},
-		{"no place for a shape", minimal + "audit: {max_per_shape: 0}\n", "audit.max_per_shape"},
-		{"rate", minimal + "audit: {rate: -1}\n", "trials per second"},
 		{"bad dsn", strings.Replace(minimal, "postgres://u", "post gres://u", 1), "not a PostgreSQL connection string"},
 		{"dsn with an unreadable file", strings.Replace(minimal, "postgres://u", "postgres://u@h/d?sslmode=verify-full&sslrootcert=/none.pem#", 1), "certificate or key file that cannot be read"},
 	} {
@@ -246,10 +246,12 @@ log: {level: "$${debug}"}
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("f", []byte(`
-proxy:
-  routes:
-    - {name: a, listen: ["[::1]:6432"], upstream: "[::1]:5432", tls: {mode: passthrough}, proxy_protocol: [10.1.2.3/8, "::1"]}
-    - {listen: unix:/run/x, upstream: unix:/run/y}
+engines:
+  - name: x@[::1]:5432
+    proxy:
+      - {name: a, listen: ["[::1]:6432"], upstream: "[::1]:5432", tls: {mode: passthrough}, proxy_protocol: [10.1.2.3/8, "::1"]}
+      - {listen: unix:/run/x, upstream: unix:/run/y}
+proxy: {tls: {same_certificate: assume}, proxy_protocol: 10.9.0.0/16}
 shadow: {dsn: "host=/tmp user=a"}
 privacy: {protected: [public.users]}
 `), env)
@@ -259,15 +261,16 @@ privacy: {protected: [public.users]}
 	want := []config.Route{
 		{
 			Name: "a", Listen: []config.Address{{Network: "tcp", Address: "[::1]:6432"}}, Upstream: config.Address{Network: "tcp", Address: "[::1]:5432"},
-			TLS: config.TLS{Mode: "passthrough", SameCertificate: "check"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+			TLS: config.TLS{Mode: "passthrough", SameCertificate: "assume"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
 			ProxyProtocol: []config.Network{"10.0.0.0/8", "::1/128"},
 		},
 		{
 			Name: "unix:/run/x", Listen: []config.Address{{Network: "unix", Address: "/run/x"}}, Upstream: config.Address{Network: "unix", Address: "/run/y"},
-			TLS: config.TLS{Mode: "disable", SameCertificate: "check"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+			TLS: config.TLS{Mode: "disable", SameCertificate: "assume"}, UpstreamTLS: config.UpstreamTLS{Mode: "disable"},
+			ProxyProtocol: []config.Network{"10.9.0.0/16"},
 		},
 	}
-	if diff := cmp.Diff(want, c.Proxy.AllRoutes()); diff != "" {
+	if diff := cmp.Diff(want, c.AllEngines()[0].Proxy.AllRoutes()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	printed, err := config.Print(c)
@@ -278,7 +281,7 @@ privacy: {protected: [public.users]}
 	if err != nil && strings.Contains(err.Error(), "proxy.") { // the hidden DSN is an error
 		t.Fatalf("what was printed cannot be read: %v\n%s", err, printed)
 	}
-	if diff := cmp.Diff(want, again.Proxy.AllRoutes(), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, again.AllEngines()[0].Proxy.AllRoutes(), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("printed and read again (-want +got)\n%s", diff)
 	}
 	single, err := config.Parse("f", []byte(minimal), env)
@@ -335,7 +338,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("proxy: {listen: [127.0.0.1:1, ::1, a:, :b, [::1]:5], proxy_protocol: [fd00::/8]}"))
 	f.Add([]byte("admin: {listeners: [{listen: [a:1, unix:/x], hosts: [x:1], tls: {key: k}}], token_file: t}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, err := config.Parse("f", data, func(string) string { return "v" })
+		_, err := config.Parse("f", data, anyValue)
 		var found config.Errors
 		if err != nil && !errors.As(err, &found) {
 			t.Errorf("an error that is not Errors: %v", err)
@@ -358,19 +361,13 @@ func TestEngines(t *testing.T) {
 		want                  []string
 	}{
 		{"none", "d0: d0", "", nil},
-		{"one", "engine: 'postgres://u@h:7/x', protocol: simple", "", []string{"postgres://u@h:7/x"}},
-		{
-			"one each", "worlds: [{schema: d2, engine: 'host=c'}, {schema: d0, engine: 'host=a'}, {schema: d1, engine: 'host=b'}]",
-			"",
-			[]string{"host=a", "host=b", "host=c"},
-		},
-		{"both", "engine: 'host=a', worlds: [{schema: d0, engine: 'host=a'}]", "not both", nil},
-		{"one is missing", "worlds: [{schema: d0, engine: 'host=a'}, {schema: d1, engine: 'host=b'}]", `no engine for "d2"`, nil},
-		{"twice", "worlds: [{schema: d0, engine: 'host=a'}, {schema: d0, engine: 'host=b'}]", "listed twice", nil},
-		{"unknown world", "worlds: [{schema: d7, engine: 'host=a'}]", `"d7" is neither`, nil},
-		{"no connection string", "worlds: [{schema: d0}]", "shadow.worlds[0].engine: missing", nil},
-		{"another text", "worlds: [{schema: d0, engine: 'x'}]", "not a PostgreSQL connection string", nil},
-		{"protocol", "protocol: smoke", `"smoke": must be captured, extended or simple`, nil},
+		{"one", "engine: {dsn: 'postgres://u@h:7/x', protocol: simple}", "", []string{"postgres://u@h:7/x"}},
+		{"one each", "engine: {dsn: ['host=a', 'host=b', 'host=c']}", "", []string{"host=a", "host=b", "host=c"}},
+		{"one is missing", "engine: {dsn: ['host=a', 'host=b']}", "shadow.engine.dsn: has 2 connection strings for 3 copies", nil},
+		{"no connection string", "engine: {dsn: ''}", "shadow.engine.dsn[0]: missing", nil},
+		{"another text", "engine: {dsn: x}", "not a PostgreSQL connection string", nil},
+		{"protocol", "engine: {protocol: smoke}", `"smoke": must be captured, extended or simple`, nil},
+		{"a former value", "engine: 'host=a'", "f:3: shadow.engine: is a section now: write engine: {dsn: postgres://...}", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -22,6 +22,7 @@ type decoder struct {
 	lookUp func(name string) (string, error) // resolves ${name}
 	errors Errors
 	lines  map[string]int
+	tuning string // the value of TuningVariable
 	files  bool   // check the files that the configuration names
 	within string // path of the item of engines that is validated, with a dot at the end; "" = the top level
 	top    *Config
@@ -30,31 +31,31 @@ type decoder struct {
 // Parse returns the configuration in data, with defaults for missing keys. file is its name in errors; getenv resolves
 // ${NAME}. The error is of type Errors.
 func Parse(file string, data []byte, getenv func(string) string) (Config, error) {
-	return newDecoder(file, lookUpIn(getenv)).parse(data)
+	return newDecoder(file, lookUpIn(getenv), getenv(TuningVariable)).parse(data)
 }
 
 // ParseAndCheck is Parse with additional checks: the files that the configuration names (certificates, keys, tokens)
 // must exist and match. Resolved carries everything that another process needs to parse the same configuration without
 // the environment and the files.
 func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config, Resolved, error) {
-	r := Resolved{file: file, text: data, values: map[string]Secret{}, state: stateDirectory(getenv)}
-	d := newDecoder(file, r.record(lookUpIn(getenv)))
+	r := Resolved{file: file, text: data, values: map[string]Secret{}, state: stateDirectory(getenv), tuning: getenv(TuningVariable)}
+	d := newDecoder(file, r.record(lookUpIn(getenv)), r.tuning)
 	d.files = true
 	c, err := d.parse(data)
 	c.keepSpool(r.state, file)
 	return c, r, err
 }
 
-// ParseAdmin returns the section admin of a configuration. It ignores errors in other sections, such as an unset
+// ParseAdmin returns the listeners of the section admin of a configuration. It ignores errors in other sections, such as an unset
 // ${NAME}.
-func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, error) {
+func ParseAdmin(file string, data []byte, getenv func(string) string) ([]AdminListener, error) {
 	c, err := Parse(file, data, getenv)
 	var all, own Errors
 	if !errors.As(err, &all) {
 		return c.Admin, err
 	}
 	for _, f := range all {
-		if f.Path == "" || f.Path == "admin" || strings.HasPrefix(f.Path, "admin.") {
+		if f.Path == "" || f.Path == "admin" || strings.HasPrefix(f.Path, "admin.") || strings.HasPrefix(f.Path, "admin[") {
 			own = append(own, f)
 		}
 	}
@@ -64,8 +65,8 @@ func ParseAdmin(file string, data []byte, getenv func(string) string) (Admin, er
 	return c.Admin, nil
 }
 
-func newDecoder(file string, lookUp func(string) (string, error)) *decoder {
-	return &decoder{file: file, lookUp: lookUp, lines: map[string]int{}}
+func newDecoder(file string, lookUp func(string) (string, error), tuning string) *decoder {
+	return &decoder{file: file, lookUp: lookUp, lines: map[string]int{}, tuning: tuning}
 }
 
 func (d *decoder) parse(data []byte) (c Config, err error) {
@@ -76,6 +77,9 @@ func (d *decoder) parse(data []byte) (c Config, err error) {
 	}()
 	c = Default()
 	d.top = &c
+	if err := c.Tuning.set(d.tuning); err != nil {
+		return c, Errors{{File: d.file, Text: err.Error()}}
+	}
 	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return c, Errors{syntaxError(d.file, data, err)}
@@ -150,6 +154,10 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{n}
 	default:
+		if now := formerValues[plainKey(path)]; now != "" {
+			d.errorf(n.GetToken(), path, "%s", now)
+			return
+		}
 		d.errorf(n.GetToken(), path, "expected keys and values, not %s", describe(n))
 		return
 	}
@@ -160,6 +168,8 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 		sub := join(path, key)
 		index, ok := fields[key]
 		switch {
+		case !ok && formerKey(sub) != "":
+			d.errorf(pair.Key.GetToken(), sub, "is no longer a key: %s", formerKey(sub))
 		case !ok:
 			d.errorf(pair.Key.GetToken(), sub, "unknown key%s", didYouMean(key, fields))
 		case seen[key]:
@@ -270,8 +280,9 @@ func join(path, key string) string {
 func yamlFields(t reflect.Type) map[string]int {
 	fields := make(map[string]int, t.NumField())
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		fields[name] = i
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name != "-" {
+			fields[name] = i
+		}
 	}
 	return fields
 }

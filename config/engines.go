@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 // level.
 type EngineSections struct {
 	Name       string          `yaml:"name"`
+	Proxy      []Route         `yaml:"proxy"`
 	Shadow     Shadow          `yaml:"shadow"`
 	Privacy    Privacy         `yaml:"privacy"`
 	Neighbours Neighbours      `yaml:"neighbours"`
@@ -33,34 +35,27 @@ func (c *Config) sections() EngineSections {
 func (c *Config) engine(i int) Config {
 	e, one := &c.Engines[i], *c
 	one.Shadow, one.Privacy, one.Neighbours, one.Claims, one.Audit, one.Budgets = e.Shadow, e.Privacy, e.Neighbours, e.Claims, e.Audit, e.Budgets
-	one.Engine.Name = e.Name
+	one.Engine.Name, one.Engines, one.Proxy.Routes = e.Name, nil, e.Proxy
 	if one.Ledger.Spool.Dir != "" {
-		one.Ledger.Spool.Dir = filepath.Join(one.Ledger.Spool.Dir, e.Name)
+		one.Ledger.Spool.Dir = filepath.Join(one.Ledger.Spool.Dir, url.PathEscape(e.Name))
 	}
-	one.keepRoutes(e.Name)
 	return one
 }
 
-// topLevel returns the configuration of the engine of the top level: all of c if no engines are listed, otherwise what
-// belongs to the routes that name none of them. ok is false if there is no such route.
+// topLevel returns the configuration of the engine of the top level. ok is false if engines are listed and the top level
+// has no address for clients: then it only has values that the engines share.
 func (c *Config) topLevel() (one Config, ok bool) {
 	if len(c.Engines) == 0 {
 		return *c, true
 	}
 	one = *c
-	one.keepRoutes("")
+	one.Engines = nil
 	one.Engine.Name = one.EngineName()
-	return one, len(c.Proxy.Routes) == 0 || len(one.Proxy.Routes) > 0
-}
-
-// keepRoutes makes c the configuration of one engine with the routes of that name.
-func (c *Config) keepRoutes(engine string) {
-	c.Engines = nil
-	c.Proxy.Routes = slices.DeleteFunc(slices.Clone(c.Proxy.Routes), func(r Route) bool { return r.Engine != engine })
+	return one, len(c.Proxy.Listen) > 0 || !c.Proxy.Upstream.IsZero()
 }
 
 // AllEngines returns a complete configuration for each engine, with its routes and without Engines: the engine of the
-// top level first, if it has a route, then those of the list in its order. A configuration without the list has one
+// top level first, if it has an address for clients, then those of the list in its order. A configuration without the list has one
 // engine.
 func (c Config) AllEngines() []Config {
 	var all []Config
@@ -116,8 +111,8 @@ func (c *Config) SetObserve() {
 	}
 }
 
-// engineName is the form of the name of a listed engine: it is also a directory of the spool.
-var engineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+// engineName is the form of the name of a listed engine. It allows the default names of an engine: database@host:port.
+var engineName = regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9._@:/\[\]-]{0,99}$`)
 
 // allEngines validates the engine of the top level and those of the list.
 func (d *decoder) allEngines(c *Config) {
@@ -137,35 +132,22 @@ func (d *decoder) allEngines(c *Config) {
 		c.Engines[i].Shadow = one.Shadow
 		switch {
 		case one.Engine.Name == "":
-			d.add(path+".name", "missing: proxy.routes and the ledger refer to the engine by its name")
+			d.add(path+".name", "missing: the ledger, metrics and --engine refer to the engine by its name")
 			continue
 		case !engineName.MatchString(one.Engine.Name):
-			d.add(path+".name", "%q: must be at most 63 letters, digits, dots, hyphens and underscores, and begin with a letter or a digit", one.Engine.Name)
+			d.add(path+".name", "%q: must be at most 100 letters, digits and characters of . _ - @ : / [ ], and begin with a letter, a digit or @", one.Engine.Name)
 		case names[one.Engine.Name]:
 			d.add(path+".name", "%q is also the name of another engine", one.Engine.Name)
-		case len(one.Proxy.Routes) == 0:
-			d.add(path, "no route leads to engine %s: set engine: %[1]s in one of proxy.routes, or remove the engine", one.Engine.Name)
 		}
 		names[one.Engine.Name] = true
 	}
-	d.routeEngines(c)
 	d.separateCopies(c)
 }
 
-// routeEngines checks the names of engines in routes.
-func (d *decoder) routeEngines(c *Config) {
-	for i, r := range c.Proxy.Routes {
-		if r.Engine != "" && !slices.ContainsFunc(c.Engines, func(e EngineSections) bool { return e.Name == r.Engine }) {
-			d.add(fmt.Sprintf("proxy.routes[%d].engine", i), "%q is not the name of one of engines", r.Engine)
-		}
-	}
-}
-
-// separateCopies checks that no two engines have the same schemas for their copies in one shadow database, or for their
-// records.
+// separateCopies checks that no two engines have the same schemas for their copies in one shadow database.
 func (d *decoder) separateCopies(c *Config) {
 	type place struct{ host, database, schema string }
-	copies, records := map[place]string{}, map[place]string{}
+	copies := map[place]string{}
 	check := func(one Config, within string) {
 		shadow, err := pgx.ParseConfig(one.Shadow.DSN.Reveal())
 		if err != nil || one.Shadow.DSN == "" {
@@ -174,22 +156,19 @@ func (d *decoder) separateCopies(c *Config) {
 		d.within = within
 		defer func() { d.within = "" }()
 		database := place{host: fmt.Sprintf("%s:%d", shadow.Host, shadow.Port), database: shadow.Database}
-		claim := func(owners map[place]string, path, schema, what string) {
+		claim := func(path, schema string) {
 			p := database
 			p.schema = schema
-			if other, taken := owners[p]; taken && schema != "" {
-				d.add(path, "engines %s and %s have the same %s in one shadow database, schema %s: give each engine its own schemas", other, one.EngineName(), what, schema)
+			if other, taken := copies[p]; taken && schema != "" {
+				d.add(path, "engines %s and %s have the same copy in one shadow database, schema %s: give each engine its own schemas", other, one.EngineName(), schema)
 			}
-			owners[p] = one.EngineName()
+			copies[p] = one.EngineName()
 		}
-		claim(copies, "shadow.d0", one.Shadow.D0, "copy")
+		claim("shadow.d0", one.Shadow.D0)
 		for i, schema := range one.Shadow.D1 {
 			if slices.Index(one.Shadow.D1, schema) == i && schema != one.Shadow.D0 {
-				claim(copies, fmt.Sprintf("shadow.d1[%d]", i), schema, "copy")
+				claim(fmt.Sprintf("shadow.d1[%d]", i), schema)
 			}
-		}
-		if one.Neighbours.Configured() {
-			claim(records, "neighbours.control_schema", one.Neighbours.ControlSchema, "control schema")
 		}
 	}
 	if top, ok := c.topLevel(); ok && len(c.Engines) > 0 {
@@ -240,9 +219,12 @@ func enginesLast(pairs []*ast.MappingValueNode, path string) []*ast.MappingValue
 	return slices.SortedStableFunc(slices.Values(pairs), func(x, y *ast.MappingValueNode) int { return last(x) - last(y) })
 }
 
-// inherit gives an item of the list of engines the values of the top level.
+// inherit gives an item of the list of engines, or of their routes, the values of the top level.
 func (d *decoder) inherit(item reflect.Value) {
-	if e, ok := item.Addr().Interface().(*EngineSections); ok {
-		*e = d.top.sections()
+	switch v := item.Addr().Interface().(type) {
+	case *EngineSections:
+		*v = d.top.sections()
+	case *Route:
+		*v = Route{TLS: d.top.Proxy.TLS, UpstreamTLS: d.top.Proxy.UpstreamTLS, ProxyProtocol: d.top.Proxy.ProxyProtocol}
 	}
 }

@@ -10,16 +10,15 @@ import (
 )
 
 // twoEngines is a configuration of two engines, without the end of the second.
-const twoEngines = `proxy:
-  routes:
-    - {name: a, listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432, engine: shop}
-    - {name: b, listen: 127.0.0.1:6433, upstream: 127.0.0.1:5433, engine: bank}
-    - {name: c, listen: 127.0.0.1:6434, upstream: 127.0.0.1:5432, engine: shop}
-engines:
+const twoEngines = `engines:
   - name: shop
+    proxy:
+      - {name: a, listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}
+      - {name: c, listen: 127.0.0.1:6434, upstream: 127.0.0.1:5432}
     privacy: {protected: [public.users]}
     shadow: {d0: shop_d0, d1: [shop_d1]}
   - name: bank
+    proxy: {name: b, listen: 127.0.0.1:6433, upstream: 127.0.0.1:5433}
     privacy: {protected: [public.accounts], search_path: [bank]}
     shadow: {d0: bank_d0, d1: [bank_d1, bank_d2]}
     claims: {default: {epsilon: 2}}
@@ -86,10 +85,10 @@ func TestSeveralEngines(t *testing.T) {
 	}
 }
 
-// A route without an engine makes the sections of the top level an engine.
+// An address for clients makes the sections of the top level an engine.
 func TestEngineOfTheTopLevel(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(twoEngines, ", engine: shop}\n    - {name: b", "}\n    - {name: b", 1) + "privacy: {database: x, protected: [public.tx]}\n"
+	text := twoEngines + "privacy: {database: x, protected: [public.tx]}\nproxy: {listen: 127.0.0.1:6435, upstream: 127.0.0.1:5432}\n"
 	c, err := config.Parse("f.yaml", []byte(text), env)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +97,7 @@ func TestEngineOfTheTopLevel(t *testing.T) {
 		t.Errorf("names (-want +got)\n%s", diff)
 	}
 	top, err := c.ForEngine("x@127.0.0.1:5432")
-	if err != nil || len(top.Engines) > 0 || len(top.Proxy.Routes) != 1 || top.Privacy.Protected[0] != "public.tx" || top.Shadow.D0 != "d0" {
+	if err != nil || len(top.Engines) > 0 || len(top.Proxy.AllRoutes()) != 1 || top.Privacy.Protected[0] != "public.tx" || top.Shadow.D0 != "d0" {
 		t.Errorf("top level: %v %+v", err, top)
 	}
 }
@@ -123,21 +122,25 @@ func TestEnginesWithNeighbours(t *testing.T) {
 func TestEngineErrors(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct{ from, to, want string }{
-		"same name":            {"name: bank\n", "name: shop\n", `f.yaml:10: engines[1].name: "shop" is also the name of another engine`},
-		"no name":              {"- name: bank\n    privacy", "- privacy", "f.yaml:10: engines[1].name: missing"},
-		"a name for no file":   {"name: bank\n", "name: ../x\n", "f.yaml:10: engines[1].name: \"../x\": must be"},
-		"unknown engine":       {"engine: bank}", "engine: bnak}", `f.yaml:4: proxy.routes[1].engine: "bnak" is not the name of one of engines`},
-		"no route":             {"engine: bank}", "engine: shop}", "f.yaml:10: engines[1]: no route leads to engine bank"},
-		"same D0":              {"d0: bank_d0", "d0: shop_d0", "f.yaml:12: engines[1].shadow.d0: engines shop and bank have the same copy in one shadow database, schema shop_d0"},
-		"a D1 is a D0":         {"d1: [bank_d1, bank_d2]", "d1: [bank_d1, shop_d0]", "f.yaml:12: engines[1].shadow.d1[1]: engines shop and bank have the same copy"},
-		"fault of an engine":   {"{epsilon: 2}", "{epsilon: -2}", "f.yaml:13: engines[1].claims.default.epsilon: must be a finite number"},
-		"inherited fault":      {"combine: share", "combine: both", "f.yaml:16: claims.combine: must be add"},
-		"missing in an engine": {"    privacy: {protected: [public.users]}\n", "", "f.yaml:7: engines[0].privacy.protected: missing"},
-		"missing everywhere":   {"dsn: postgres://replay@127.0.0.1/shadow, ", "", "f.yaml:12: engines[1].shadow.dsn: missing"},
-		"unknown key":          {"    claims: {default", "    claim: {default", `f.yaml:13: engines[1].claim: unknown key: did you mean "claims"?`},
-		"a section of all":     {"    claims: {default: {epsilon: 2}}", "    ledger: {dsn: memory}", "f.yaml:13: engines[1].ledger: unknown key"},
+		"same name":             {"name: bank\n", "name: shop\n", `f.yaml:8: engines[1].name: "shop" is also the name of another engine`},
+		"no name":               {"- name: bank\n    proxy", "- proxy", "f.yaml:8: engines[1].name: missing"},
+		"a name for no file":    {"name: bank\n", "name: ../x\n", "f.yaml:8: engines[1].name: \"../x\": must be"},
+		"no route":              {"    proxy: {name: b, listen: 127.0.0.1:6433, upstream: 127.0.0.1:5433}\n", "", "f.yaml:8: engines[1].proxy: missing: the address for clients"},
+		"no upstream":           {", upstream: 127.0.0.1:5433}", "}", "f.yaml:9: engines[1].proxy.upstream: missing"},
+		"no second upstream":    {"6434, upstream: 127.0.0.1:5432}", "6434}", "f.yaml:5: engines[0].proxy[1].upstream: missing"},
+		"routes on one address": {"listen: 127.0.0.1:6433", "listen: 127.0.0.1:6434", "f.yaml:9: engines[1].proxy.listen[0]: 127.0.0.1:6434 also belongs to another route"},
+		"routes of one name":    {"{name: b", "{name: a", "f.yaml:9: engines[1].proxy.name: \"a\" is also the name of another route"},
+		"admin on a route":      {"ledger: {", "admin: {listen: 127.0.0.1:6433}\nledger: {", "admin.listen[0]: 127.0.0.1:6433 is already used by the proxy"},
+		"same D0":               {"d0: bank_d0", "d0: shop_d0", "f.yaml:11: engines[1].shadow.d0: engines shop and bank have the same copy in one shadow database, schema shop_d0"},
+		"a D1 is a D0":          {"d1: [bank_d1, bank_d2]", "d1: [bank_d1, shop_d0]", "f.yaml:11: engines[1].shadow.d1[1]: engines shop and bank have the same copy"},
+		"fault of an engine":    {"{epsilon: 2}", "{epsilon: -2}", "f.yaml:12: engines[1].claims.default.epsilon: must be a finite number"},
+		"inherited fault":       {"combine: share", "combine: both", "f.yaml:15: claims.combine: must be add"},
+		"missing in an engine":  {"    privacy: {protected: [public.users]}\n", "", "f.yaml:2: engines[0].privacy.protected: missing"},
+		"missing everywhere":    {"dsn: postgres://replay@127.0.0.1/shadow, ", "", "f.yaml:11: engines[1].shadow.dsn: missing"},
+		"unknown key":           {"    claims: {default", "    claim: {default", `f.yaml:12: engines[1].claim: unknown key: did you mean "claims"?`},
+		"a section of all":      {"    claims: {default: {epsilon: 2}}", "    ledger: {dsn: memory}", "f.yaml:12: engines[1].ledger: unknown key"},
 		"no protected tables of the top level": {
-			"upstream: 127.0.0.1:5432, engine: shop}\nengines", "upstream: 127.0.0.1:5432}\nengines", "f.yaml:1: privacy.protected: missing",
+			"ledger: {", "proxy: {listen: 127.0.0.1:1, upstream: 127.0.0.1:2}\nledger: {", "f.yaml:1: privacy.protected: missing",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,18 +160,24 @@ func TestEngineErrors(t *testing.T) {
 	}
 }
 
-// Two engines may not keep the records of their copies in one schema of one shadow database.
-func TestEnginesControlSchema(t *testing.T) {
+// TestControlSchema: engines whose copies have different schemas keep the records of their copies in different schemas,
+// and the top level's default is that of earlier versions.
+func TestControlSchema(t *testing.T) {
 	t.Parallel()
-	text := strings.NewReplacer("public.users]}", "public.users], unit: {table: public.users, key: id}}", "search_path: [bank]", "unit: {table: public.accounts, key: id}", "[bank_d1, bank_d2]", "[bank_d1]").
-		Replace(twoEngines) + "neighbours: {source: postgres://c@127.0.0.1/x, choose: [{rule: random, k: 1}]}\n"
-	const want = "engines shop and bank have the same control schema in one shadow database, schema dpwatch"
-	if _, err := config.Parse("f.yaml", []byte(text), env); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v", err)
+	single, err := config.Parse("f.yaml", []byte(minimal), env)
+	if err != nil || single.ControlSchema() != "dpwatch" {
+		t.Errorf("%s, %v", single.ControlSchema(), err)
 	}
-	text = strings.Replace(text, "    claims: {default", "    neighbours: {control_schema: bank_control}\n    claims: {default", 1)
-	if _, err := config.Parse("f.yaml", []byte(text), env); err != nil {
-		t.Error(err)
+	c, err := config.Parse("f.yaml", []byte(twoEngines), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range c.AllEngines() {
+		got = append(got, one.Shadow.D0+" "+one.ControlSchema())
+	}
+	if diff := cmp.Diff([]string{"shop_d0 dpwatch_shop_d0", "bank_d0 dpwatch_bank_d0"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -196,5 +205,16 @@ func TestResolvedForEngine(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestUsesTLS: TLS of any route of any engine counts.
+func TestUsesTLS(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{twoEngines: false, strings.Replace(twoEngines, "6434, upstream: 127.0.0.1:5432", "6434, upstream: 127.0.0.1:5432, upstream_tls: {mode: require}", 1): true} {
+		c, err := config.Parse("f.yaml", []byte(text), env)
+		if err != nil || c.UsesTLS() != want {
+			t.Errorf("%t, %v; want %t", c.UsesTLS(), err, want)
+		}
 	}
 }

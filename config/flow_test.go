@@ -21,7 +21,7 @@ func TestFlowForms(t *testing.T) {
 		{`{listen: ["${HOST}:6432"], upstream: db:5432}`, "[v:6432] db:5432 []"},
 	} {
 		text := "proxy: " + tc.proxy + "\nshadow: {dsn: 'host=x'}\nprivacy: {protected: [public.t]}\n"
-		c, err := config.Parse("f", []byte(text), func(string) string { return "v" })
+		c, err := config.Parse("f", []byte(text), anyValue)
 		if err != nil {
 			t.Errorf("%s: %v", tc.proxy, err)
 			continue
@@ -50,7 +50,7 @@ func TestFlowAdvice(t *testing.T) {
 		`{listen: [${HOST}], upstream: db:1}`,
 		`{listen: db:1, upstream: ${HOST}}`,
 	} {
-		_, err := config.Parse("f", []byte("proxy: "+proxy+"\n"), func(string) string { return "v" })
+		_, err := config.Parse("f", []byte("proxy: "+proxy+"\n"), anyValue)
 		if err == nil || !strings.Contains(err.Error(), quote) {
 			t.Errorf("%s: got %v, want advice on %s", proxy, err, quote)
 		}

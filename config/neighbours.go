@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
 // Unit is the privacy unit: its table and the columns of its key.
@@ -22,16 +24,14 @@ type Path struct {
 
 // Neighbours configures how the shadow copies are made.
 type Neighbours struct {
-	Source        Secret    `yaml:"source"` // "" = dpwatch does not make copies
-	Target        Secret    `yaml:"target"` // "" = shadow.dsn
-	ControlSchema string    `yaml:"control_schema"`
-	Relation      string    `yaml:"relation"` // remove | replace | extreme
-	Method        string    `yaml:"method"`   // auto | copy | view
-	CopyLimit     ByteSize  `yaml:"copy_limit"`
-	Workers       int       `yaml:"workers"`
-	Grant         []string  `yaml:"grant"` // roles; empty = the role of shadow.dsn
-	Choose        []Choice  `yaml:"choose"`
-	Measures      []Measure `yaml:"measures"`
+	Source    Secret    `yaml:"source"`   // "" = dpwatch does not make copies
+	Target    Secret    `yaml:"target"`   // "" = shadow.dsn
+	Relation  string    `yaml:"relation"` // remove | replace | extreme
+	Method    string    `yaml:"method"`   // auto | copy | view
+	CopyLimit ByteSize  `yaml:"copy_limit"`
+	Grant     []string  `yaml:"grant"` // roles; empty = the role of shadow.dsn
+	Choose    []Choice  `yaml:"choose"`
+	Measures  []Measure `yaml:"measures"`
 }
 
 // Choice selects K units by one rule.
@@ -51,9 +51,18 @@ type Measure struct {
 
 func defaultNeighbours() Neighbours {
 	return Neighbours{
-		ControlSchema: "dpwatch", Relation: "remove", Method: "auto", CopyLimit: 50 << 30, Workers: 2,
+		Relation: "remove", Method: "auto", CopyLimit: 50 << 30,
 		Choose: []Choice{{Rule: "most_rows", K: 1}, {Rule: "random", K: 1, Seed: 1}},
 	}
+}
+
+// ControlSchema returns the schema in the shadow database that records the set of copies: dpwatch, or dpwatch_NAME for
+// another D0 than d0, so that several sets fit into one database.
+func (c *Config) ControlSchema() string {
+	if c.Shadow.D0 == Default().Shadow.D0 {
+		return "dpwatch"
+	}
+	return "dpwatch_" + c.Shadow.D0
 }
 
 // Configured reports whether dpwatch makes the copies.
@@ -82,7 +91,6 @@ func (d *decoder) neighbours(c *Config) {
 	}
 	d.oneOf("neighbours.relation", n.Relation, "remove", "replace", "extreme")
 	d.oneOf("neighbours.method", n.Method, "auto", "copy", "view")
-	d.atLeast("neighbours.workers", n.Workers, 1)
 	d.choices(n.Choose)
 	d.units(&c.Privacy)
 	for i, m := range n.Measures {
@@ -100,8 +108,8 @@ func (d *decoder) neighbours(c *Config) {
 	if c.Privacy.Unit == nil {
 		d.add("privacy.unit", "missing: neighbours differ by a privacy unit, for example {table: public.users, key: id}")
 	}
-	if n.ControlSchema == "" {
-		d.add("neighbours.control_schema", "must name a schema")
+	if len(c.ControlSchema()) > ident.MaxBytes {
+		d.add("shadow.d0", "is too long: the schema %s, which records the copies, would have more than %d bytes", c.ControlSchema(), ident.MaxBytes)
 	}
 	if n.Relation != "remove" && len(n.Measures) == 0 {
 		d.add("neighbours.measures", "missing: relation %s needs the columns whose bounds are declared: - {column: public.tx.spent, low: 0, high: 500}", n.Relation)

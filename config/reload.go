@@ -9,11 +9,11 @@ import (
 // reloadable lists the keys, with all keys below them, that take effect when a running dpwatch reads its configuration
 // again: what only the auditor processes use, and the names that the relay looks for. Everything else needs a restart.
 var reloadable = []string{
-	"alerts", "audit", "budgets", "claims", "neighbours", "shadow", "ledger.retention", "log.sql", "log.values", "privacy",
+	"alerts", "audit", "budgets", "claims", "neighbours", "shadow", "ledger.retention", "log.reveal", "privacy",
 }
 
 // fixed lists exceptions from reloadable: the relay uses them.
-var fixed = []string{"audit.parse_timeout", "privacy.database"}
+var fixed = []string{"privacy.database"}
 
 // Reloadable reports whether a change of a key takes effect without a restart. A key of an engine in engines is as the
 // same key of the top level.

@@ -58,11 +58,11 @@ func TestChanged(t *testing.T) {
 		return c
 	}
 	for text, want := range map[string][]string{
-		"":                                       nil,
-		"audit: {workers: 3, parse_timeout: 9s}": {"audit.parse_timeout", "audit.workers"},
-		"claims: {default: {epsilon: 1}}":        {"claims.default"},
-		"log: {level: debug, values: true}":      {"log.level", "log.values"},
-		"admin: {listen: 127.0.0.1:3}":           {"admin.listen"},
+		"":                                    nil,
+		"audit: {workers: 3, repeat: 9h}":     {"audit.repeat", "audit.workers"},
+		"claims: {default: {epsilon: 1}}":     {"claims.default"},
+		"log: {level: debug, reveal: values}": {"log.level", "log.reveal"},
+		"admin: {listen: 127.0.0.1:3}":        {"admin"},
 		"ledger: {dsn: 'host=l'}\nbudgets: [{name: a, epsilon: 1}]": {"budgets", "ledger.dsn"},
 		"ledger: {retention: 1h, dsn: 'host=l'}":                    {"ledger.dsn", "ledger.retention"},
 	} {
@@ -71,7 +71,7 @@ func TestChanged(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
-	for key, want := range map[string]bool{"audit.workers": true, "audit.parse_timeout": false, "proxy.listen": false, "engines.claims.default": true, "engines": false, "log.level": false, "ledger.retention": true, "claims": true} {
+	for key, want := range map[string]bool{"audit.workers": true, "privacy.database": false, "proxy.listen": false, "engines.claims.default": true, "engines": false, "log.level": false, "ledger.retention": true, "claims": true} {
 		if Reloadable(key) != want {
 			t.Errorf("%s can be reloaded: %t", key, !want)
 		}

@@ -17,6 +17,7 @@ type Resolved struct {
 	// workers replaces audit.workers; nil = it does not.
 	workers *int
 	observe bool   // audit.observe, whatever the file says
+	tuning  string // the value of TuningVariable
 	state   string // where the process that read the file keeps its state; "" = nowhere
 }
 
@@ -41,6 +42,7 @@ type resolvedJSON struct {
 	Workers *int              `json:"workers,omitempty"`
 	Observe bool              `json:"observe,omitempty"`
 	State   string            `json:"state,omitempty"`
+	Tuning  string            `json:"tuning,omitempty"`
 }
 
 // Format writes "***", for every verb.
@@ -49,7 +51,7 @@ func (r Resolved) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") 
 // Encode returns the configuration with its secrets in plain text, for a process that parses the same configuration
 // (DecodeResolved). Send it only over a channel that no other process can read.
 func (r Resolved) Encode() ([]byte, error) {
-	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Engine: r.engine, Workers: r.workers, Observe: r.observe, State: r.state}
+	w := resolvedJSON{File: r.file, Text: r.text, Values: map[string][]byte{}, Engine: r.engine, Workers: r.workers, Observe: r.observe, State: r.state, Tuning: r.tuning}
 	for name, value := range r.values {
 		w.Values[name] = []byte(value.Reveal())
 	}
@@ -83,7 +85,7 @@ func decodeResolved(data []byte) (c Config, engine string, err error) {
 			return "", fmt.Errorf("${%s} has no value", name)
 		}
 		return string(value), nil
-	}).parse(w.Text)
+	}, w.Tuning).parse(w.Text)
 	c.keepSpool(w.State, w.File)
 	if w.Workers != nil {
 		c.SetWorkers(*w.Workers)

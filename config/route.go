@@ -3,15 +3,15 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 )
 
-// Route is one engine and the addresses for its clients.
+// Route is an address of an engine and the addresses for its clients.
 type Route struct {
 	Name          string      `yaml:"name"` // in logs and status; default the first address of listen
 	Listen        []Address   `yaml:"listen"`
 	Upstream      Address     `yaml:"upstream"`
-	Engine        string      `yaml:"engine"` // the name of one of Config.Engines; "" = the engine of the top level
 	TLS           TLS         `yaml:"tls"`
 	UpstreamTLS   UpstreamTLS `yaml:"upstream_tls"`
 	ProxyProtocol []Network   `yaml:"proxy_protocol"`
@@ -35,7 +35,7 @@ type UpstreamTLS struct {
 	ServerName  string `yaml:"server_name"` // default the host of upstream
 }
 
-// AllRoutes returns the routes: those of the list or else the single one of listen and upstream.
+// AllRoutes returns the routes of an engine: those of its list, or else the single one of listen and upstream.
 func (p *Proxy) AllRoutes() []Route {
 	if len(p.Routes) > 0 {
 		return p.Routes
@@ -45,27 +45,17 @@ func (p *Proxy) AllRoutes() []Route {
 	return []Route{r}
 }
 
-// UsesTLS reports whether the proxy terminates TLS on a leg of any route.
-func (p *Proxy) UsesTLS() bool {
-	for _, r := range p.AllRoutes() {
-		ends := r.TLS.Mode != "disable" && r.TLS.Mode != "passthrough"
-		if ends || r.UpstreamTLS.Mode != "disable" {
-			return true
-		}
-	}
-	return false
+// UsesTLS reports whether the proxy terminates TLS on a leg of any route of any engine.
+func (c Config) UsesTLS() bool {
+	return slices.ContainsFunc(c.AllEngines(), func(one Config) bool {
+		return slices.ContainsFunc(one.Proxy.AllRoutes(), func(r Route) bool {
+			ends := r.TLS.Mode != "disable" && r.TLS.Mode != "passthrough"
+			return ends || r.UpstreamTLS.Mode != "disable"
+		})
+	})
 }
 
 func (r *Route) setDefaults() {
-	if r.TLS.Mode == "" {
-		r.TLS.Mode = "disable"
-	}
-	if r.TLS.SameCertificate == "" {
-		r.TLS.SameCertificate = "check"
-	}
-	if r.UpstreamTLS.Mode == "" {
-		r.UpstreamTLS.Mode = "disable"
-	}
 	if r.Name == "" && len(r.Listen) > 0 {
 		r.Name = r.Listen[0].String()
 	}

@@ -66,6 +66,30 @@ func TestSchema(t *testing.T) {
 	}
 }
 
+// maxKeys bounds what users must know.
+const maxKeys = 154
+
+// TestNumberOfKeys counts the leaves of the schema, without the engines, which repeat its sections.
+func TestNumberOfKeys(t *testing.T) {
+	t.Parallel()
+	var leaves func(t reflect.Type) int
+	leaves = func(t reflect.Type) (n int) {
+		switch _, scalar := reflect.New(t).Interface().(setter); {
+		case !scalar && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice):
+			return leaves(t.Elem())
+		case scalar || t.Kind() != reflect.Struct:
+			return 1
+		}
+		for _, i := range yamlFields(t) {
+			n += leaves(t.Field(i).Type)
+		}
+		return n
+	}
+	if n := leaves(reflect.TypeFor[Config]()) - leaves(reflect.TypeFor[EngineSections]()); n > maxKeys {
+		t.Errorf("%d keys; the limit is %d", n, maxKeys)
+	}
+}
+
 func compile(t *testing.T, text []byte) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))

@@ -93,7 +93,6 @@ func (u unused) alerts() {
 	}
 	u.covered("alerts.routes", routes)
 	none := Default().Alerts
-	u.off(len(a.Receivers) > 0, "alerts", a, none, "alerts.receivers is empty", "resend")
 	u.off(a.Coverage.Share > 0, "alerts.coverage", a.Coverage, none.Coverage, "alerts.coverage.share is 0", "after")
 }
 
@@ -105,9 +104,6 @@ func (u unused) neverSent(engines []Config) map[finding.Kind]string {
 	}
 	if u.Alerts.Coverage.Share == 0 {
 		never[finding.CoverageLow] = "alerts.coverage.share is 0"
-	}
-	if u.Alerts.UnhealthyAfter == 0 {
-		never[finding.AuditorUnhealthy] = "alerts.unhealthy_after is 0s"
 	}
 	if !slices.ContainsFunc(engines, func(c Config) bool { return len(c.Budgets) > 0 }) {
 		never[finding.BudgetExceeded] = "budgets is empty"
@@ -142,15 +138,15 @@ func (u unused) engine() {
 		u.add("claims.trust", "setting has no effect: claims.settings names none")
 	}
 	u.off(len(c.Functions) > 0, "claims", c, d.Claims, "claims.functions is empty", "combine")
-	u.off(u.Audit.Sequences, "audit", u.Audit, d.Audit, "audit.sequences is false", "sequence_window", "sequence_composition")
+	u.off(u.Audit.Sequences, "audit", u.Audit, d.Audit, "audit.sequences is false", "sequence_composition")
 	u.off(u.Audit.Hoist, "audit", u.Audit, d.Audit, "audit.hoist is false", "hoist_space")
 	n := u.Neighbours
 	u.off(n.Source != "", "neighbours", n, d.Neighbours, "neighbours.source is empty: the copies are hand-made",
-		"control_schema", "relation", "method", "copy_limit", "workers", "grant", "choose", "measures")
+		"relation", "method", "copy_limit", "grant", "choose", "measures")
 	if n.Source != "" && n.Relation == "remove" && len(n.Measures) > 0 {
 		u.add("neighbours.measures", "has no effect: it is for the relations replace and extreme")
 	}
-	u.off(u.LedgerDSN() != "", "ledger", u.Ledger, d.Ledger, "there is no ledger (ledger.dsn)", "schema", "migrate", "retention", "statements", "keys", "spool")
+	u.off(u.LedgerDSN() != "", "ledger", u.Ledger, d.Ledger, "there is no ledger (ledger.dsn)", "schema", "migrate", "retention", "statements", "spool")
 }
 
 // reach adds a rule on a database that no audited query reads.

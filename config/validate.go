@@ -15,11 +15,13 @@ import (
 
 // validate adds the errors that decoding does not find. A path that has an error already gets no second one.
 func (d *decoder) validate(c *Config) {
+	d.routes(c)
 	d.proxy(&c.Proxy)
 	d.allEngines(c)
 	d.alerts(&c.Alerts)
 	d.admin(c)
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	d.oneOf("log.reveal", c.Log.Reveal, RevealNone, RevealSQL, RevealValues)
 }
 
 // engine validates the sections of one engine.
@@ -54,16 +56,8 @@ func (d *decoder) add(path, format string, args ...any) {
 }
 
 func (d *decoder) proxy(p *Proxy) {
-	d.routes(p)
 	d.atLeast("proxy.max_sessions", p.MaxSessions, 1)
-	d.atLeast("proxy.capture_rate", p.CaptureRate, 1)
-	d.atLeast("proxy.queue_length", p.QueueLength, 1)
-	d.atLeastBytes("proxy.queue_bytes", p.QueueBytes, 1<<10)
-	d.atLeastBytes("proxy.capture_budget", p.CaptureBudget, 4<<10)
 	d.atLeastBytes("proxy.max_statement", p.MaxStatement, 1)
-	d.positive("proxy.startup_timeout", p.StartupTimeout)
-	d.positive("proxy.dial_timeout", p.DialTimeout)
-	d.positive("proxy.auditor_hang_limit", p.AuditorHangLimit)
 	if p.IdleTimeout < 0 {
 		d.add("proxy.idle_timeout", "must not be negative; 0s = none")
 	}
@@ -96,7 +90,6 @@ func (d *decoder) shadow(s *Shadow) {
 	}
 	d.engines(s)
 	d.positive("shadow.statement_timeout", s.StatementTimeout)
-	d.positive("shadow.connect_timeout", s.ConnectTimeout)
 	d.atLeast("shadow.max_rows", s.MaxRows, 1)
 	d.atLeastBytes("shadow.max_result", s.MaxResult, 1<<10)
 }
@@ -106,7 +99,6 @@ func (d *decoder) privacy(p *Privacy) {
 		d.add("privacy.protected", "missing: the tables with personal data, as schema.table")
 	}
 	d.connection("privacy.catalog", p.Catalog)
-	d.positive("privacy.catalog_refresh", p.CatalogRefresh)
 	seen := map[string]string{}
 	for i, name := range p.Protected {
 		path := fmt.Sprintf("privacy.protected[%d]", i)
@@ -227,24 +219,15 @@ func (d *decoder) audit(a *Audit) {
 	}
 	d.atLeast("audit.max_trials", a.MaxTrials, 1)
 	d.atLeast("audit.measure_trials", a.Measure, 0)
-	d.atLeast("audit.timing_pairs", a.Timing, 0)
-	d.atLeast("audit.batch_trials", a.BatchTrials, 1)
 	d.atLeast("audit.workers", a.Workers, 0)
 	d.atLeast("audit.max_audits", a.MaxAudits, 1)
-	d.atLeast("audit.max_per_shape", a.MaxPerShape, 1)
 	d.atLeastBytes("audit.memory", a.Memory, minMemory)
-	d.atLeast("audit.max_tokens", a.MaxTokens, 1)
-	d.positive("audit.retry_after", a.RetryAfter)
-	if a.RescueAfter < minRescueAfter {
-		d.add("audit.rescue_after", "must be at least 1s: a worker sends a heartbeat twelve times in this period, at most every 5s")
-	}
 	if a.Repeat < 0 {
 		d.add("audit.repeat", "must not be negative; 0s = never")
 	}
 	if !(a.WatchShare >= 0 && a.WatchShare <= 0.5) {
 		d.add("audit.watch_share", "must be from 0 (decided audits have no more trials) to 0.5, for example 0.1: the share of the time in turns for them")
 	}
-	d.positive("audit.sequence_window", a.SequenceWindow)
 	d.oneOf("audit.sequence_composition", a.SequenceComposition, "sum", "max")
 	if n := a.Budget.TrialsPerHour; n < 0 || n > 0 && n < leastTrials {
 		d.add("audit.budget.trials_per_hour", "must be at least %d; 0 = no limit", leastTrials)
@@ -252,26 +235,13 @@ func (d *decoder) audit(a *Audit) {
 	if s := a.Budget.DatabaseSeconds; !(s == 0 || s >= leastSeconds) || math.IsInf(s, 0) {
 		d.add("audit.budget.database_seconds_per_hour", "must be a number of at least %d; 0 = no limit", leastSeconds)
 	}
-	d.positive("audit.parse_timeout", a.ParseTimeout)
 	d.atLeastBytes("audit.hoist_space", a.HoistSpace, 4<<20)
-	if !(a.Rate >= 0) || math.IsInf(a.Rate, 0) {
-		d.add("audit.rate", "must be a number of trials per second; 0 = no limit")
-	}
 	if !(a.Share >= 0 && a.Share <= 1) {
 		d.add("audit.share", "must be from 0 to 1: 0.1 is a tenth of the time of one connection, 1 is no limit, 0 is automatic")
 	}
-	if !(a.Slowdown == 0 || a.Slowdown > 1) || math.IsInf(a.Slowdown, 0) {
-		d.add("audit.slowdown", "must be 0 (off) or more than 1, for example 4: the highest accepted ratio of the time of trials to the shortest trial time")
-	}
 	d.atLeast("audit.sessions", a.Sessions, 0)
-	d.atLeast("audit.max_active", a.MaxActive, 0)
 	if a.MaxLag < 0 {
 		d.add("audit.max_lag", "must not be negative; 0s = not watched")
-	}
-	for path, odds := range map[string]float64{"audit.prior_odds": a.PriorOdds, "audit.breach_odds": a.BreachOdds} {
-		if !(odds > 0) || math.IsInf(odds, 0) {
-			d.add(path, "must be a positive number")
-		}
 	}
 }
 
@@ -286,17 +256,14 @@ func (d *decoder) ledger(c *Config) {
 	if r := c.Ledger.Retention; r != 0 && r < minRetention {
 		d.add("ledger.retention", "must be 0s (nothing is removed) or at least 1h, for example 2160h (90 days)")
 	}
-	d.oneOf("ledger.statements", c.Ledger.Statements, StatementsPlain, StatementsEncrypted, StatementsWithheld)
-	switch _, err := c.Ledger.StatementKeys(); {
-	case err != nil:
-		d.add("ledger.keys", "%v", err)
-	case c.Ledger.Statements == StatementsEncrypted && len(c.Ledger.Keys) == 0:
-		d.add("ledger.keys", "missing: ledger.statements is encrypted; create a key with `openssl rand -base64 32`, and give it as ${file:/run/secrets/ledger.key}")
+	if c.Ledger.Statements == "encrypted" {
+		d.add("ledger.statements", "%s", formerValues["ledger.statements"])
 	}
+	d.oneOf("ledger.statements", c.Ledger.Statements, StatementsPlain, StatementsWithheld)
 	switch {
 	case c.Ledger.Schema == "":
 		d.add("ledger.schema", "must name the schema of the ledger")
-	case c.Ledger.Schema == c.Neighbours.ControlSchema || slices.Contains(c.Shadow.Copies(), c.Ledger.Schema):
+	case c.Ledger.Schema == c.ControlSchema() || slices.Contains(c.Shadow.Copies(), c.Ledger.Schema):
 		d.add("ledger.schema", "%q is also a schema of the copies: the ledger needs its own, which the role of shadow.dsn cannot read", c.Ledger.Schema)
 	}
 }

@@ -9,20 +9,18 @@ import (
 
 // admin validates the listeners, and that sensitive data is not served to other machines unprotected.
 func (d *decoder) admin(c *Config) {
-	a := &c.Admin
-	if len(a.Listeners) == 0 {
-		if one := a.AllListeners(); len(one) > 0 {
-			d.adminListener("admin", &one[0])
-		} else if a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 || !a.ProxyLogin.IsZero() {
-			d.add("admin.listen", "missing: the address to listen on, for example 127.0.0.1:9188")
-		}
-	} else if len(a.Listen) > 0 || a.TokenFile != "" || a.TLS != (AdminTLS{}) || a.MetricsOnly || a.OpenMetrics || len(a.Hosts) > 0 || !a.ProxyLogin.IsZero() {
-		d.add("admin.listeners", "give either listen and its keys, or listeners: move listen into the list")
-	}
-	for i := range a.Listeners {
-		d.adminListener(fmt.Sprintf("admin.listeners[%d]", i), &a.Listeners[i])
+	for i := range c.Admin {
+		d.adminListener(d.adminPath(i), &c.Admin[i])
 	}
 	d.adminAddresses(c)
+}
+
+// adminPath returns the path of a listener: admin, or admin[0] if the file has a list.
+func (d *decoder) adminPath(i int) string {
+	if path := fmt.Sprintf("admin[%d]", i); d.lines[path] > 0 {
+		return path
+	}
+	return "admin"
 }
 
 func (d *decoder) adminListener(path string, l *AdminListener) {
@@ -38,9 +36,6 @@ func (d *decoder) adminListener(path string, l *AdminListener) {
 			"metrics_only: true, which serves only /livez, /readyz and /metrics; or listen on 127.0.0.1 or unix:/path", exposed)
 	case l.TokenFile != "" && !withTLS:
 		d.add(path+".token_file", "needs tls: other machines can reach %s, and the token would cross the network in plain text", exposed)
-	}
-	if l.OpenMetrics && (l.TokenFile == "" || l.MetricsOnly) {
-		d.add(path+".open_metrics", "needs token_file and no metrics_only: without a token /metrics is open anyway")
 	}
 	d.proxyLogin(path+".proxy_login", l)
 	d.adminTLS(path+".tls", l)
@@ -63,8 +58,8 @@ func (d *decoder) proxyLogin(path string, l *AdminListener) {
 	if !httpguts.ValidHeaderFieldName(p.Header) {
 		d.add(path+".header", "missing or not the name of a header: that in which the proxy sends the user's name, for example X-Forwarded-User; it must remove the header from clients' requests")
 	}
-	if len(p.Viewers)+len(p.Auditors)+len(p.Operators) == 0 {
-		d.add(path+".viewers", "no user has a role: list users in viewers, auditors (who see values of rows) and operators (who change things); \"*\" = all")
+	if len(p.Users) == 0 {
+		d.add(path+".users", "missing: the users and their roles: viewer, auditor (sees values of rows), operator (changes things), for example [\"viewer *\", \"auditor,operator ann\"]")
 	}
 }
 
@@ -83,16 +78,15 @@ func (d *decoder) adminTLS(path string, l *AdminListener) {
 // adminAddresses reports addresses that are used twice; port 0 is a different port each time.
 func (d *decoder) adminAddresses(c *Config) {
 	used := map[Address]string{}
-	for _, r := range c.Proxy.AllRoutes() {
-		for _, a := range r.Listen {
-			used[a] = "the proxy"
+	for _, one := range c.AllEngines() {
+		for _, r := range one.Proxy.AllRoutes() {
+			for _, a := range r.Listen {
+				used[a] = "the proxy"
+			}
 		}
 	}
-	for i, l := range c.Admin.AllListeners() {
-		path := "admin.listen"
-		if len(c.Admin.Listeners) > 0 {
-			path = fmt.Sprintf("admin.listeners[%d].listen", i)
-		}
+	for i, l := range c.Admin {
+		path := d.adminPath(i) + ".listen"
 		for j, a := range l.Listen {
 			if by := used[a]; by != "" && !strings.HasSuffix(a.Address, ":0") {
 				d.add(fmt.Sprintf("%s[%d]", path, j), "%s is already used by %s: choose another port", a, by)

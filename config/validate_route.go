@@ -7,42 +7,40 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 )
 
-// routes validates the single route or the list of routes.
-func (d *decoder) routes(p *Proxy) {
-	for i := range p.Routes {
-		p.Routes[i].setDefaults()
-	}
-	if len(p.Routes) == 0 {
-		one := p.AllRoutes()[0]
-		d.route("proxy", &one)
-		return
-	}
-	if len(p.Listen) > 0 || !p.Upstream.IsZero() {
-		d.add("proxy.routes", "give either listen and upstream, or routes: move listen and upstream into the list")
-	}
-	silent := Default().Proxy
-	for key, given := range map[string]bool{
-		"tls": p.TLS != silent.TLS, "upstream_tls": p.UpstreamTLS != silent.UpstreamTLS, "proxy_protocol": len(p.ProxyProtocol) > 0,
-	} {
-		if given {
-			d.add("proxy."+key, "must be set in each of proxy.routes")
-		}
-	}
+// routes validates the routes of all engines.
+func (d *decoder) routes(c *Config) {
 	names, addresses := map[string]bool{}, map[Address]bool{}
-	for i := range p.Routes {
-		r, path := &p.Routes[i], fmt.Sprintf("proxy.routes[%d]", i)
+	add := func(path string, r *Route) {
+		r.setDefaults()
 		d.route(path, r)
 		if names[r.Name] && r.Name != "" {
 			d.add(path+".name", "%q is also the name of another route", r.Name)
 		}
 		names[r.Name] = true
-		for j, a := range r.Listen {
-			if addresses[a] {
-				d.add(fmt.Sprintf("%s.listen[%d]", path, j), "%s also belongs to another route", a)
+		for i, a := range r.Listen {
+			if addresses[a] && !strings.HasSuffix(a.Address, ":0") {
+				d.add(fmt.Sprintf("%s.listen[%d]", path, i), "%s also belongs to another route", a)
 			}
 			addresses[a] = true
+		}
+	}
+	if top, ok := c.topLevel(); ok {
+		add("proxy", &top.Proxy.AllRoutes()[0])
+	}
+	for i := range c.Engines {
+		path := fmt.Sprintf("engines[%d].proxy", i)
+		if len(c.Engines[i].Proxy) == 0 {
+			d.add(path, "missing: the address for clients and that of the engine, for example {listen: 127.0.0.1:6432, upstream: 127.0.0.1:5432}")
+		}
+		for j := range c.Engines[i].Proxy {
+			one := path
+			if item := fmt.Sprintf("%s[%d]", path, j); d.lines[item] > 0 {
+				one = item
+			}
+			add(one, &c.Engines[i].Proxy[j])
 		}
 	}
 }

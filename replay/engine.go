@@ -45,7 +45,7 @@ func (p *Player) checkStatement(s Statement) error {
 	case n > 1 && n != len(s.Worlds):
 		return fmt.Errorf("replay: %d engines for %d worlds: give one for all, or one for each", n, len(s.Worlds))
 	case p.simple(s) && len(s.Params) > 0:
-		return &SetupError{Op: "replay", Hint: "the query has parameters, and a simple query has none: set shadow.protocol to captured or extended"}
+		return &SetupError{Op: "replay", Hint: "the query has parameters, and a simple query has none: set shadow.engine.protocol to captured or extended"}
 	}
 	return nil
 }

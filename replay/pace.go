@@ -11,10 +11,8 @@ type Pace interface {
 	// Enter waits until a session may run trials, and returns how many of the requested n it may run. each is the
 	// approximate time of a trial, 0 if unknown. The error is that of ctx.
 	Enter(ctx context.Context, n int, each time.Duration) (int, error)
-	// Leave must be called exactly once after each successful Enter, even if no trial has run. slowdown is the mean
-	// time of the trials divided by the shortest mean time so far for the same query. It is at least 1, and 1 if no
-	// trial has run or this mean is the shortest.
-	Leave(slowdown float64)
+	// Leave must be called exactly once after each successful Enter, even if no trial has run.
+	Leave()
 }
 
 // maxLeastTimes bounds Player.least, which is cleared when it is full.
@@ -30,18 +28,16 @@ func (p *Player) leastTime(query uint64) time.Duration {
 	return p.least[query]
 }
 
-// recordMean records the mean time of some trials of a query if it is the shortest so far, and returns its ratio to the
-// shortest.
-func (p *Player) recordMean(query uint64, mean time.Duration) float64 {
+// recordMean records the mean time of some trials of a query if it is the shortest so far.
+func (p *Player) recordMean(query uint64, mean time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	least, known := p.least[query]
-	if !known || mean < least {
-		if !known && len(p.least) >= maxLeastTimes {
-			clear(p.least)
-		}
-		p.least[query] = mean
-		return 1
+	if known && mean >= least {
+		return
 	}
-	return float64(mean) / float64(max(least, 1))
+	if !known && len(p.least) >= maxLeastTimes {
+		clear(p.least)
+	}
+	p.least[query] = mean
 }

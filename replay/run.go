@@ -339,17 +339,16 @@ func (r *Run) play(ctx context.Context, s *session, q *queue) error {
 			}
 		}
 		trials := q.take(n)
-		slowdown := 1.0
 		var err error
 		if len(trials) > 0 { // otherwise other sessions have taken the last ones
 			began := time.Now()
 			err = r.pipeline(ctx, s, trials)
 			took := time.Since(began)
 			s.busy += took
-			slowdown = r.player.recordMean(query, took/time.Duration(len(trials)))
+			r.player.recordMean(query, took/time.Duration(len(trials)))
 		}
 		if pace != nil {
-			pace.Leave(slowdown)
+			pace.Leave()
 		}
 		if err != nil {
 			return err

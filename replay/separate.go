@@ -100,13 +100,12 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 		}
 	}
 	began := time.Now()
-	slowdown := 1.0
 	ran, err := r.inOwnSession(ctx, t)
 	if err == nil {
-		slowdown = r.player.recordMean(query, ran)
+		r.player.recordMean(query, ran)
 	}
 	if pace != nil {
-		pace.Leave(slowdown)
+		pace.Leave()
 	}
 	return time.Since(began), err
 }

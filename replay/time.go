@@ -45,7 +45,7 @@ func (r *Run) timeOne(ctx context.Context, world int) (time.Duration, error) {
 		if _, err := pace.Enter(ctx, 1, r.player.leastTime(query)); err != nil {
 			return 0, err
 		}
-		defer pace.Leave(1) // its time may depend on the world
+		defer pace.Leave()
 	}
 	round := r.newRounds(1)[0]
 	began := time.Now()

@@ -62,7 +62,7 @@ func (r *Run) verifyCopies(ctx context.Context) error {
 		case !read[schema]:
 			return &SetupError{
 				Op:   fmt.Sprintf("engine %s at %s:%d, for schema %s", p.engines[i].Database, p.engines[i].Host, p.engines[i].Port, schema),
-				Hint: fmt.Sprintf("it reads %s: let its source find the tables in %s (search_path, say), or correct shadow.worlds", strings.Join(slices.Sorted(maps.Keys(read)), ", "), schema),
+				Hint: fmt.Sprintf("it reads %s: let its source find the tables in %s (search_path, say), or correct shadow.engine.dsn", strings.Join(slices.Sorted(maps.Keys(read)), ", "), schema),
 			}
 		}
 	}

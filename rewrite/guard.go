@@ -95,7 +95,7 @@ func (r *Rewriter) guard(q capture.Query) error {
 		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off, so that the parser would read strings differently than the server", "set standard_conforming_strings to on in the client")
 	}
 	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
-		return refuse(ReasonTooLarge, fmt.Sprintf("the statement has more than %d tokens", r.options.MaxTokens), "raise audit.max_tokens")
+		return refuse(ReasonTooLarge, fmt.Sprintf("the statement has more than %d tokens", r.options.MaxTokens), "split the statement")
 	}
 	if d := r.options.database(); d != "" && q.Database != "" && q.Database != d {
 		return refuse(ReasonOtherDatabase, "the session is connected to another database than that of the protected tables", "")

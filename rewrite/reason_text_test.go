@@ -6,7 +6,7 @@ import "github.com/dpwatch/dpwatch/rewrite"
 func reasonTexts() map[rewrite.Reason][2]string {
 	return map[rewrite.Reason][2]string{
 		rewrite.ReasonInvalidEncoding:     {"a NUL byte, text that is not UTF-8, or a client_encoding other than UTF8", "set client_encoding to UTF8 in the client"},
-		rewrite.ReasonTooLarge:            {"the statement has too many bytes or tokens", "`proxy.max_statement`, `audit.max_tokens`"},
+		rewrite.ReasonTooLarge:            {"the statement has too many bytes or tokens", "`proxy.max_statement`"},
 		rewrite.ReasonTooDeep:             {"more than 1,000 nested levels of parentheses, operators, CASE, joins or set operations, 100 nested comments, or 64 operator characters in a row: the parser could take minutes or crash", "use fewer levels"},
 		rewrite.ReasonUnparseable:         {"not a statement of the grammar that the parser supports (PostgreSQL 16)", ""},
 		rewrite.ReasonEmpty:               {"the text contains no statement", ""},

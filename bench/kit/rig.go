@@ -37,6 +37,9 @@ func NewRig(ctx context.Context, engine string, log io.Writer) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.Setenv("DPWATCH_TEST_TUNING", `{"capture_rate": 1000000}`); err != nil { // of the programs that are started here
+		return nil, err
+	}
 	r := &Rig{Cluster: cluster, Ledger: cluster.DSN("ledger")}
 	if r.dir, err = os.MkdirTemp("", "bench-*"); err == nil {
 		err = r.execute(ctx, engine, copies, "CREATE DATABASE ledger")
@@ -67,7 +70,7 @@ func (r *Rig) execute(ctx context.Context, statements ...string) error {
 func (r *Rig) Configure(name, ledger, sections string) (string, error) {
 	path := filepath.Join(r.dir, name+".yaml")
 	return path, os.WriteFile(path, fmt.Appendf(nil, `
-proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", capture_rate: 1000000, drain_timeout: 1s}
+proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1s}
 admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}

@@ -54,11 +54,11 @@ func (f *adminFlags) target(env environment, nearest func(string, []config.Admin
 		if err != nil {
 			return asked, err
 		}
-		admin, err := config.ParseAdmin(f.config, data, env.Getenv)
+		listeners, err := config.ParseAdmin(f.config, data, env.Getenv)
 		if err != nil {
 			return asked, fmt.Errorf("the configuration is not valid:\n%w", err)
 		}
-		if asked, err = nearest(f.config, admin.AllListeners()); err != nil {
+		if asked, err = nearest(f.config, listeners); err != nil {
 			return asked, err
 		}
 	}

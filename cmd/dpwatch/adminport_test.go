@@ -67,10 +67,9 @@ func TestAdminListeners(t *testing.T) {
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: 127.0.0.1:1}
 admin:
-  listeners:
-    - {listen: "127.0.0.1:0"}
-    - {listen: "0.0.0.0:0", metrics_only: true}
-    - {listen: unix:%s}
+  - {listen: "127.0.0.1:0"}
+  - {listen: "0.0.0.0:0", metrics_only: true}
+  - {listen: unix:%s}
 shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
 privacy: {protected: [public.people]}
 `, socket)))

@@ -50,7 +50,7 @@ func bundleFiles(ctx context.Context, env environment, path string) []bundleFile
 		{"status.txt", "status", "--config", path},
 		{"coverage.txt", "coverage", "--config", path},
 	}
-	if c, _, err := setup.Load(env, path); err == nil && !c.Log.SQL && !c.Log.Values {
+	if c, _, err := setup.Load(env, path); err == nil && !c.Log.ShowsSQL() {
 		commands = append(commands, []string{"audits.txt", "audits", "list", "--config", path}, []string{"alerts.txt", "alerts", "list", "--config", path})
 	}
 	var files []bundleFile

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/clienttest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -125,7 +126,7 @@ func TestClients(t *testing.T) {
 // startClientSidecar starts a dpwatch whose audits are so short that it mainly records.
 func startClientSidecar(t *testing.T) *sidecar {
 	t.Helper()
-	s := &sidecar{direct: copies(t)}
+	s := &sidecar{direct: copies(t), environ: []string{config.TuningVariable + `={"capture_rate": 100000, "max_per_shape": 10000, "batch_trials": 1}`}}
 	pgtest.Exec(t, s.direct, `
 		CREATE TABLE people AS SELECT * FROM d0.people;
 		CREATE TYPE mood AS ENUM ('sad', 'happy');
@@ -140,12 +141,12 @@ func startClientSidecar(t *testing.T) *sidecar {
 		t.Fatal(err)
 	}
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1h, capture_rate: 100000}
+proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1h}
 admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people], catalog: %q, unclaimed_reads: {policy: count}}
 claims: {functions: [{name: dp_count, epsilon: 2}], safe_functions: [noisy], trust: [comment, setting], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {max_audits: 10000, max_per_shape: 10000, memory: 2GiB, max_trials: 2, batch_trials: 1, share: 1, watch_share: 0}
+audit: {max_audits: 10000, memory: 2GiB, max_trials: 2, share: 1, watch_share: 0}
 ledger: {dsn: %q}
 `, cfg.Host, cfg.Port, s.replay, s.direct, s.direct)))
 	s.until(t, "the ledger", func() bool { return strings.Contains(s.log.String(), "audits restored from the ledger") })

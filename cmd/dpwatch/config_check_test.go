@@ -270,7 +270,7 @@ func TestCheckConnectEngine(t *testing.T) {
 	}()
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: %q}
-shadow: {dsn: %q, worlds: [{schema: d0, engine: %q}, {schema: d1, engine: "postgres://u@127.0.0.1:1/x"}]}
+shadow: {dsn: %q, engine: {dsn: [%q, "postgres://u@127.0.0.1:1/x"]}}
 privacy: {protected: [public.people]}
 claims: {functions: [{name: nosy, epsilon: -1}]}
 `, mute.Addr(), dsn, dsn))
@@ -280,9 +280,9 @@ claims: {functions: [{name: nosy, epsilon: -1}]}
 		name, text string
 	}{
 		{preflight.Fault, "proxy.upstream", "does not respond like a PostgreSQL server"},
-		{preflight.OK, "shadow.worlds", "engine of d0: accepts sessions"},
-		{preflight.Fault, "shadow.worlds", "engine of d1: engine x at 127.0.0.1:1"},
-		{preflight.Unchecked, "shadow.worlds", "which copy it reads"},
+		{preflight.OK, "shadow.engine.dsn", "engine of d0: accepts sessions"},
+		{preflight.Fault, "shadow.engine.dsn", "engine of d1: engine x at 127.0.0.1:1"},
+		{preflight.Unchecked, "shadow.engine.dsn", "which copy it reads"},
 		{preflight.Unchecked, "claims.functions", "its functions are its own"},
 		{preflight.Unchecked, "privacy.catalog", "not configured"},
 		{preflight.Warning, "replay role", "is a SUPERUSER"},

@@ -23,7 +23,7 @@ without a claim, refused (by reason), not captured or lost, and not a DP query, 
 counted once, and DP queries also as distinct queries.
 
 Below the table are up to five examples of the statements of each reason that are not audited: who sent them, their shape without constants,
-and what to do about each. -o json has the text, too, if log.sql is set.
+and what to do about each. -o json has the text, too, if log.reveal shows it.
 
 With --config, the ledger is read directly; dpwatch need not run. With --address, a running dpwatch is asked: GET /api/coverage.
 Times are in whole hours. Statements count as audited if their query had an audit when they ran; the verdict is that of today.

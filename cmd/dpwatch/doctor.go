@@ -23,8 +23,8 @@ a fault.
 
 --bundle collects what a support request needs in a .tar.gz file: the version, the configuration with secrets masked, this examination, and of a running
 dpwatch its status, coverage, metrics, and the lists of audits and alerts. What cannot be had is replaced by the reason. The file has names of databases, roles,
-tables, users and functions, and the shapes of queries without their constants; no SQL text, no parameters, no values of rows, no passwords. With log.sql or
-log.values the lists of audits and alerts are left out. Review it before you send it. A file that exists is not replaced.`,
+tables, users and functions, and the shapes of queries without their constants; no SQL text, no parameters, no values of rows, no passwords. If log.reveal is
+not none, the lists of audits and alerts are left out. Review it before you send it. A file that exists is not replaced.`,
 		Example: `  dpwatch doctor --config dpwatch.yaml
   dpwatch doctor --config dpwatch.yaml -o json
   dpwatch doctor --config dpwatch.yaml --bundle bundle.tar.gz`,

@@ -209,7 +209,7 @@ psql -qX "$PROXY" -c "SELECT anon_count(id, 0.5) FROM users WHERE id = 1" >out
 until dpwatch audits list --config dpwatch.yaml --verdict violation >out && grep -q violation out && dpwatch alerts list --config dpwatch.yaml >alerts && grep -q epsilon alerts; do sleep 0.5; done
 export AUDIT=$(awk '$2 == "violation" || $3 == "violation" { print $1; exit }' out) ALERT=$(awk '/epsilon/ { print $1; exit }' alerts)
 echo "audit $AUDIT, alert $ALERT"
-sed -e "s/$PROXY_PORT/$OTHER_PORT/; s/$ADMIN_PORT/0/; s/admin.sock/other.sock/; s/^shadow:/shadow:\n  d0: e0\n  d1: [e1]/; s/^neighbours:/neighbours:\n  control_schema: other\n  choose: [{rule: most_rows}]/; s/^ledger: {/ledger: {schema: other_ledger, /" dpwatch.yaml >other.yaml
+sed -e "s/$PROXY_PORT/$OTHER_PORT/; s/$ADMIN_PORT/0/; s/admin.sock/other.sock/; s/^shadow:/shadow:\n  d0: e0\n  d1: [e1]/; s/^neighbours:/neighbours:\n  choose: [{rule: most_rows}]/; s/^ledger: {/ledger: {schema: other_ledger, /" dpwatch.yaml >other.yaml
 echo "SELECT anon_count(id, 0.5) FROM users" >query.sql
 `
 
@@ -248,7 +248,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatalf("docs/start.md has changed:\n%s", page)
 	}
 	// What a user may change when reviewing the file: the ports, and more. Short audits.
-	review := `sed -i -e "s/6432/$PROXY_PORT/; s|^  listen: .127.0.0.1:9188.*|  listeners: [{listen: 127.0.0.1:$ADMIN_PORT, token_file: $PWD/admin.token}, {listen: \"unix:$PWD/admin.sock\"}]|" dpwatch.yaml
+	review := `sed -i -e "s/6432/$PROXY_PORT/; s|^  listen: .127.0.0.1:9188.*|  - {listen: 127.0.0.1:$ADMIN_PORT, token_file: $PWD/admin.token}\n  - {listen: \"unix:$PWD/admin.sock\"}|" dpwatch.yaml
 echo token-of-the-documented-commands >admin.token
 cat >>dpwatch.yaml <<END
 audit: {max_trials: 300, measure_trials: 0, confidence: 0.999999, share: 1}

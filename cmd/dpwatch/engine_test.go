@@ -64,7 +64,7 @@ func TestCheckVersion(t *testing.T) {
 		t.Helper()
 		return checksOf(t, code, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: %q}
-shadow: {dsn: %q, engine_version: %q}
+shadow: {dsn: %q, engine: {version: %q}}
 privacy: {protected: [public.people], catalog: %q}
 claims: {functions: [{name: noisy, epsilon: -1}]}
 ledger: {dsn: memory}
@@ -77,10 +77,10 @@ ledger: {dsn: memory}
 	if c := find(check(exitDone, ""), "claims.functions", "another definition"); c.Status != preflight.Warning || c.Object != "public.noisy" {
 		t.Errorf("another function: %+v, want a warning about public.noisy", c)
 	}
-	if c := find(check(exitDone, "SELECT 1"), "shadow.engine_version", ""); c.Status != preflight.OK {
+	if c := find(check(exitDone, "SELECT 1"), "shadow.engine.version", ""); c.Status != preflight.OK {
 		t.Errorf("a version: %+v", c)
 	}
-	if c := find(check(exitFailure, "SELECT generate_series(1, 2)"), "shadow.engine_version", ""); c.Status != preflight.Fault {
+	if c := find(check(exitFailure, "SELECT generate_series(1, 2)"), "shadow.engine.version", ""); c.Status != preflight.Fault {
 		t.Errorf("two rows: %+v", c)
 	}
 }

@@ -56,21 +56,19 @@ func startEngines(t *testing.T) (s *sidecar, addresses []string) {
 	}
 	upstream := fmt.Sprintf("%s:%d", cfg.Host, cfg.Port)
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy:
-  drain_timeout: 1h
-  routes:
-    - {name: one, listen: 127.0.0.1:0, upstream: %q, engine: honest}
-    - {name: two, listen: 127.0.0.2:0, upstream: %[1]q, engine: broken}
+proxy: {drain_timeout: 1h}
 admin: {listen: 127.0.0.1:0, token_file: %[2]q}
 shadow: {dsn: %[3]q}
 claims: {safe_functions: [noisy]}
-audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, rescue_after: 15s, share: 1}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1}
 ledger: {dsn: %[4]q}
 engines:
   - name: honest
+    proxy: {name: one, listen: 127.0.0.1:0, upstream: %[1]q}
     privacy: {protected: [public.people]}
     claims: {default: {epsilon: 3}}
   - name: broken
+    proxy: {name: two, listen: 127.0.0.2:0, upstream: %[1]q}
     privacy: {protected: [public.accounts]}
     shadow: {d0: b0, d1: [b1]}
     claims: {default: {epsilon: 0.2}}

@@ -21,8 +21,8 @@ do now; and list what the audit does not prove. Units appear as pseudonyms, neve
 
 With --config, the ledger is read directly; dpwatch need not run. With --address, or if audits are kept in memory, a running dpwatch
 is asked; then it is not known how the units were chosen. --reveal shows the values of rows, what the rules found in the units, and the
-statement with its literals, as captured and as replayed; it needs --config, whose role owns the ledger. Without it they are withheld, unless log.values or
-log.sql is set.
+statement with its literals, as captured and as replayed; it needs --config, whose role owns the ledger. Without it they are withheld, unless log.reveal shows
+them.
 
 --full adds everything else about the audit: its times, the report as dpwatch audit prints it, the confirmation, the watch after the verdict, assumptions, neighbours and
 groups; of a running dpwatch (--address) also what the audit waits for.
@@ -64,7 +64,7 @@ func (f *adminFlags) explain(ctx context.Context, env environment, o findings.Ex
 		}
 	}
 	if o.Reveal {
-		return findings.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.values is set and the token has the role auditor")
+		return findings.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.reveal is values and the token has the role auditor")
 	}
 	asked, err := f.target(env, status.FetchNearest)
 	if err != nil {

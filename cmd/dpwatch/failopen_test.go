@@ -156,7 +156,7 @@ func TestLoadShadowAway(t *testing.T) {
 func TestLoadAuditorStopped(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
-	s := startSidecar(t, "", "queue_length: 64", "auditor_hang_limit: 1h")
+	s := startSidecar(t, `TUNING {"queue_length": 64, "auditor_hang_limit": "1h"}`)
 	pid := s.auditor(t, 0)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func alternate(t *testing.T, a, b *pgx.Conn) (timeA, timeB time.Duration) {
 func TestLoadAuditorHangs(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
-	s := startSidecar(t, "", "auditor_hang_limit: 3s")
+	s := startSidecar(t, `TUNING {"auditor_hang_limit": "3s"}`)
 	l := startLoad(t, s, 2)
 	pid := s.auditor(t, 0)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {

@@ -22,10 +22,9 @@ func runGateway(t *testing.T, start func(t *testing.T, source, broken string) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	engines := fmt.Sprintf("engine: %q", start(t, s.direct, broken))
+	engines := fmt.Sprintf("engine: {dsn: %q}", start(t, s.direct, broken))
 	if worlds {
-		engines = fmt.Sprintf("worlds: [{schema: d1, engine: %q}, {schema: d0, engine: %q}]",
-			start(t, s.direct+"&search_path=d1", broken), start(t, s.direct+"&search_path=d0", broken))
+		engines = fmt.Sprintf("engine: {dsn: [%q, %q]}", start(t, s.direct+"&search_path=d0", broken), start(t, s.direct+"&search_path=d1", broken))
 	}
 	limits := "measure_trials: 0, max_trials: 10000"
 	if honest { // fails a test at most once in a million runs
@@ -37,7 +36,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q, %s}
 privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count, dp_sum], default: {epsilon: 1}}
-audit: {%s, retry_after: 200ms, share: 1}
+audit: {%s, share: 1}
 `, production.Host, s.direct, engines, limits)))
 	return s
 }
@@ -97,10 +96,10 @@ func TestRunGatewayOfAnotherWorld(t *testing.T) {
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: %q}
 admin: {listen: 127.0.0.1:0}
-shadow: {dsn: %q, worlds: [{schema: d0, engine: %q}, {schema: d1, engine: %q}]}
+shadow: {dsn: %q, engine: {dsn: [%q, %q]}}
 privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count], default: {epsilon: 1}}
-audit: {retry_after: 200ms, share: 1}
+audit: {share: 1}
 `, production.Host, s.direct, engine, engine))
 	call(t, "", "doctor", "--config", path).want(t, exitDone, "engine of d1: which copy it reads: dpwatch run checks this with the first query")
 	s.run(t, path)

@@ -31,9 +31,8 @@ func startTLSAdmin(t *testing.T) *tlsAdmin {
 	s.run(t, file(t, "dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: 127.0.0.1:1}
 admin:
-  listeners:
-    - {listen: "0.0.0.0:0", token_file: %q, tls: {certificate: %q, key: %q}}
-    - {listen: unix:%s}
+  - {listen: "0.0.0.0:0", token_file: %q, tls: {certificate: %q, key: %q}}
+  - {listen: unix:%s}
 shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
 privacy: {protected: [public.people]}
 `, s.tokens, s.cert, s.key, s.socket)))

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/relay"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	_ = os.Setenv("XDG_STATE_HOME", state)
+	_ = os.Setenv(config.TuningVariable, `{"retry_after": "200ms", "rescue_after": "15s"}`)
 	pgtest.Main(m)
 	_ = os.RemoveAll(state)
 	_ = os.RemoveAll(gateway.directory) // "" does nothing

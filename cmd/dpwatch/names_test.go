@@ -14,7 +14,7 @@ import (
 // force.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	s := startSidecar(t, "ADMIN TOKEN")
+	s := startSidecar(t, `ADMIN TOKEN, TUNING {"catalog_refresh": "1s"}`)
 	conn := s.connect(t)
 	exec0(t, conn, "CREATE TABLE log_people (x int)")
 	reload := func(privacy string) {
@@ -50,7 +50,7 @@ func TestNames(t *testing.T) {
 	}
 	sent("SELECT count(*) FROM log_people", "unprotected")
 
-	reload(fmt.Sprintf("privacy: {protected: [public.people], catalog: %q, catalog_refresh: 1s}", s.direct))
+	reload(fmt.Sprintf("privacy: {protected: [public.people], catalog: %q}", s.direct))
 	sent("SELECT count(*) FROM log_people", "unprotected")
 	exec0(t, conn, "CREATE VIEW recent AS SELECT * FROM people")
 	sent("SELECT count(*) FROM recent", "no_copy")

@@ -33,7 +33,7 @@ same name and .pub. Files that exist are not replaced. openssl reads both.
 the manifest must have been signed with that key; without it, anyone could have signed it, and the output has the fingerprint of the key. It needs neither a
 configuration nor a database.
 
-Values of rows and literals of statements are withheld without --reveal, unless log.values or log.sql is set. Units appear as pseudonyms, never with their keys. Findings, with the five
+Values of rows and literals of statements are withheld without --reveal, unless log.reveal shows them. Units appear as pseudonyms, never with their keys. Findings, with the five
 answers of dpwatch explain, are those of violations that are not resolved; other audits are lines of a table.
 
 Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as it was signed.`,

@@ -20,7 +20,7 @@ the earlier one. The output has the former bound beside the new one, and says co
 
 The copies, the engine and the number of trials are those of the configuration now. dpwatch need not run. The evidence in the ledger
 does not change; who reproduced the finding, and the result, are recorded there (table actions). Values of rows and the statement are
-withheld without --reveal, unless log.values or log.sql is set.
+withheld without --reveal, unless log.reveal shows them.
 
 With --from, the violations in the manifest of a report (dpwatch report) are reproduced one after the other, and compared with what the manifest says. Its signature is
 verified first.

@@ -58,7 +58,7 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		if err := setup.CheckWorkers(c); err != nil {
 			return err
 		}
-		if env.Getenv("GOMAXPROCS") == "" && !c.Proxy.UsesTLS() { // goroutines handle TLS, on all processors
+		if env.Getenv("GOMAXPROCS") == "" && !c.UsesTLS() { // goroutines handle TLS, on all processors
 			runtime.GOMAXPROCS(relayThreads(runtime.GOMAXPROCS(0)))
 		}
 		lines := setup.NewLogQueue(env.Stderr)

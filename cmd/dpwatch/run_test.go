@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -101,6 +102,9 @@ func startSidecar(t *testing.T, extra string, proxy ...string) *sidecar {
 			CREATE VIEW d0.fresh AS SELECT dp_noisy(count(*), 0.01) AS n FROM d0.people; CREATE VIEW d1.fresh AS SELECT dp_noisy(count(*), 0.01) AS n FROM d1.people;
 			CREATE VIEW marts.fresh AS SELECT dp_noisy(count(*), 0.01) AS n FROM people; GRANT SELECT ON d0.fresh, d1.fresh TO PUBLIC; CREATE VIEW marts.alone AS SELECT dp_noisy(count(*), 0.02) AS n FROM people`)
 	}
+	if _, tuning, ok := strings.Cut(extra, "TUNING "); ok {
+		s.environ = append(s.environ, config.TuningVariable+"="+tuning)
+	}
 	s.replay = shadow
 	if strings.Contains(extra, "OBSERVE") {
 		s.flags = []string{"--observe"}
@@ -114,7 +118,7 @@ admin: %s
 shadow: {dsn: %q}
 privacy: {protected: [public.people]%s}
 claims: {%ssafe_functions: [noisy], trust: [comment], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, retry_after: 200ms, rescue_after: 15s, share: 1, watch_share: 0, sequences: %t}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1, watch_share: 0, sequences: %t}
 ledger: {dsn: %q}
 budgets: %s
 # %s
@@ -123,10 +127,10 @@ budgets: %s
 }
 
 // run starts dpwatch with a configuration and waits until it is up; the log has its addresses.
-func (s *sidecar) run(t *testing.T, config string) {
+func (s *sidecar) run(t *testing.T, path string) {
 	t.Helper()
-	s.config = config
-	s.process = startProgramWith(t, s.environ, append([]string{"run", "--config", config}, s.flags...)...)
+	s.config = path
+	s.process = startProgramWith(t, s.environ, append([]string{"run", "--config", path}, s.flags...)...)
 	s.until(t, "dpwatch is up", func() bool {
 		for line := range strings.Lines(s.log.String()) {
 			var up struct {

@@ -81,9 +81,8 @@ func TestStatusTLS(t *testing.T) {
 	_, port, _ := net.SplitHostPort(s.admins[0])
 	admin := func(cert, key string) string {
 		return file(t, "tls.yaml", fmt.Sprintf(`admin:
-  listeners:
-    - {listen: 127.0.0.1:1, metrics_only: true}
-    - {listen: 0.0.0.0:%s, token_file: %q, tls: {certificate: %q, key: %q}}
+  - {listen: 127.0.0.1:1, metrics_only: true}
+  - {listen: 0.0.0.0:%s, token_file: %q, tls: {certificate: %q, key: %q}}
 `, port, tokens, cert, key))
 	}
 	call(t, "", "status", "--config", admin(certFile, keyFile)).want(t, exitDone, "dpwatch ", "auditor")

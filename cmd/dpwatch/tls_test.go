@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/config"
 )
 
 // certificate writes a self-signed certificate for 127.0.0.1 and its key.
@@ -61,8 +63,9 @@ func TestRunRoutes(t *testing.T) {
 	certFile, keyFile := certificate(t)
 	socket := filepath.Join(t.TempDir(), ".s.PGSQL.6433")
 	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
-proxy:
-  routes:
+engines:
+  - name: shop
+    proxy:
     - {name: tcp, listen: 127.0.0.1:0, upstream: "%s:%d", tls: {mode: require, certificate: %s, key: %s}}
     - {name: local, listen: "unix:%s", upstream: "%s:%d", tls: {mode: passthrough}}
 admin: {listen: 127.0.0.1:0}
@@ -153,21 +156,22 @@ func TestRunRefusesOtherCertificate(t *testing.T) {
 		}
 	}()
 	certFile, keyFile := certificate(t)
-	config := fmt.Sprintf(`
-proxy: {listen: 127.0.0.1:0, upstream: %q, dial_timeout: 10m, tls: {mode: allow, certificate: %s, key: %s}, upstream_tls: {mode: require}}
+	base := fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: %q, tls: {mode: allow, certificate: %s, key: %s}, upstream_tls: {mode: require}}
 shadow: {dsn: "postgres://x@127.0.0.1:1/x"}
 privacy: {protected: [public.people]}
 `, engine.Addr(), certFile, keyFile)
-	refused := startProgram(t, "run", "--config", file(t, "other.yaml", config))
+	patient := []string{config.TuningVariable + `={"dial_timeout": "10m"}`}
+	refused := startProgramWith(t, patient, "run", "--config", file(t, "other.yaml", base))
 	<-refused.ended
 	if code := refused.ProcessState.ExitCode(); code != exitFailure || !strings.Contains(refused.log.String(), "engine's own certificate") {
 		t.Errorf("exit code %d\n%s", code, refused.log.String())
 	}
 	for name, text := range map[string]string{
-		"the engine's own": strings.NewReplacer(certFile, engineCert, keyFile, engineKey).Replace(config),
-		"assumed":          strings.Replace(config, "mode: allow", "mode: allow, same_certificate: assume", 1),
+		"the engine's own": strings.NewReplacer(certFile, engineCert, keyFile, engineKey).Replace(base),
+		"assumed":          strings.Replace(base, "mode: allow", "mode: allow, same_certificate: assume", 1),
 	} {
 		t.Log(name)
-		(&sidecar{}).run(t, file(t, "fine.yaml", text))
+		(&sidecar{environ: patient}).run(t, file(t, "fine.yaml", text))
 	}
 }

@@ -62,7 +62,7 @@ var leaking = map[string]string{
 	"columns together": `SELECT noisy(sum(small), 1e8) AS a, noisy(sum(small) * 2, 2e8) AS b FROM people`,
 }
 
-// refusedQuery is not audited, because of a function. Its sample has its shape, and its text only with log.sql, for an
+// refusedQuery is not audited, because of a function. Its sample has its shape, and its text only with log.reveal, for an
 // auditor.
 const (
 	refusedQuery = `SELECT unlisted(mrn) AS u FROM people WHERE mrn = 'MRN777QXZ' OR note = $x$NOTESECRETQXZ$x$ OR store = 918273645546372`
@@ -123,7 +123,7 @@ admin: {listen: 127.0.0.1:0, token_file: %q}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy, quoting, as_number], default: {epsilon: 0.1}}
-audit: {measure_trials: 0, max_trials: 1000, retry_after: 500ms, workers: 2, share: 1}
+audit: {measure_trials: 0, max_trials: 1000, workers: 2, share: 1}
 ledger: {dsn: %q}
 log: {level: debug%s}
 `, cfg.Host, cfg.Port, file(t, "tokens", "auditor "+s.token+"\nviewer "+s.viewer+"\n"), replayRole(t, dsn, "d0", "d1"), dsn, logKeys)))
@@ -231,7 +231,7 @@ func (s *sidecar) pages(t *testing.T) string {
 }
 
 // TestValuesStayInTheAuditor searches everything that leaves dpwatch for the row values behind every kind of event,
-// fault and report; with log.values they must be there, which shows that the search finds them.
+// fault and report; with log.reveal: values they must be there, which shows that the search finds them.
 func TestValuesStayInTheAuditor(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestValuesStayInTheAuditor(t *testing.T) {
 	})
 	t.Run("shown", func(t *testing.T) {
 		t.Parallel()
-		log, auditor, viewer := leakSidecar(t, ", values: true, sql: true")
+		log, auditor, viewer := leakSidecar(t, ", reveal: values")
 		for value := range found(viewer, append(planted, "id >= 50"), sums) {
 			t.Errorf("%s is shown to a viewer:\n%s", value, around(viewer, value))
 		}
@@ -258,13 +258,13 @@ func TestValuesStayInTheAuditor(t *testing.T) {
 			t.Error("a viewer must see the shape of a refused query, and not its text")
 		}
 		if !strings.Contains(auditor, "mrn = 'MRN777QXZ'") {
-			t.Error("an auditor does not see the text of a refused query with log.sql")
+			t.Error("an auditor does not see the text of a refused query with log.reveal")
 		}
 		for where, text := range map[string]string{"in the log": log, "to an auditor": auditor} {
 			got := found(text, planted, sums)
 			for _, value := range append([]string{"the sum on D1"}, planted...) {
 				if !got[value] {
-					t.Errorf("%s is not shown %s with log.values", value, where)
+					t.Errorf("%s is not shown %s with log.reveal: values", value, where)
 				}
 			}
 		}

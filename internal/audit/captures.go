@@ -62,7 +62,7 @@ func (c *captures) submit(ctx context.Context, a *Auditor) bool {
 	}
 	a.keeper.Hold()
 	if next.Queries == nil && next.Statements > 0 {
-		a.opt.Logger.Error("captured queries of another process are damaged, a newer version wrote them, or ledger.keys lacks their key: they are not audited", zap.Int("statements", next.Statements))
+		a.opt.Logger.Error("captured queries of another process are damaged, or a newer version wrote them: they are not audited", zap.Int("statements", next.Statements))
 		a.keeper.Skip(keep.NotRecorded, uint64(next.Statements), a.opt.Now()) //nolint:gosec // positive
 	}
 	a.submitAll(next.Queries, func(part int) bool {

@@ -25,7 +25,7 @@ var (
 	descOpen       = desc("dpwatch_open_violations", "Queries with a violation that is not accepted, including the records of evicted audits.")
 	descAccepted   = desc("dpwatch_accepted_violations", "Queries with a violation that an operator has accepted.")
 	descWatched    = desc("dpwatch_watched_audits", "Audits without a violation whose queries are still replayed at a low rate, to find changes.")
-	descTiming     = desc("dpwatch_timing_differences", "Audits of queries whose latency depends on one person's data; 0 without audit.timing_pairs.")
+	descTiming     = desc("dpwatch_timing_differences", "Audits of queries whose latency depends on one person's data.")
 	descUsed       = desc("dpwatch_budget_used_total", "What replays used since the process began, by unit: trials, or database_seconds. Absent without audit.budget.", "unit")
 	descPerHour    = desc("dpwatch_budget_per_hour", "What audit.budget allows per hour, by unit; 0 = no limit.", "unit")
 	descShort      = desc("dpwatch_audits_waiting_for_budget", "Audits that wait because the budget of replays is used.")

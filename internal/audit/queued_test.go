@@ -20,7 +20,7 @@ func TestRestartOfQueued(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	l := newLedgerRig(t, func(o *audit.Options) {
 		o.Workers, o.MaxAudits, o.PerShape = 0, places, 100
-		o.Spool = func() (*ledger.Spool, error) { return ledger.OpenSpool(dir, 1<<20, nil) }
+		o.Spool = func() (*ledger.Spool, error) { return ledger.OpenSpool(dir, 1<<20, false) }
 	})
 	capture := func(from, to int) {
 		for i := from; i < to; i++ {

@@ -29,7 +29,7 @@ func spooled(t *testing.T, limit int64) (l *ledgerRig, dir string, up *atomic.Bo
 			}
 			return open(ctx)
 		}
-		o.Spool = func() (*ledger.Spool, error) { return ledger.OpenSpool(dir, limit, nil) }
+		o.Spool = func() (*ledger.Spool, error) { return ledger.OpenSpool(dir, limit, false) }
 		o.MaxAudits, o.PerShape, o.Workers = 10_000, 10_000, 0 // nothing but counts
 	})
 	return l, dir, up

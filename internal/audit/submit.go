@@ -262,6 +262,6 @@ func (a *Auditor) turnAway(reason string, q capture.Query) {
 		return
 	}
 	_, share := a.covered()
-	a.opt.Logger.Warn("statements are not audited: all places for audits are taken (raise audit.max_audits or audit.max_per_shape), or statements arrive faster than they can be parsed (backlog); check which user sends them",
+	a.opt.Logger.Warn("statements are not audited: all places for audits are taken (raise audit.max_audits), or statements arrive faster than they can be parsed (backlog); check which user sends them",
 		zap.Any("statements_since_last_warning", counts), zap.Int("audits", a.roster.Len()), zap.Float64("audited_query_share", share))
 }

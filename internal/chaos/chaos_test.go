@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
@@ -26,6 +27,12 @@ const (
 	largestBatch = 10
 	longestTurn  = 200 + 2*largestBatch
 )
+
+// TestMain changes what no key sets, for the programs that the tests start.
+func TestMain(m *testing.M) {
+	_ = os.Setenv(config.TuningVariable, fmt.Sprintf(`{"batch_trials": %d, "retry_after": "200ms", "rescue_after": "10s"}`, batch))
+	os.Exit(m.Run())
+}
 
 const engineSQL = `
 	CREATE FUNCTION noisy(query int, value float8, scale float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$ BEGIN

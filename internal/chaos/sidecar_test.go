@@ -120,10 +120,10 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment]}
-audit: {max_trials: 1000000, hoist: false, workers: %d, batch_trials: %d, sessions: 4, retry_after: 200ms, rescue_after: 10s}
+audit: {max_trials: 1000000, hoist: false, workers: %d, sessions: 4, sequences: false}
 engine: {name: chaos}
 ledger: {dsn: %q}
-`, upstream, shadow, workers, batch, ledger)
+`, upstream, shadow, workers, ledger)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

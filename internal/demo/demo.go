@@ -157,10 +157,9 @@ var yamlText = template.Must(template.New("demo").Parse(`proxy:
   upstream: {{.Upstream}}
   drain_timeout: 5s
 admin:
-  listeners:
-    - {listen: {{.Admin}}}
+  - {listen: {{.Admin}}}
 {{- with .Tokens}}
-    - {listen: 127.0.0.1:0, token_file: {{.}}}
+  - {listen: 127.0.0.1:0, token_file: {{.}}}
 {{- end}}
 shadow:
   dsn: {{.Shadow}}
@@ -182,9 +181,7 @@ audit:
   confidence: {{.Confidence}}
   error_rate: per_audit
   max_trials: {{.MaxTrials}}
-  retry_after: 1s
   share: 1
-  sequences: true
 ledger:
   dsn: {{.Ledger}}
 `))

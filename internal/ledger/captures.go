@@ -19,7 +19,7 @@ var ErrCapturesFull = errors.New("the process that audits the engine does not re
 // Capture is what a process that does not audit an engine captured in a short time.
 type Capture struct {
 	ID         int64
-	Queries    []byte // see Batch; nil = it is damaged, or encrypted with another key
+	Queries    []byte // see Batch; nil = it is damaged
 	Statements int
 	Again      bool    // a process ended, or lost the engine, while it submitted the queries: call Part before each one
 	LeftOut    []int32 // the positions of queries during which it did so: they are not submitted
@@ -30,7 +30,10 @@ func (e *Engine) capture(ctx context.Context, tx pgx.Tx, b Batch) error {
 	if b.Statements == 0 {
 		return nil
 	}
-	content := e.ledger.hidden.hide(Seal(b.Queries), capturesPlace(e.name))
+	if e.ledger.withhold {
+		return ErrWithheld
+	}
+	content := Seal(b.Queries)
 	var stored int64
 	err := tx.QueryRow(ctx, "SELECT coalesce(sum(length(content)), 0) FROM captures WHERE engine = $1", e.name).Scan(&stored)
 	switch {
@@ -62,17 +65,11 @@ func (e *Engine) NextCapture(ctx context.Context) (c Capture, found bool, err er
 	if err != nil {
 		return c, false, err
 	}
-	if content, err = e.ledger.hidden.show(content, capturesPlace(e.name)); err == nil {
-		c.Queries, err = Unseal(content)
-	}
-	if err != nil {
+	if c.Queries, err = Unseal(content); err != nil {
 		c.Queries = nil
 	}
 	return c, true, nil
 }
-
-// capturesPlace is where captured queries are stored, for their Protection.
-func capturesPlace(engine string) string { return "captures\x00" + engine }
 
 // Part notes which query of a Capture is about to be submitted, by its position; -1 = none.
 func (e *Engine) Part(ctx context.Context, capture int64, part int) error {

@@ -179,11 +179,12 @@ func (e *Engine) query(ctx context.Context, tx pgx.Tx, q *Query) (id int64, err 
 	return id, err
 }
 
-// hidingPlace is where the statement of a query is stored, for its Protection.
-func (e *Engine) hidingPlace(key string) string { return "statement\x00" + e.name + "\x00" + key }
-
 func (e *Engine) queryArguments(q *Query) []any {
-	args := []any{e.name, q.Key, q.Shape, q.Fingerprint, q.Summary, e.ledger.hidden.hide(q.Statement, e.hidingPlace(q.Key)), nil, nil, "", "", q.FirstSeen, q.LastSeen, nil}
+	statement := q.Statement
+	if e.ledger.withhold {
+		statement = nil
+	}
+	args := []any{e.name, q.Key, q.Shape, q.Fingerprint, q.Summary, statement, nil, nil, "", "", q.FirstSeen, q.LastSeen, nil}
 	destinations := make([]string, len(q.Destinations))
 	for i, d := range q.Destinations {
 		destinations[i] = valid(d)
@@ -304,8 +305,7 @@ func (e *Engine) Find(ctx context.Context, key string) (Audit, bool, error) {
 	case err != nil:
 		return Audit{}, false, fmt.Errorf("ledger: read an audit: %w", sqlstate.Withhold(err))
 	}
-	q := &a.Query
-	if q.Statement, q.Unreadable = e.ledger.hidden.show(q.Statement, e.hidingPlace(key)); q.Statement == nil && q.Unreadable == nil && e.ledger.hidden.withholds() {
+	if q := &a.Query; q.Statement == nil && e.ledger.withhold {
 		q.Unreadable = ErrWithheld
 	}
 	return a, true, nil

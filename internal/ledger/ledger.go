@@ -40,16 +40,19 @@ type Options struct {
 	Schema string // "" = DefaultSchema
 	// Connections bounds the pool; 0 = pgx's default.
 	Connections int32
-	// Statements is how statements and parameters are stored; nil = as they are.
-	Statements *Protection
+	// Withhold is true if captured statements and their parameters are not stored.
+	Withhold bool
 }
+
+// ErrWithheld means that statements are not stored.
+var ErrWithheld = errors.New("statements are not stored: ledger.statements is withheld")
 
 // Ledger is an open ledger. It is safe for concurrent use.
 type Ledger struct {
-	pool   *pgxpool.Pool
-	schema string
-	hidden *Protection // of statements
-	times  jobTimes
+	pool     *pgxpool.Pool
+	schema   string
+	withhold bool // statements are not stored
+	times    jobTimes
 }
 
 // config returns the pool's configuration: names are resolved in the ledger's schema alone.
@@ -89,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
-	l := &Ledger{pool: pool, schema: schema, hidden: o.Statements, times: defaultJobTimes}
+	l := &Ledger{pool: pool, schema: schema, withhold: o.Withhold, times: defaultJobTimes}
 	if err := l.check(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("ledger in schema %s: %w", schema, sqlstate.Withhold(err))

@@ -16,7 +16,7 @@ type Query struct {
 	Fingerprint         string
 	Summary             string // without literals
 	Statement           []byte // binary form of the captured statement; nil = not kept, or Unreadable says why
-	Unreadable          error  `json:"-"` // read only: why there is no Statement, see Protection
+	Unreadable          error  `json:"-"` // read only: why there is no Statement
 	Claim               *Claim // nil = none
 	FirstSeen, LastSeen time.Time
 	// Destinations are where the answers went: ToClient, "into table marts.daily". The ledger keeps MostDestinations.

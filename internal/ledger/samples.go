@@ -29,8 +29,6 @@ func (b *Batch) WithoutTexts() {
 	}
 }
 
-func (e *Engine) samplePlace(reason string) string { return "sample\x00" + e.name + "\x00" + reason }
-
 // sample queues the writes of samples: one that is stored already gets its time and text.
 func (e *Engine) sample(all *pgx.Batch, samples []Sample) {
 	reasons := map[string]bool{}
@@ -38,8 +36,8 @@ func (e *Engine) sample(all *pgx.Batch, samples []Sample) {
 		s := &samples[i]
 		reasons[s.Reason] = true
 		var text []byte
-		if s.Text != "" {
-			text = e.ledger.hidden.hide([]byte(s.Text), e.samplePlace(s.Reason))
+		if s.Text != "" && !e.ledger.withhold {
+			text = []byte(s.Text)
 		}
 		all.Queue("DELETE FROM samples WHERE engine = $1 AND reason = $2 AND username = $3 AND database = $4 AND application = $5 AND shape = $6 AND detail = $7",
 			e.name, s.Reason, valid(s.User), valid(s.Database), valid(s.Application), valid(s.Shape), valid(s.Detail))
@@ -64,13 +62,9 @@ func (l *Ledger) samples(ctx context.Context, tx pgx.Tx, v *Volumes, until *time
 	v.Samples, err = pgx.AppendRows(v.Samples, rows, func(row pgx.CollectableRow) (s Sample, err error) {
 		var engine string
 		var text []byte
-		if err = row.Scan(&engine, &s.Reason, &s.User, &s.Database, &s.Application, &s.Shape, &s.Detail, &s.Advice, &text, &s.At); err != nil || text == nil {
-			return s, err
-		}
-		if shown, err := l.hidden.show(text, (&Engine{name: engine}).samplePlace(s.Reason)); err == nil { // otherwise this process lacks the key
-			s.Text = string(shown)
-		}
-		return s, nil
+		err = row.Scan(&engine, &s.Reason, &s.User, &s.Database, &s.Application, &s.Shape, &s.Detail, &s.Advice, &text, &s.At)
+		s.Text = string(text)
+		return s, err
 	})
 	return err
 }

@@ -19,10 +19,10 @@ import (
 // and written under another name and renamed, so that a crash leaves whole files only. A directory belongs to one
 // process at a time. A Spool is safe for concurrent use.
 type Spool struct {
-	dir    string
-	limit  int64       // bytes of all files together
-	hidden *Protection // of captured queries
-	lock   *os.File
+	dir      string
+	limit    int64 // bytes of all files together
+	withhold bool  // captured queries are not stored
+	lock     *os.File
 
 	mu       sync.Mutex // guards the fields below
 	files    []spoolFile
@@ -55,14 +55,14 @@ var (
 	ErrSpoolReadable = errors.New("others may read this directory, and statements hold literals: run chmod 700 on it")
 )
 
-// OpenSpool opens the spool in a directory, which it creates for its owner alone. Captured queries are stored under the
-// Protection, which may be nil.
-func OpenSpool(dir string, limit int64, statements *Protection) (*Spool, error) {
+// OpenSpool opens the spool in a directory, which it creates for its owner alone. With withhold, captured queries are
+// not stored.
+func OpenSpool(dir string, limit int64, withhold bool) (*Spool, error) {
 	s, err := openSpool(dir, limit)
 	if err != nil {
 		return nil, fmt.Errorf("spool: %s: %w", dir, err)
 	}
-	s.hidden = statements
+	s.withhold = withhold
 	return s, nil
 }
 
@@ -113,9 +113,6 @@ func ownedByUs(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) == os.Geteuid()
 }
 
-// spoolPlace is where captured queries are stored, for their Protection.
-const spoolPlace = "spool"
-
 func kindOf(name string) SpoolKind { return SpoolKind(strings.TrimPrefix(filepath.Ext(name), ".")) }
 
 func (k SpoolKind) known() bool { return k == SpooledBatch || k == SpooledQueries }
@@ -135,12 +132,10 @@ func (s *Spool) Put(kind SpoolKind, content []byte) error {
 
 // put adds a file. statements means that the content holds captured queries.
 func (s *Spool) put(kind SpoolKind, content []byte, statements bool) error {
-	data := Seal(content)
-	if statements {
-		if data = s.hidden.hide(data, spoolPlace); data == nil {
-			return fmt.Errorf("spool: %w", ErrWithheld)
-		}
+	if statements && s.withhold {
+		return fmt.Errorf("spool: %w", ErrWithheld)
 	}
+	data := Seal(content)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := s.limit
@@ -168,14 +163,14 @@ func (s *Spool) put(kind SpoolKind, content []byte, statements bool) error {
 	return nil
 }
 
-// PutBatch adds a batch. Statements are not stored if the Protection withholds them.
+// PutBatch adds a batch. Statements are not stored if they are withheld.
 func (s *Spool) PutBatch(b Batch) error {
 	statements := b.Statements > 0
-	if s.hidden.withholds() {
+	if s.withhold {
 		b.Placed = slices.Clone(b.Placed)
 	}
 	for i := range b.Placed {
-		if s.hidden.withholds() {
+		if s.withhold {
 			b.Placed[i].Statement = nil
 		}
 		statements = statements || b.Placed[i].Statement != nil
@@ -199,9 +194,7 @@ func (s *Spool) First(kind SpoolKind) (name string, content []byte, err error) {
 	name = s.files[i].name
 	data, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err == nil {
-		if data, err = s.hidden.show(data, spoolPlace); err == nil {
-			content, err = Unseal(data)
-		}
+		content, err = Unseal(data)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("spool: file %s is set aside as %s.damaged: %w", name, name, s.setAside(i, err))

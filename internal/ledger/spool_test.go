@@ -13,7 +13,7 @@ import (
 
 func openSpool(t *testing.T, dir string, limit int64) *ledger.Spool {
 	t.Helper()
-	s, err := ledger.OpenSpool(dir, limit, nil)
+	s, err := ledger.OpenSpool(dir, limit, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestSpoolFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := ledger.OpenSpool(dir, 1<<20, nil); !errors.Is(err, ledger.ErrSpoolInUse) {
+	if _, err := ledger.OpenSpool(dir, 1<<20, false); !errors.Is(err, ledger.ErrSpoolInUse) {
 		t.Errorf("a second process: %v, want ErrSpoolInUse", err)
 	}
 	_ = s.Close()
@@ -78,7 +78,7 @@ func TestSpoolReadable(t *testing.T) {
 	if err := os.Chmod(dir, 0o750); err != nil { //nolint:gosec // that is the test
 		t.Fatal(err)
 	}
-	if _, err := ledger.OpenSpool(dir, 1<<20, nil); !errors.Is(err, ledger.ErrSpoolReadable) {
+	if _, err := ledger.OpenSpool(dir, 1<<20, false); !errors.Is(err, ledger.ErrSpoolReadable) {
 		t.Errorf("%v, want ErrSpoolReadable", err)
 	}
 }

@@ -138,7 +138,7 @@ func (c *child) watch(ctx context.Context, exited <-chan error, process *os.Proc
 		case <-often.C:
 			limit := c.s.opt.ParseTimeout
 			if spent := c.parsing.spent(func() (time.Duration, bool) { return cpuTime(c.pid) }); limit > 0 && spent > limit {
-				return kill("auditor process exceeded audit.parse_timeout while it parsed a statement; killing it", spent)
+				return kill("auditor process exceeded its time limit while it parsed a statement; killing it", spent)
 			}
 		case <-ctx.Done():
 			last()

@@ -21,7 +21,6 @@ type guard struct {
 	tokens      *reload.Files[tokens]
 	sessions    sessions
 	proxy       *ProxyLogin // nil = none
-	openMetrics bool
 	metricsOnly bool
 	refused     func(reason string)
 }
@@ -29,7 +28,7 @@ type guard struct {
 func newGuard(o *Options) (*guard, error) {
 	g := &guard{
 		next: o.Handler, crossOrigin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
-		exposed: o.Exposed, proxy: o.ProxyLogin, openMetrics: o.OpenMetrics, metricsOnly: o.MetricsOnly, refused: o.Refused,
+		exposed: o.Exposed, proxy: o.ProxyLogin, metricsOnly: o.MetricsOnly, refused: o.Refused,
 	}
 	for _, h := range o.Hosts {
 		g.hosts[hostOf(h)] = true

@@ -112,8 +112,6 @@ func (g *guard) identify(r *http.Request) (Identity, bool) {
 		return id, true
 	}
 	switch {
-	case g.openMetrics && r.URL.Path == "/metrics":
-		return Identity{}, true
 	case g.tokens != nil:
 		return Identity{}, false
 	case overUnix(r):

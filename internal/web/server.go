@@ -31,8 +31,6 @@ type Options struct {
 	ProxyLogin *ProxyLogin
 	// CertFile and KeyFile (PEM) enable TLS; "" = plain HTTP. They are reloaded when they are replaced.
 	CertFile, KeyFile string
-	// OpenMetrics allows requests for /metrics without a token.
-	OpenMetrics bool
 	// MetricsOnly restricts the server to /livez, /readyz and /metrics.
 	MetricsOnly bool
 	// Logger logs errors of files and connections.

@@ -197,7 +197,6 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	path := tokenFile(t, "\n"+token+"\n")
 	s := serve(t, "tcp", "127.0.0.1:0", func(o *web.Options) { o.TokenFile = path })
-	open := serve(t, "tcp", "127.0.0.1:0", func(o *web.Options) { o.TokenFile, o.OpenMetrics = path, true })
 	get := func(s *served, path string, header ...string) int {
 		return ask(t, http.DefaultClient, http.MethodGet, "http://"+s.addr+path, header...)
 	}
@@ -209,12 +208,6 @@ func TestToken(t *testing.T) {
 		if got := get(s, path, bearer(token)...); got != 200 {
 			t.Errorf("GET %s with the token: %d, want 200", path, got)
 		}
-	}
-	if got := get(open, "/metrics"); got != 200 {
-		t.Errorf("open metrics: %d", got)
-	}
-	if got := get(open, "/api/status"); got != 401 {
-		t.Errorf("status beside open metrics: %d", got)
 	}
 	if got := ask(t, http.DefaultClient, http.MethodPost, "http://"+s.addr+"/api/pause", bearer(token)...); got != 200 {
 		t.Errorf("POST with the token: %d", got)

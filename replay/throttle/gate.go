@@ -1,40 +1,29 @@
 // Package throttle throttles replays to the load on the shadow database that its operator allows.
 //
-// It owns a Gate, which every session passes before it runs trials: a rate, a number of sessions that shrinks when
-// trials become slower, hours of the day, a guard on the database's load, and a pause switch. It has no information
-// about queries or results. In: the limits of an operator. Out: when trials may run, and how many.
+// It owns a Gate, which every session passes before it runs trials: a number of sessions or a share of the time, hours
+// of the day, a guard on the replication lag, and a pause switch. It has no information about queries or results. In: the limits of an operator. Out: when trials may run, and how many.
 package throttle
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 )
 
 // Options sets the limits. The zero Options set none.
 type Options struct {
-	Rate     float64 // trials per second, all sessions together; 0 = no limit
-	Sessions int     // that run trials at the same time; 0 = no limit
+	Sessions int // that run trials at the same time; 0 = no limit
 	// Share is the part of the time in which a single session runs trials, if it is above 0 and below 1; Sessions is
 	// then ignored.
 	Share float64
 	// Default describes, for the status, the limits that hold because the operator set none, and the reason.
 	Default string
-	// Slowdown is the allowed ratio of the time of trials to their shortest time. After a second in which the mean
-	// ratio was above it, the number of sessions is halved; after a second in which it was not, one session is added.
-	// Below one session, the last one pauses between its trials. 0 = not watched; it needs Sessions.
-	Slowdown float64
-	Windows  []Window // when replays may run; none = always
-	Guard    Guard
-	Now      func() time.Time // nil = time.Now
+	Windows []Window // when replays may run; none = always
+	Guard   Guard
+	Now     func() time.Time // nil = time.Now
 }
 
 const (
-	// lookEvery is how long slowness is measured before the number of sessions changes.
-	lookEvery = time.Second
-	// leastLimit is the share of the time in which a single session runs while trials stay slow.
-	leastLimit = 1.0 / 16
 	// grant is the approximate time that a session may run without asking again, and so the delay of a pause.
 	grant = 100 * time.Millisecond
 	// windowLook is the interval of checking the clock outside the windows.
@@ -52,13 +41,8 @@ type Gate struct {
 	measured *Load  // last measurement of the guard
 	warning  string // about the guard
 	active   int
-	limit    float64
-	next     time.Time // when the rate allows the next trial
 	rest     time.Time // until then a single session pauses
 	entered  time.Time // when a session last entered
-	look     time.Time // when slowness is evaluated next
-	slowness float64   // sum since the last look
-	leaves   int
 }
 
 // State is the present state of a Gate.
@@ -81,7 +65,6 @@ func New(opt Options) *Gate {
 		opt.Now = time.Now
 	}
 	g := &Gate{opt: opt, changed: make(chan struct{})}
-	g.limit = g.maxLimit()
 	if opt.Guard.on() {
 		g.load = "the load of the shadow database is not known yet"
 	}
@@ -101,12 +84,12 @@ func (g *Gate) SetShare(share float64, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.opt.Share, g.opt.Default = share, why
-	g.limit, g.rest = g.maxLimit(), time.Time{}
+	g.rest = time.Time{}
 	g.wake()
 }
 
-// maxLimit returns the limit while trials are not slow. The caller holds mu or has exclusive access.
-func (g *Gate) maxLimit() float64 {
+// limit returns the number of sessions that may run, below 1 a share of the time; 0 = no limit. The caller holds mu.
+func (g *Gate) limit() float64 {
 	if g.opt.Share > 0 && g.opt.Share < 1 {
 		return g.opt.Share
 	}
@@ -117,7 +100,7 @@ func (g *Gate) maxLimit() float64 {
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return State{Paused: g.paused, Held: g.held(g.opt.Now()), Warning: g.warning, Sessions: g.active, Limit: g.limit, Default: g.opt.Default, Load: g.measured}
+	return State{Paused: g.paused, Held: g.held(g.opt.Now()), Warning: g.warning, Sessions: g.active, Limit: g.limit(), Default: g.opt.Default, Load: g.measured}
 }
 
 // Enter implements replay.Pace.
@@ -146,23 +129,13 @@ func (g *Gate) Enter(ctx context.Context, n int, each time.Duration) (int, error
 }
 
 // Leave implements replay.Pace.
-func (g *Gate) Leave(slowdown float64) {
+func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.opt.Now()
 	g.active--
-	g.slowness += slowdown
-	g.leaves++
-	if g.limit > 0 && g.limit < 1 {
-		g.rest = now.Add(time.Duration(float64(now.Sub(g.entered)) * (1/g.limit - 1)))
-	}
-	if g.opt.Slowdown > 0 && !now.Before(g.look) {
-		if g.slowness/float64(g.leaves) > g.opt.Slowdown {
-			g.limit = max(g.limit/2, leastLimit)
-		} else {
-			g.limit = min(g.limit+1, g.maxLimit())
-		}
-		g.look, g.slowness, g.leaves = now.Add(lookEvery), 0, 0
+	if limit := g.limit(); limit > 0 && limit < 1 {
+		g.rest = now.Add(time.Duration(float64(now.Sub(g.entered)) * (1/limit - 1)))
 	}
 	g.wake()
 }
@@ -180,29 +153,20 @@ func (g *Gate) held(now time.Time) string {
 
 // wait returns the longest time until the next check; 0 = a session may pass now.
 func (g *Gate) wait(now time.Time) time.Duration {
+	limit := g.limit()
 	switch {
 	case g.held(now) != "":
 		return windowLook
-	case g.limit > 0 && g.active >= max(1, int(g.limit)):
+	case limit > 0 && g.active >= max(1, int(limit)):
 		return time.Hour // a session that leaves wakes the others
 	}
-	return max(g.next.Sub(now), g.rest.Sub(now), 0)
+	return max(g.rest.Sub(now), 0)
 }
 
 // admit admits one session and returns how many trials it may run.
 func (g *Gate) admit(now time.Time, n int, each time.Duration) int {
 	if each > 0 {
 		n = min(n, max(1, int(grant/each)))
-	}
-	if g.opt.Rate > 0 {
-		n = min(n, max(1, int(math.Round(g.opt.Rate*grant.Seconds()))))
-		if g.next.Before(now) {
-			g.next = now
-		}
-		g.next = g.next.Add(time.Duration(float64(n) / g.opt.Rate * float64(time.Second)))
-	}
-	if g.look.IsZero() {
-		g.look = now.Add(lookEvery)
 	}
 	g.entered = now
 	g.active++

@@ -11,32 +11,25 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// Guard holds replays while the shadow database has other load.
+// Guard holds replays while replication lags behind.
 type Guard struct {
-	DSN       string
-	MaxActive int           // sessions of others that ran a statement since the last measurement; 0 = not watched
-	MaxLag    time.Duration // replication lag: on a standby its own, on a primary the greatest of its standbys; 0 = not watched
-	Every     time.Duration // interval of measurements; 0 = every second
+	DSN    string
+	MaxLag time.Duration // on a standby its own lag, on a primary the greatest of its standbys; 0 = not watched
+	Every  time.Duration // interval of measurements; 0 = every second
 }
 
-func (g Guard) on() bool { return g.MaxActive > 0 || g.MaxLag > 0 }
+func (g Guard) on() bool { return g.MaxLag > 0 }
 
 // Load is the last measurement of the guard.
 type Load struct {
-	ActiveSessions int     `json:"active_sessions"` // of others, that ran a statement since the previous measurement
-	MaxActive      int     `json:"max_active"`      // 0 = not watched
-	LagSeconds     float64 `json:"lag_seconds"`
-	MaxLagSeconds  float64 `json:"max_lag_seconds"` // 0 = not watched
+	LagSeconds    float64 `json:"lag_seconds"`
+	MaxLagSeconds float64 `json:"max_lag_seconds"`
 }
 
-// loadQuery counts the sessions of others that run a statement or ran one in the last $1 milliseconds, counts the
-// sessions whose state this role may not see, and returns the lag in seconds. A session of short statements is idle at
-// most moments, so the statements that run at the moment of the query say little about the load. On an idle primary a
-// standby's last transaction is old without a lag.
+// loadQuery returns the number of standbys whose lag this role may not see, and the lag in seconds. On an idle primary
+// a standby's last transaction is old without a lag.
 const loadQuery = `SELECT
-	(SELECT count(*) FILTER (WHERE state = 'active' OR state_change > clock_timestamp() - $1 * interval '1 ms') FROM pg_catalog.pg_stat_activity
-		WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' AND application_name NOT IN ('dpwatch-replay', 'dpwatch-guard')),
-	(SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE query = '<insufficient privilege>'),
+	(SELECT count(*) FROM pg_catalog.pg_stat_replication WHERE state IS NULL),
 	coalesce(CASE
 		WHEN NOT pg_catalog.pg_is_in_recovery() THEN
 			(SELECT extract(epoch FROM max(replay_lag))::float8 FROM pg_catalog.pg_stat_replication)
@@ -91,21 +84,18 @@ func (guard Guard) look(ctx context.Context, conn **pgx.Conn) (hold, warning str
 			return "", "", nil, err
 		}
 	}
-	var active, hidden int
+	var hidden int
 	var lag float64
-	if err := (*conn).QueryRow(ctx, loadQuery, float64(guard.Every.Milliseconds())).Scan(&active, &hidden, &lag); err != nil {
+	if err := (*conn).QueryRow(ctx, loadQuery).Scan(&hidden, &lag); err != nil {
 		_ = (*conn).Close(ctx)
 		*conn = nil
 		return "", "", nil, err
 	}
-	load = &Load{ActiveSessions: active, MaxActive: guard.MaxActive, LagSeconds: lag, MaxLagSeconds: guard.MaxLag.Seconds()}
+	load = &Load{LagSeconds: lag, MaxLagSeconds: guard.MaxLag.Seconds()}
 	if hidden > 0 {
-		warning = "the replay role cannot see the sessions of other roles: GRANT pg_read_all_stats TO it, or the load guard counts only its own sessions"
+		warning = "the replay role cannot see the lag of the standbys: GRANT pg_read_all_stats TO it"
 	}
-	switch took := time.Duration(lag * float64(time.Second)); {
-	case guard.MaxActive > 0 && active > guard.MaxActive:
-		hold = fmt.Sprintf("%d other sessions are active; audit.max_active allows %d", active, guard.MaxActive)
-	case guard.MaxLag > 0 && took > guard.MaxLag:
+	if took := time.Duration(lag * float64(time.Second)); took > guard.MaxLag {
 		hold = fmt.Sprintf("replication is %s behind; audit.max_lag allows %s", took.Round(time.Millisecond), guard.MaxLag)
 	}
 	return hold, warning, load, nil

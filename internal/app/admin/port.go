@@ -47,22 +47,22 @@ type adminSet struct {
 const SocketMode = 0o600
 
 // New opens the admin listeners of the configuration.
-func New(admin config.Admin, log *zap.Logger, newHandler func(adminRefused prometheus.Collector) http.Handler) (*Port, error) {
+func New(listeners []config.AdminListener, log *zap.Logger, newHandler func(adminRefused prometheus.Collector) http.Handler) (*Port, error) {
 	p := &Port{log: log.Named("admin"), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "dpwatch_admin_refused_requests_total", Help: "Requests that the admin port refused, by reason.",
 	}, []string{"reason"})}
-	if err := p.open(admin, newHandler(p.refused)); err != nil {
+	if err := p.open(listeners, newHandler(p.refused)); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Port) open(admin config.Admin, handler http.Handler) error {
-	for _, cfg := range admin.AllListeners() {
+func (p *Port) open(listeners []config.AdminListener, handler http.Handler) error {
+	for _, cfg := range listeners {
 		server, err := web.New(web.Options{
 			Handler: handler, Exposed: !cfg.Exposed().IsZero(), Hosts: adminHosts(cfg), TokenFile: cfg.TokenFile, ProxyLogin: proxyLogin(cfg.ProxyLogin),
-			CertFile: cfg.TLS.Certificate, KeyFile: cfg.TLS.Key, OpenMetrics: cfg.OpenMetrics, MetricsOnly: cfg.MetricsOnly,
+			CertFile: cfg.TLS.Certificate, KeyFile: cfg.TLS.Key, MetricsOnly: cfg.MetricsOnly,
 			Logger: p.log, Refused: func(reason string) { p.refused.WithLabelValues(reason).Inc() },
 		})
 		if err != nil {
@@ -92,7 +92,19 @@ func proxyLogin(c config.ProxyLogin) *web.ProxyLogin {
 	if c.IsZero() {
 		return nil
 	}
-	p := &web.ProxyLogin{Header: c.Header, Viewers: c.Viewers, Auditors: c.Auditors, Operators: c.Operators}
+	p := &web.ProxyLogin{Header: c.Header}
+	for _, u := range c.Users {
+		for _, role := range u.Roles {
+			switch role {
+			case "viewer":
+				p.Viewers = append(p.Viewers, u.Name)
+			case "auditor":
+				p.Auditors = append(p.Auditors, u.Name)
+			case "operator":
+				p.Operators = append(p.Operators, u.Name)
+			}
+		}
+	}
 	for _, a := range c.Addresses {
 		p.Addresses = append(p.Addresses, a.Prefix())
 	}

@@ -31,6 +31,12 @@ type alerts struct {
 	log        *zap.Logger
 }
 
+const (
+	resend         = time.Minute      // interval of repeating firing alerts to an Alertmanager
+	resolveAfter   = 24 * time.Hour   // ends alerts about single events that are not repeated
+	unhealthyAfter = 10 * time.Minute // time for which something is away before the alert auditor_unhealthy
+)
+
 // newAlerts returns the alerts that the configuration describes.
 func newAlerts(c config.Config, stdout io.Writer, log *zap.Logger, registry *prometheus.Registry) (*alerts, error) {
 	style := setup.AlertStyle(c)
@@ -39,7 +45,7 @@ func newAlerts(c config.Config, stdout io.Writer, log *zap.Logger, registry *pro
 		return nil, err
 	}
 	o := deliver.Options{
-		Style: style, Ledger: openAlerts(c), Resend: time.Duration(c.Alerts.Resend), ResolveAfter: time.Duration(c.Alerts.ResolveAfter),
+		Style: style, Ledger: openAlerts(c), Resend: resend, ResolveAfter: resolveAfter,
 		Retention: time.Duration(c.Ledger.Retention), Stdout: stdout, Logger: log, Metrics: registry, Now: time.Now,
 	}
 	for _, r := range c.Alerts.Receivers {
@@ -196,9 +202,7 @@ const leastQueries = 10
 // conditions returns the conditions that the configuration asks for.
 func conditions(c config.Config) (all []condition) {
 	away := func(component, text string, holds func(*view.Status) (string, bool)) {
-		if c.Alerts.UnhealthyAfter > 0 {
-			all = append(all, condition{kind: finding.AuditorUnhealthy, component: component, text: text, after: time.Duration(c.Alerts.UnhealthyAfter), holds: holds})
-		}
+		all = append(all, condition{kind: finding.AuditorUnhealthy, component: component, text: text, after: unhealthyAfter, holds: holds})
 	}
 	away("shadow", "the shadow database is away: no queries are audited", func(s *view.Status) (string, bool) { return "", s.Shadow != "" })
 	away("ledger", "the ledger is away: evidence is not stored", func(s *view.Status) (string, bool) {

@@ -283,20 +283,19 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 		return audit.Options{}, err
 	}
 	return audit.Options{
-		Rewriter: rewriter, Renew: setup.Rewriters(c), RenewEvery: time.Duration(c.Privacy.CatalogRefresh), Player: trial.Replays(player), Evaluate: player.Evaluate, Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
+		Rewriter: rewriter, Renew: setup.Rewriters(c), RenewEvery: time.Duration(c.Tuning.CatalogRefresh), Player: trial.Replays(player), Evaluate: player.Evaluate, Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: setup.NoiseFunctions(c),
-		OwnText: len(c.Shadow.Worlds) > 0, Observe: c.Audit.Observe,
+		OwnText: c.Shadow.OwnEngines(), Observe: c.Audit.Observe,
 		Family: c.Audit.ErrorRate != config.PerAudit, Discoveries: c.Audit.ErrorRate == config.FDR,
 		Analysis: analysis.Options{
 			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
-			PriorOdds: c.Audit.PriorOdds, BreachOdds: c.Audit.BreachOdds,
 			Deterministic: analysis.DeterministicPolicy(c.Audit.Deterministic),
 		},
-		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure, TimingPairs: c.Audit.Timing,
-		BatchTrials: c.Audit.BatchTrials, TurnTrials: setup.TurnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Audit.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
+		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure,
+		BatchTrials: c.Tuning.BatchTrials, TurnTrials: setup.TurnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Tuning.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
 		Repeat:     time.Duration(c.Audit.Repeat),
 		WatchShare: c.Audit.WatchShare, SequenceWindow: setup.SequenceWindow(c.Audit),
-		RetryAfter: time.Duration(c.Audit.RetryAfter), RescueAfter: time.Duration(c.Audit.RescueAfter), ShowSQL: c.Log.SQL, ShowValues: c.Log.Values,
+		RetryAfter: time.Duration(c.Tuning.RetryAfter), RescueAfter: time.Duration(c.Tuning.RescueAfter), ShowSQL: c.Log.ShowsSQL(), ShowValues: c.Log.ShowsValues(),
 		Route: setup.RouteOf(&c), Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	}, nil
 }

@@ -25,7 +25,7 @@ import (
 
 // heartbeatEvery returns the interval of a worker's heartbeats: several may be lost before its turns are taken back.
 func heartbeatEvery(c config.Config) time.Duration {
-	return min(time.Duration(c.Audit.RescueAfter)/12, 5*time.Second)
+	return min(time.Duration(c.Tuning.RescueAfter)/12, 5*time.Second)
 }
 
 // RunWorker runs turns that the auditors of the engines hand out through the ledger, of each engine as many at a time

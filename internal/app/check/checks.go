@@ -34,7 +34,7 @@ func Checks(c config.Config) []preflight.Task {
 			tasks = append(tasks, checkListeners(c, r.Listen, "proxy.listen"), checkUpstream(one, i))
 		}
 	}
-	for _, l := range c.Admin.AllListeners() {
+	for _, l := range c.Admin {
 		tasks = append(tasks, checkListeners(c, l.Listen, "admin.listen"))
 	}
 	for _, one := range all {
@@ -86,7 +86,7 @@ func checkPace(c config.Config) preflight.Task {
 
 func preflightOptions(c config.Config) preflight.Options {
 	o := preflight.Options{
-		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout), D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: setup.ConnectTimeout, D0: c.Shadow.D0, D1: c.Shadow.D1,
 		Protected: c.Privacy.Protected, Public: c.Privacy.Public, SearchPath: c.Shadow.SearchPath, ClientPath: c.Privacy.SearchPath,
 		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: c.Shadow.Beside(),
 	}
@@ -127,7 +127,7 @@ func checkListeners(c config.Config, addresses []config.Address, key string) pre
 
 // answers reports whether a dpwatch serves the configured admin port.
 func answers(ctx context.Context, c config.Config) bool {
-	target, err := status.Nearest("the configuration", c.Admin.AllListeners())
+	target, err := status.Nearest("the configuration", c.Admin)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return err == nil && target.Ask(ctx, "/livez") == nil
@@ -194,9 +194,10 @@ func checkEngine(c config.Config, i int) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
 		ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
 		defer cancel()
-		name, object := "shadow.engine", "engine beside the database"
-		if len(c.Shadow.Worlds) > 0 {
-			name, object = "shadow.worlds", "engine of "+c.Shadow.Copies()[i]
+		const name = "shadow.engine.dsn"
+		object := "engine beside the database"
+		if c.Shadow.OwnEngines() {
+			object = "engine of " + c.Shadow.Copies()[i]
 		}
 		check := preflight.Check{Name: name, Object: object, Status: preflight.OK, Message: "accepts sessions"}
 		player, err := replay.New(setup.ReplayOptions(c, nil))
@@ -227,7 +228,7 @@ func checkNeighbours(c config.Config) preflight.Task {
 			return []preflight.Check{differ}
 		}
 		differ.Fix = "run `dpwatch neighbours verify`"
-		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), time.Duration(c.Shadow.ConnectTimeout))(ctx), checkSet(ctx, c)), differ)
+		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), setup.ConnectTimeout)(ctx), checkSet(ctx, c)), differ)
 	}
 }
 

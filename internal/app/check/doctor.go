@@ -64,7 +64,7 @@ func checkClocks(c config.Config) preflight.Task {
 				continue
 			}
 			check := preflight.Check{Name: "clock", Object: key, Status: preflight.OK}
-			off, err := clockOf(ctx, databases[key], time.Duration(c.Shadow.ConnectTimeout))
+			off, err := clockOf(ctx, databases[key], setup.ConnectTimeout)
 			check.Message = fmt.Sprintf("differs by %s from this machine's", off.Round(time.Millisecond))
 			switch {
 			case err != nil:
@@ -277,7 +277,7 @@ func replayRate(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter
 	s := replay.Statement{Params: q.Params, Settings: plan.Settings, SearchPath: plan.SearchPath, Simple: q.Protocol == capture.Simple, Named: q.Named}
 	for _, schema := range c.Shadow.Copies() {
 		text := plan.Text()
-		if len(c.Shadow.Worlds) == 0 {
+		if !c.Shadow.OwnEngines() {
 			if text, err = plan.For(schema); err != nil {
 				return 0, err
 			}

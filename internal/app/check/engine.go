@@ -17,14 +17,14 @@ func checkVersion(c config.Config) preflight.Task {
 		shadow, production := setup.EngineReaders(c)
 		if shadow == nil {
 			return []preflight.Check{{
-				Name: "shadow.engine_version", Object: "the engine beside the database", Status: preflight.Unchecked,
-				Message: "not configured: a new version of the engine goes unnoticed unless it is posted to the admin port", Fix: "set shadow.engine_version, or POST /api/engine with each deploy",
+				Name: "shadow.engine.version", Object: "the engine beside the database", Status: preflight.Unchecked,
+				Message: "not configured: a new version of the engine goes unnoticed unless it is posted to the admin port", Fix: "set shadow.engine.version, or POST /api/engine with each deploy",
 			}}
 		}
 		defer shadow.Close()
 		ours, err := shadow.Read(ctx)
-		if c.Shadow.EngineVersion != "" {
-			check := preflight.Check{Name: "shadow.engine_version", Object: "the engine's answer", Status: preflight.OK, Message: "is one row"}
+		if c.Shadow.Engine.Version != "" {
+			check := preflight.Check{Name: "shadow.engine.version", Object: "the engine's answer", Status: preflight.OK, Message: "is one row"}
 			if err != nil {
 				check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), "correct the query: audits wait until the engine answers it"
 			}

@@ -87,7 +87,10 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 	if c, err = setup.EngineOf(c, s.Engine); err != nil {
 		return Details{}, err
 	}
-	c.Log.Values, c.Log.SQL = values, values // they are for logs: who may see values here depends on the role
+	c.Log.Reveal = config.RevealNone // the key is for logs: who may see values here depends on the role
+	if values {
+		c.Log.Reveal = config.RevealValues
+	}
 	x, row, err := ExplainAudit(ctx, env, c, l, s, values)
 	if err != nil {
 		return Details{}, err

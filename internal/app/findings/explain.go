@@ -102,7 +102,7 @@ func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l
 		return Explanation{}, row, err
 	}
 	a, note := s.Row(&row)
-	if reveal || c.Log.Values {
+	if reveal || c.Log.ShowsValues() {
 		*a.Report = a.Report.Reveal()
 	}
 	x := ExplainRow(&a, &s)
@@ -110,9 +110,9 @@ func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l
 	if note != "" {
 		x.Notes = append(x.Notes, note)
 	}
-	if err := row.Query.Unreadable; err != nil && (reveal || c.Log.SQL) {
+	if err := row.Query.Unreadable; err != nil && (reveal || c.Log.ShowsSQL()) {
 		x.Notes = append(x.Notes, "the statement in the ledger cannot be read: "+err.Error())
-	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (reveal || c.Log.SQL) {
+	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (reveal || c.Log.ShowsSQL()) {
 		x.Statement, x.Parameters = q.SQL, parameterTexts(q.Params)
 		for _, next := range q.Then {
 			x.Then = append(x.Then, Following{next.SQL, parameterTexts(next.Params)})

@@ -91,7 +91,7 @@ func ReproduceWith(ctx context.Context, env setup.Environment, c config.Config, 
 	if err := l.Reproduced(ctx, s.Engine, s.Key, records.Operator(o.Operator), r.result()); err != nil {
 		fmt.Fprintln(env.Stderr, "dpwatch: warning: the result is not recorded:", err)
 	}
-	if r.Conclusion = r.Conclusion.Shown(o.Reveal || c.Log.Values); !o.Reveal && !c.Log.SQL {
+	if r.Conclusion = r.Conclusion.Shown(o.Reveal || c.Log.ShowsValues()); !o.Reveal && !c.Log.ShowsSQL() {
 		r.SQL = nil
 	}
 	return r, nil

@@ -126,13 +126,9 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 }
 
 func (f *Options) analysisOptions() analysis.Options {
-	opt := analysis.Options{
+	return analysis.Options{
 		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic), Unordered: !f.sorted,
 	}
-	if f.Loaded != nil {
-		opt.PriorOdds, opt.BreachOdds = f.Loaded.Audit.PriorOdds, f.Loaded.Audit.BreachOdds
-	}
-	return opt
 }
 
 // conclude reports on the neighbour with the strongest evidence, and writes its plots into Plot.

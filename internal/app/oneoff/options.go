@@ -50,8 +50,8 @@ func (f *Options) fill() {
 	set("deterministic", func() { f.Deterministic = c.Audit.Deterministic })
 	set("vary-text", func() { f.VaryText = c.Audit.Confirm.VaryText })
 	set("hoist", func() { f.Hoist = c.Audit.Hoist })
-	if c.Shadow.Protocol != "captured" {
-		set("protocol", func() { f.Protocol = c.Shadow.Protocol })
+	if c.Shadow.Engine.Protocol != "captured" {
+		set("protocol", func() { f.Protocol = c.Shadow.Engine.Protocol })
 	}
 	set("engine", func() { f.Engines = c.Shadow.Engines(f.schemas()) })
 }
@@ -92,8 +92,8 @@ func (f *Options) validate() error {
 		return errors.New("--timing is for one query, and --sql is given several times")
 	case f.Timeout <= 0:
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
-	case f.Loaded != nil && len(f.Loaded.Shadow.Worlds) > 0 && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):
-		return errors.New("shadow.worlds has no engine for one of --d0 and --d1: add it there, or give --engine")
+	case f.Loaded != nil && f.Loaded.Shadow.OwnEngines() && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):
+		return errors.New("shadow.engine.dsn has no engine for one of --d0 and --d1: add it there, or give --engine")
 	case len(f.Engines) > 1 && len(f.Engines) != len(f.schemas()):
 		return fmt.Errorf("--engine is given %d times: give one for all copies, or one for D0 and one for each --d1 (%d)", len(f.Engines), len(f.schemas()))
 	}

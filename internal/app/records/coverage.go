@@ -85,7 +85,7 @@ func ReadCoverage(ctx context.Context, c config.Config, engine string, period ti
 		return Coverage{}, err
 	}
 	coverage := NewCoverage(v, now)
-	if !c.Log.SQL {
+	if !c.Log.ShowsSQL() {
 		coverage.WithoutTexts()
 	}
 	return coverage, nil

@@ -21,7 +21,7 @@ type CoverageSample struct {
 	Shape       string    `json:"shape,omitempty"`  // without constants and comments; "" = not known
 	Detail      string    `json:"detail,omitempty"` // what was found: a function, a table, a setting, a size
 	Remedy      string    `json:"remedy,omitempty"` // what to do about this statement
-	Text        string    `json:"text,omitempty"`   // the beginning of the statement; only with log.sql, for those who may read values
+	Text        string    `json:"text,omitempty"`   // the beginning of the statement; only with log.reveal, for those who may read values
 	At          time.Time `json:"at"`
 }
 
@@ -96,17 +96,17 @@ func sampleRemedy(s *ledger.Sample) string {
 	case "too_long":
 		return "raise proxy.max_statement above this size"
 	case "over_budget":
-		return "let " + client + " send fewer statements before it reads the answers, or raise proxy.capture_budget"
+		return "let " + client + " send fewer statements before it reads the answers"
 	case "unknown_statement":
 		return "restart " + client + ": it prepared the statement before dpwatch followed its session"
 	case ReasonNotFollowed:
 		return "reconnect " + client + "; see the log for the session"
 	case ReasonQueueFull:
-		return "reduce what " + client + " sends at a time, or raise proxy.queue_length and proxy.capture_rate"
+		return "reduce what " + client + " sends at a time"
 	case "backlog":
 		return "let " + client + " use parameters instead of constants, so that its statements are recognized without being parsed"
 	case string(schedule.ShapeSampled):
-		return "let " + client + " use fewer distinct constants, or raise audit.max_per_shape"
+		return "let " + client + " use fewer distinct constants"
 	case "unclaimed_read":
 		return fmt.Sprintf("add a rule for user %s to privacy.unclaimed_reads or claims.rules, or take the right to read the tables from it", s.User)
 	case string(rewrite.ReasonOtherDatabase):

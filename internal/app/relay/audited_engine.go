@@ -54,12 +54,12 @@ func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditor
 	if err != nil {
 		return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
 	}
-	e := &auditedEngine{cfg: c, queue: capture.NewQueue(c.Proxy.QueueLength, int(c.Proxy.QueueBytes))}
+	e := &auditedEngine{cfg: c, queue: capture.NewQueue(c.Tuning.QueueLength, queueBytes)}
 	e.setNames(setup.ProtectedNames(&c))
 	e.supervisor = supervise.New(supervise.Options{
 		Command: auditor.command,
-		Hello:   greeting, Queue: e.queue, HangLimit: time.Duration(c.Proxy.AuditorHangLimit), ParseTimeout: time.Duration(c.Audit.ParseTimeout), StopGrace: setup.AuditorGrace,
-		MaxRate: c.Proxy.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, OnNames: e.receiveNames, Uncaptured: e.uncaptured, Samples: &e.samples,
+		Hello:   greeting, Queue: e.queue, HangLimit: time.Duration(c.Tuning.AuditorHangLimit), ParseTimeout: parseTimeout, StopGrace: setup.AuditorGrace,
+		MaxRate: c.Tuning.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, OnNames: e.receiveNames, Uncaptured: e.uncaptured, Samples: &e.samples,
 	})
 	for i := range c.Proxy.AllRoutes() {
 		one, err := NewRoute(&c, i, e, e.maybeProtected, &e.samples, log)

@@ -53,7 +53,7 @@ func (h *readiness) current() error {
 // reachEngines opens and closes a connection to every engine, without TLS or authentication. The error goes to anyone
 // who can connect to the admin port, so it has no address; the log has the address and the cause.
 func (r *Relay) reachEngines(ctx context.Context) error {
-	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Proxy.DialTimeout)}
+	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Tuning.DialTimeout)}
 	for _, one := range r.routes {
 		conn, err := dialer.DialContext(ctx, one.cfg.Upstream.Network, one.cfg.Upstream.Address)
 		if err != nil {

@@ -102,7 +102,7 @@ func (r *Relay) setPages(c config.Config, resolved config.Resolved) error {
 	}
 	r.resolved.Store((*json.RawMessage)(&text))
 	for _, e := range r.engines {
-		if c.Log.Values || c.Log.SQL {
+		if c.Log.ShowsSQL() {
 			e.shown.mayHold.Store(true)
 		}
 	}

@@ -17,6 +17,14 @@ import (
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
+const (
+	startupTimeout = 10 * time.Second // from accept to the startup message, TLS handshake included
+	keepAlive      = time.Minute      // interval of TCP keepalives to clients and engine
+	captureBudget  = 1 << 20          // bytes per session of copied client messages that are not yet processed
+	queueBytes     = 32 << 20         // size of the captured queries that wait for the auditor
+	parseTimeout   = 3 * time.Second  // CPU time of the auditor for parsing one statement
+)
+
 // route is one engine with its proxy and listeners.
 type route struct {
 	cfg       config.Route
@@ -36,10 +44,10 @@ func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(index) << setup.SessionIDBits,
 		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected, Samples: samples,
-		MaxSessions: p.MaxSessions, StartupTimeout: time.Duration(p.StartupTimeout),
-		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(p.DialTimeout),
-		KeepAlive: time.Duration(p.KeepAlive), IdleTimeout: time.Duration(p.IdleTimeout),
-		CaptureBudgetBytes: int(p.CaptureBudget), MaxStatementBytes: int(p.MaxStatement),
+		MaxSessions: p.MaxSessions, StartupTimeout: startupTimeout,
+		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(c.Tuning.DialTimeout),
+		KeepAlive: keepAlive, IdleTimeout: time.Duration(p.IdleTimeout),
+		CaptureBudgetBytes: captureBudget, MaxStatementBytes: int(p.MaxStatement),
 		Logger: log,
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ type shown struct {
 	public  []byte     // status without values; nil = not made yet
 	pages   [2]*status.Snapshot
 	changes uint64 // of status
-	// mayHold is whether an auditor has had log.values or log.sql set, so that its status may hold values.
+	// mayHold is whether an auditor has had log.reveal set, so that its status may hold values.
 	mayHold atomic.Bool
 }
 
@@ -36,7 +36,7 @@ func (x *shown) look(e *auditedEngine) {
 }
 
 // auditor returns the status that the auditor sent last, "null" before the first. Without values, no text in it can
-// hold any: with log.values or log.sql, the auditor's texts may.
+// hold any: with log.reveal, the auditor's texts may.
 func (x *shown) auditor(e *auditedEngine, values bool) (json.RawMessage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

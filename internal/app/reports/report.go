@@ -93,7 +93,7 @@ func New(ctx context.Context, env setup.Environment, o Options) (*Report, error)
 		return nil, err
 	}
 	r := &Report{
-		Created: time.Now().UTC(), Version: setup.Version, Until: o.Until, Revealed: o.Reveal || c.Log.Values || c.Log.SQL, one: o.ID != "",
+		Created: time.Now().UTC(), Version: setup.Version, Until: o.Until, Revealed: o.Reveal || c.Log.ShowsSQL(), one: o.ID != "",
 		postgresql: map[string]string{}, configurations: map[string]string{},
 		Audits: []ReportAudit{}, Findings: []findings.Explanation{}, Errors: []ErrorRate{}, Accepted: []ledger.Acceptance{},
 	}
@@ -222,7 +222,7 @@ func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Co
 		if figures.Seed != 0 {
 			row.Seeds = []uint64{figures.Seed}
 		}
-		for _, drawn := range plot.Draw(figures.Figures, reveal || c.Log.Values) {
+		for _, drawn := range plot.Draw(figures.Figures, reveal || c.Log.ShowsValues()) {
 			plots = append(plots, drawn.Figure)
 		}
 	} else {

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"slices"
-	"time"
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/alert"
@@ -23,7 +22,7 @@ func AlertStyle(c config.Config) alert.Style {
 func AlertReceiver(r config.Receiver) deliver.Receiver {
 	out := deliver.Receiver{
 		Name: r.Name, Type: r.Type, URL: r.URL.Reveal(), Secret: r.Secret.Reveal(), Command: r.Command,
-		SendResolved: r.SendResolved == nil || *r.SendResolved, PerMinute: r.PerMinute, Timeout: time.Duration(r.Timeout),
+		SendResolved: r.SendResolved == nil || *r.SendResolved,
 	}
 	for _, h := range r.Headers {
 		out.Headers = append(out.Headers, alert.Label{Name: h.Name, Value: h.Value.Reveal()})

@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // engineReader reads the version of an engine.
@@ -19,11 +20,10 @@ type engineReader interface {
 // EngineReaders returns the readers of the engine on which trials run, and of the one of the clients; nil = it cannot
 // be read.
 func EngineReaders(c config.Config) (shadow, production engineReader) {
-	limits := body.Limits{Bytes: int(c.Proxy.MaxStatement), Tokens: c.Audit.MaxTokens}
-	timeout := time.Duration(c.Shadow.ConnectTimeout)
+	limits := body.Limits{Bytes: int(c.Proxy.MaxStatement), Tokens: rewrite.DefaultMaxTokens}
 	switch {
-	case c.Shadow.EngineVersion != "":
-		q := &engine.Question{SQL: c.Shadow.EngineVersion, Timeout: time.Duration(c.Shadow.StatementTimeout), Extended: c.Shadow.Protocol == "extended"}
+	case c.Shadow.Engine.Version != "":
+		q := &engine.Question{SQL: c.Shadow.Engine.Version, Timeout: time.Duration(c.Shadow.StatementTimeout), Extended: c.Shadow.Engine.Protocol == "extended"}
 		if q.DSNs = c.Shadow.Engines(c.Shadow.Copies()); len(q.DSNs) == 0 {
 			q.DSNs = []string{c.Shadow.DSN.Reveal()}
 		}
@@ -32,9 +32,9 @@ func EngineReaders(c config.Config) (shadow, production engineReader) {
 		return nil, nil
 	}
 	if c.Privacy.Catalog != "" {
-		production = engine.NewReader(c.Privacy.Catalog.Reveal(), timeout, limits)
+		production = engine.NewReader(c.Privacy.Catalog.Reveal(), ConnectTimeout, limits)
 	}
-	return engine.NewReader(c.Shadow.DSN.Reveal(), timeout, limits), production
+	return engine.NewReader(c.Shadow.DSN.Reveal(), ConnectTimeout, limits), production
 }
 
 // SetEngines adds the readers of the engines to the options of the auditor.

@@ -18,23 +18,11 @@ const ledgerConnections = 4
 // LedgerOptions translates the configuration to the options of package ledger; false if audits are kept in memory only.
 func LedgerOptions(c config.Config) (ledger.Options, bool) {
 	dsn := c.LedgerDSN()
-	return ledger.Options{DSN: dsn, Schema: c.Ledger.Schema, Connections: ledgerConnections, Statements: statementsOf(c.Ledger)}, dsn != ""
+	return ledger.Options{DSN: dsn, Schema: c.Ledger.Schema, Connections: ledgerConnections, Withhold: withholds(c.Ledger)}, dsn != ""
 }
 
-// statementsOf returns how statements are stored. The configuration is valid; statements of another one are not stored.
-func statementsOf(l config.Ledger) *ledger.Protection {
-	form := map[string]ledger.Form{config.StatementsPlain: ledger.Plain, config.StatementsEncrypted: ledger.Encrypted}
-	stored, known := form[l.Statements]
-	keys, err := l.StatementKeys()
-	if !known || err != nil {
-		stored = ledger.Withheld
-	}
-	protection, err := ledger.NewProtection(stored, keys...)
-	if err != nil { // there is no key
-		protection, _ = ledger.NewProtection(ledger.Withheld)
-	}
-	return protection
-}
+// withholds reports whether statements are not stored.
+func withholds(l config.Ledger) bool { return l.Statements != config.StatementsPlain }
 
 // OpenLedger returns a function that opens the ledger and makes this process the only one that audits the engine; nil
 // if audits are kept in memory only.
@@ -78,7 +66,7 @@ func OpenSpool(c config.Config) func() (*ledger.Spool, error) {
 			if i > 0 {
 				own = filepath.Join(dir, fmt.Sprintf("process-%d", i+1))
 			}
-			if s, err = ledger.OpenSpool(own, int64(c.Ledger.Spool.MaxBytes), statementsOf(c.Ledger)); !errors.Is(err, ledger.ErrSpoolInUse) {
+			if s, err = ledger.OpenSpool(own, int64(c.Ledger.Spool.MaxBytes), withholds(c.Ledger)); !errors.Is(err, ledger.ErrSpoolInUse) {
 				break
 			}
 		}

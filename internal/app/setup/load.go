@@ -29,7 +29,7 @@ func Load(env Environment, path string) (config.Config, config.Resolved, error) 
 			return c, resolved, fmt.Errorf("%s: engine %s: %w", path, one.EngineName(), err)
 		}
 	}
-	for _, l := range c.Admin.AllListeners() {
+	for _, l := range c.Admin {
 		if l.TokenFile == "" {
 			continue
 		}

@@ -39,11 +39,14 @@ func NoiseFunctions(c config.Config) []string {
 func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 	return replay.Options{
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
-		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: time.Duration(c.Shadow.ConnectTimeout),
+		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
-		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Protocol),
+		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
 	}
 }
+
+// ConnectTimeout bounds connecting to the shadow database and to other databases.
+const ConnectTimeout = 5 * time.Second
 
 // auditConnections is the number of connections of one audit.
 const auditConnections = 2
@@ -56,7 +59,7 @@ const TurnTrials = 200
 func RewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
 		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
-		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement), MaxTokens: c.Audit.MaxTokens,
+		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement),
 		Neighbours: c.Shadow.Copies(),
 		Claims: rewrite.ClaimRules{
 			Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
@@ -119,6 +122,9 @@ func tables(names []string) []rewrite.Table {
 	return out
 }
 
+// neighbourWorkers is the number of neighbours that are built concurrently.
+const neighbourWorkers = 2
+
 // NeighbourOptions translates the configuration to the options of package neighbours.
 func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 	n := c.Neighbours
@@ -128,11 +134,11 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 		return neighbours.Column{Table: table(name[:i]), Name: name[i+1:]}
 	}
 	o := neighbours.Options{
-		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: n.ControlSchema, D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: c.ControlSchema(), D0: c.Shadow.D0, D1: c.Shadow.D1,
 		Unit:       neighbours.Unit{Table: table(c.Privacy.Unit.Table), Key: c.Privacy.Unit.Key},
 		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath,
 		Relation: neighbours.Relation(n.Relation), Method: neighbours.Method(n.Method), CopyLimit: int64(n.CopyLimit),
-		Grant: n.Grant, Workers: n.Workers, RenameBody: rewrite.RenameBody,
+		Grant: n.Grant, Workers: neighbourWorkers, RenameBody: rewrite.RenameBody,
 	}
 	for _, name := range c.Privacy.Protected {
 		o.Protected = append(o.Protected, table(name))
@@ -210,12 +216,15 @@ func Rewriters(c config.Config) func(context.Context) (*rewrite.Rewriter, error)
 	}
 }
 
+// sequenceWindow is the time from the first query of a session's group to its last.
+const sequenceWindow = 5 * time.Minute
+
 // SequenceWindow returns the window of the sequences of a running auditor; 0 = they are not audited.
 func SequenceWindow(c config.Audit) time.Duration {
 	if !c.Sequences {
 		return 0
 	}
-	return time.Duration(c.SequenceWindow)
+	return sequenceWindow
 }
 
 // PrivacyBudgets translates the budgets of a configuration.

@@ -19,8 +19,8 @@ const sharedShare = 0.1
 // NewGate returns the gate that the configuration describes.
 func NewGate(c config.Config) *throttle.Gate {
 	opt := throttle.Options{
-		Rate: c.Audit.Rate, Sessions: c.Audit.Sessions, Slowdown: c.Audit.Slowdown, Share: c.Audit.Share,
-		Guard: throttle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxActive: c.Audit.MaxActive, MaxLag: time.Duration(c.Audit.MaxLag)},
+		Sessions: c.Audit.Sessions, Share: c.Audit.Share,
+		Guard: throttle.Guard{DSN: c.Shadow.DSN.Reveal(), MaxLag: time.Duration(c.Audit.MaxLag)},
 	}
 	if AutomaticPace(c) {
 		opt.Share, opt.Default = sharedShare, "audit.share 0.1 until it is known whether the shadow database is on the server that clients use"
@@ -44,8 +44,7 @@ func Pace(gate *throttle.Gate, budget *budget.Budget) replay.Pace {
 
 // AutomaticPace reports whether the configuration sets no pace of trials.
 func AutomaticPace(c config.Config) bool {
-	a := c.Audit
-	return a.Share == 0 && a.Rate == 0 && a.Sessions == 0 && a.Slowdown == 0
+	return c.Audit.Share == 0 && c.Audit.Sessions == 0
 }
 
 // clientServers returns the servers that clients use, as far as the configuration names them.

@@ -15,7 +15,7 @@ import (
 // engine; nil if audits are kept in memory only.
 func OpenRecorder(c config.Config) func(context.Context) (*ledger.Recorder, error) {
 	o, stored := LedgerOptions(c)
-	if !stored || c.Ledger.Statements == config.StatementsWithheld { // what is captured cannot be left in the ledger
+	if !stored || withholds(c.Ledger) { // what is captured cannot be left in the ledger
 		return nil
 	}
 	return func(ctx context.Context) (*ledger.Recorder, error) {
@@ -47,7 +47,7 @@ func ThisProcess(c config.Config) ledger.Process {
 // without what may differ from machine to machine; "" if it cannot be computed. Secrets are not part of it.
 func ConfigurationHash(c config.Config) string {
 	c.Audit.Workers, c.Audit.Memory = 0, 0
-	text, err := json.Marshal([]any{c.Privacy, c.Claims, c.Audit, c.Neighbours, c.Budgets, c.Shadow.D0, c.Shadow.D1, c.Shadow.Worlds})
+	text, err := json.Marshal([]any{c.Privacy, c.Claims, c.Audit, c.Neighbours, c.Budgets, c.Shadow.D0, c.Shadow.D1, c.Shadow.OwnEngines()})
 	if err != nil {
 		return ""
 	}

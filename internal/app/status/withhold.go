@@ -10,7 +10,7 @@ import (
 )
 
 // withheldText replaces texts that may hold values.
-const withheldText = "withheld: log.values or log.sql is set, so that this text may hold values; the role auditor sees it"
+const withheldText = "withheld: log.reveal is not none, so that this text may hold values; the role auditor sees it"
 
 // Withhold returns the status of an auditor, a view.Status as JSON, without the texts that may hold values of rows, and
 // without statements.

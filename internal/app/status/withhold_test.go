@@ -23,7 +23,7 @@ func fill(v reflect.Value, depth int) {
 		return
 	}
 	if text, ok := v.Addr().Interface().(*withheld.Text); ok {
-		*text = withheld.Public(secret) // as an auditor with log.values sends it
+		*text = withheld.Public(secret) // as an auditor with log.reveal: values sends it
 		return
 	}
 	switch v.Kind() {
@@ -73,7 +73,7 @@ func secrets(v any, path string) (all []string) {
 }
 
 // TestWithhold: of all texts in a status, exactly these are left. A new text must be classified here: it is left if it
-// never has a value of a row, whatever log.values is.
+// never has a value of a row, whatever log.reveal is.
 func TestWithhold(t *testing.T) {
 	t.Parallel()
 	var s view.Status

@@ -178,7 +178,7 @@ func (b *Budget) pass(ctx context.Context, taken int, each time.Duration) (n int
 }
 
 // Leave implements replay.Pace.
-func (b *Budget) Leave(slowdown float64) {
+func (b *Budget) Leave() {
 	b.mu.Lock()
 	b.advance()
 	b.reserved -= b.reserved / float64(b.active)
@@ -187,7 +187,7 @@ func (b *Budget) Leave(slowdown float64) {
 	}
 	b.mu.Unlock()
 	if b.next != nil {
-		b.next.Leave(slowdown)
+		b.next.Leave()
 	}
 }
 

@@ -39,7 +39,7 @@ func spend(t *testing.T, b *Budget, sessions int, each, long time.Duration) (all
 				all = append(all, admission{time.Now(), n, took.Seconds()})
 				mu.Unlock()
 				time.Sleep(took)
-				b.Leave(1)
+				b.Leave()
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestBudgetTurns(t *testing.T) {
 			if err != nil || n != 10 {
 				t.Fatalf("%d trials, %v; want the 10 that the next pace admits", n, err)
 			}
-			b.Leave(1)
+			b.Leave()
 		}
 		if b.used.Trials != 20 || inner.left != 2 || b.Wait() != 0 || b.Spent() {
 			t.Errorf("used %d, left %d, wait %s, spent %t; want 20 trials used", b.used.Trials, inner.left, b.Wait(), b.Spent())
@@ -130,4 +130,4 @@ type refusing struct{ left int }
 func (p *refusing) Enter(_ context.Context, n int, _ time.Duration) (int, error) {
 	return min(n, 10), nil
 }
-func (p *refusing) Leave(float64) { p.left++ }
+func (p *refusing) Leave() { p.left++ }

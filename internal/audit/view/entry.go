@@ -50,7 +50,7 @@ type Entry struct {
 	Report *analysis.Report `json:"report,omitempty"`
 	// Partitions is the number of partitions; Report has those with the largest estimates.
 	Partitions int      `json:"partitions,omitempty"`
-	SQL        *SQLPair `json:"sql,omitempty"` // only if log.sql is on: it holds literals
+	SQL        *SQLPair `json:"sql,omitempty"` // only if log.reveal shows it: it holds literals
 	// Hoisting describes whether trials are hoisted; nil if audit.hoist is off.
 	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
 	// Confirming: the first trials show a violation, and Report.Confirmation is the evidence of new trials so far, each

@@ -42,7 +42,7 @@ func (q *Question) Read(ctx context.Context) (*Snapshot, error) {
 		var err error
 		if answers[i], err = q.ask(ctx, i); err != nil {
 			q.close(i)
-			return nil, fmt.Errorf("shadow.engine_version: %w", sqlstate.Withhold(err))
+			return nil, fmt.Errorf("shadow.engine.version: %w", sqlstate.Withhold(err))
 		}
 	}
 	if now := Answered(answers...); q.snapshot == nil || now.base != q.snapshot.base {
