@@ -83,15 +83,15 @@ func (a *Auditor) adoptAcceptances(all []ledger.Acceptance) (present, revoked []
 }
 
 // overdue returns why an acceptance is not in force; "" = it is. The caller holds Auditor.mu.
-func (a *Auditor) overdue(c *ledger.Acceptance) string {
-	if !c.Until.After(a.opt.Now()) {
+func (d *desk) overdue(c *ledger.Acceptance) string {
+	if !c.Until.After(d.now) {
 		return "its date has passed"
 	}
 	now := ""
-	if j := a.jobs[c.Key]; j != nil {
-		now = a.engineEpoch(j)
-	} else if l := a.away[c.Key]; l != nil && l.calls != nil {
-		now = a.epochOf(l, nil)
+	if j := d.jobs[c.Key]; j != nil {
+		now = d.engineEpoch(j)
+	} else if l := d.away[c.Key]; l != nil && l.calls != nil {
+		now = d.epochOf(l, nil)
 	}
 	if now != "" && c.EngineEpoch != "" && now != c.EngineEpoch {
 		return "the engine changed"
@@ -101,24 +101,24 @@ func (a *Auditor) overdue(c *ledger.Acceptance) string {
 
 // acceptance returns the acceptance of an audit's violation that is in force; nil if there is none. The caller holds
 // Auditor.mu.
-func (a *Auditor) acceptance(key string) *view.Accepted {
-	c := a.accepted[key]
-	if c == nil || a.overdue(c) != "" {
+func (d *desk) acceptance(key string) *view.Accepted {
+	c := d.accepted[key]
+	if c == nil || d.overdue(c) != "" {
 		return nil
 	}
 	return &view.Accepted{Operator: c.Operator, At: c.At, Until: c.Until, Reason: c.Reason}
 }
 
 // alertViolation sends the alert of a violation, unless it is accepted. The caller holds Auditor.mu.
-func (a *Auditor) alertViolation(j *job, f alert.Finding) {
+func (d *desk) alertViolation(j *job, f alert.Finding) {
 	if f.Change == nil {
-		f.Change = a.engineChange(j)
+		f.Change = d.engineChange(j)
 	}
-	if accepted := a.acceptance(j.Key); accepted != nil {
-		a.opt.Logger.Info("an accepted violation was found again: no alert is sent", zap.String("audit", f.ID), zap.Float64("epsilon_lower", f.Lower), zap.Time("until", accepted.Until))
+	if accepted := d.acceptance(j.Key); accepted != nil {
+		d.log(zap.InfoLevel, "an accepted violation was found again: no alert is sent", zap.String("audit", f.ID), zap.Float64("epsilon_lower", f.Lower), zap.Time("until", accepted.Until))
 		return
 	}
-	a.opt.OnFinding(f)
+	d.alert(f)
 }
 
 // endAcceptance logs the end of an acceptance and sends the alert of its violation, if there still is one.
@@ -136,18 +136,18 @@ func (a *Auditor) endAcceptance(c *ledger.Acceptance, why string) {
 
 // acceptedFinding returns the finding of an accepted violation: of its audit if that shows it, otherwise as the ledger
 // has it. It returns false if there is no violation any more. The caller holds Auditor.mu.
-func (a *Auditor) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open bool) {
-	j := a.jobs[c.Key]
+func (d *desk) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open bool) {
+	j := d.jobs[c.Key]
 	if j != nil {
 		if i := evidence.Worst(j.reports); j.reports[i].Verdict == analysis.Violation && i < len(j.worlds) {
-			return a.finding(j, i, j.reports[i]), true
+			return d.finding(j, i, j.reports[i]), true
 		}
 		if !j.Open {
 			return f, false
 		}
 	}
 	f = alert.Finding{
-		Group: c.Fingerprint, Summary: c.Summary, Source: c.Source, Confidence: a.opt.Analysis.Confidence,
+		Group: c.Fingerprint, Summary: c.Summary, Source: c.Source, Confidence: d.opt.Analysis.Confidence,
 		TrialsD0: int(c.Trials), TrialsD1: int(c.Trials), Odds: math.NaN(),
 	}
 	if j != nil {
@@ -188,10 +188,10 @@ func (a *Auditor) acceptances(s *view.Status) {
 }
 
 // acceptedViolations returns how many of the violations in memory are accepted. The caller holds Auditor.mu.
-func (a *Auditor) acceptedViolations() (n int) {
-	for key := range a.accepted {
-		j := a.jobs[key]
-		if (a.records.byKey[key] != nil || j != nil && j.violates()) && a.acceptance(key) != nil {
+func (d *desk) acceptedViolations() (n int) {
+	for key := range d.accepted {
+		j := d.jobs[key]
+		if (d.records.byKey[key] != nil || j != nil && j.violates()) && d.acceptance(key) != nil {
 			n++
 		}
 	}

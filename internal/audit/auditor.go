@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"hash/maphash"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,12 +12,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
-	"github.com/dpwatch/dpwatch/internal/audit/recent"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
-	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
-	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -30,14 +25,10 @@ const noClaimTrials = 500
 type Auditor struct {
 	opt     Options
 	metrics *metrics
-	secret  string // key for the ids of groups
 	seed    maphash.Seed
 	inbox   *inbox.Inbox
 	ready   chan struct{} // wakes workers; capacity 1
-	begun   atomic.Int64  // audits with a claim that have begun, if there is no ledger
-	// reported counts those of them that have ended in a violation.
-	reported atomic.Int64
-	guard    guard
+	guard   guard
 
 	recognizer *recognize.Recognizer
 	env        *environment.Reader
@@ -50,32 +41,14 @@ type Auditor struct {
 
 	sequences sequences
 
-	mu        sync.Mutex // guards the fields below and every job
-	roster    *schedule.Roster
-	jobs      map[string]*job               // by key
-	wished    map[string]int                // by key: how often the evidence had begun when an operator's wish for a new audit was fulfilled
-	order     []*job                        // in order of admission
-	asked     recent.Map[string, demand]    // queries without an audit, by key
-	readers   recent.Map[reader, time.Time] // of unclaimed reads, by when they were reported
-	records   records
-	accepted  map[string]*ledger.Acceptance // of violations, by key; see acceptance
-	away      map[string]*life              // of accepted violations whose audits are not in memory, by key; see recallAway
-	coverage  coverage
-	captured  uint64
-	skipped   map[string]uint64
-	unlisted  map[string]bool // tables and functions that were logged, see logUnlisted
-	evictions map[string]uint64
-	turned    turnedAway
-	faults    uint64
+	mu lock // guards the desk and the fields below
+	desk
 	shadow    string
 	warnings  []string
 	catalog   string // why a catalog could not be read the last time; "" = all were read
-	engines   engines
-	lastTrial time.Time // zero = none yet
 	short     shortage
 	budgets   []view.PrivacyBudgetState
 	overspent map[overspent]bool // reported, and not yet noted in the ledger; of meter alone
-	shadowUp  bool
 }
 
 // New returns an Auditor. Run starts it.
@@ -84,17 +57,10 @@ func New(opt Options) (*Auditor, error) {
 		return nil, err
 	}
 	a := &Auditor{
-		opt: opt, secret: rand.Text(), ready: make(chan struct{}, 1), deployed: make(chan struct{}, 1),
-		roster: schedule.New(schedule.Limits{
-			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
-		}),
-		jobs: map[string]*job{}, wished: map[string]int{}, away: map[string]*life{}, overspent: map[overspent]bool{}, skipped: map[string]uint64{}, unlisted: map[string]bool{}, evictions: map[string]uint64{},
-		asked:   recent.Map[string, demand]{N: 4 * recognize.RememberedTexts},
-		seed:    maphash.MakeSeed(),
-		readers: recent.Map[reader, time.Time]{N: reportedUnclaimed},
-		inbox:   inbox.New(inbox.MaxQueries, inbox.MaxBytes),
-		records: records{most: recordsPerAudit * opt.MaxAudits},
+		opt: opt, ready: make(chan struct{}, 1), deployed: make(chan struct{}, 1), overspent: map[overspent]bool{},
+		seed: maphash.MakeSeed(), inbox: inbox.New(inbox.MaxQueries, inbox.MaxBytes),
 	}
+	a.mu.a, a.desk = a, newDesk(&a.opt, rand.Text())
 	a.guard = guard{log: opt.Logger, say: a.say}
 	a.sequences = newSequences(opt.SequenceWindow)
 	var err error
@@ -104,7 +70,9 @@ func New(opt Options) (*Auditor, error) {
 	a.recognizer = recognize.New(opt.Rewriter, opt.Unclaimed, opt.Announce, func(r any) { a.recovered("analyze", r) }, opt.Evaluate)
 	a.env = newEnvironment(&a.opt, a.environmentChanged)
 	a.catalogs = environment.NewCatalogs(opt.Renew, opt.RenewEvery)
-	a.catalogs.Use, a.catalogs.Failed, a.catalogs.Adopted = a.recognizer.Use, a.reportCatalog, a.adoptCatalogs
+	a.catalogs.Use, a.catalogs.Failed, a.catalogs.Adopted = a.recognizer.Use, a.reportCatalog, func(changed bool) {
+		a.locked(func() { a.adoptCatalogs(changed) })
+	}
 	a.catalogs.Before = func(ctx context.Context) { _ = a.env.ReadEngine(ctx) } // the catalogs then have its functions
 	a.texts = turn.Texts{D0: opt.D0, D1: opt.D1, Own: opt.OwnText}
 	a.runner = newRunner(&a.opt, a.env, a.metrics.batch, a.recovered)
@@ -174,16 +142,8 @@ func (a *Auditor) next() (*job, time.Duration) {
 	if seat == nil {
 		return nil, wait
 	}
-	a.wake() // another worker, for further jobs
+	a.do(wake{}) // another worker, for further jobs
 	return a.jobs[seat.Key], 0
-}
-
-// wake wakes a worker to look for a turn.
-func (a *Auditor) wake() {
-	select {
-	case a.ready <- struct{}{}:
-	default:
-	}
 }
 
 func (a *Auditor) work(ctx context.Context) {

@@ -32,7 +32,8 @@ func (a *Auditor) begin(ctx context.Context, j *job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if a.diverted(j) {
+	diverted := false
+	if a.locked(func() { diverted = a.diverted(j) }); diverted {
 		return false, nil
 	}
 	if err := a.createTexts(j); err != nil {
@@ -86,23 +87,23 @@ func (a *Auditor) beginEvidence(ctx context.Context, j *job) (bool, error) {
 }
 
 // present reports whether a job's evidence belongs to the present copies and engine. The caller holds Auditor.mu.
-func (a *Auditor) present(j *job, now *environment.Environment) bool {
+func (d *desk) present(j *job, now *environment.Environment) bool {
 	if j.epoch == "" {
 		j.epoch = now.Copies
 	}
-	return a.sameEngine(j) && j.epoch == now.Copies
+	return d.sameEngine(j) && j.epoch == now.Copies
 }
 
 // replaced notes that the copies or the engine of a job's evidence were replaced; the caller drops it, because one audit
 // must not mix two pairs of datasets. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) replaced(j *job, now *environment.Environment) {
-	a.stand(j)
+func (d *desk) replaced(j *job, now *environment.Environment) {
+	d.stand(j)
 	j.hoistOff, j.reported = "", make([]bool, len(j.worlds)) // both belong to the old copies and functions
 	if j.epoch != now.Copies {
 		j.restarts++
 		j.epoch = now.Copies
 	}
-	a.adoptEngine(j)
+	d.adoptEngine(j)
 }
 
 // hasTexts reports whether a job has the texts to replay: not before its first turn, nor when it was restored.
@@ -132,11 +133,11 @@ func (a *Auditor) createTexts(j *job) error {
 // resetEvidence drops all evidence of an audit whose texts exist, and begins again with a share of the error rate (see
 // allot). With an error, which is an unjudgeable, the audit has no evidence. The caller holds Auditor.mu and has the
 // job's turn.
-func (a *Auditor) resetEvidence(j *job, share float64) error {
-	a.dropEvidence(j)
-	j.seed = a.opt.Seed() >> 11
-	claim, opt := a.terms(j.plan, share)
-	opt.Salt = a.salt(j.plan.Key)
+func (d *desk) resetEvidence(j *job, share float64) error {
+	d.dropEvidence(j)
+	j.seed = d.opt.Seed() >> 11
+	claim, opt := d.terms(j.plan, share)
+	opt.Salt = d.salt(j.plan.Key)
 	if s := j.life.standing; s != nil && !opt.NoClaim { // enough to resolve it
 		opt.MaxTrials = max(opt.MaxTrials, min(s.Resolving(-math.Log(1-opt.Confidence)), mostResolving*opt.MaxTrials))
 	}
@@ -151,13 +152,13 @@ func (a *Auditor) resetEvidence(j *job, share float64) error {
 }
 
 // dropEvidence drops all evidence of an audit. The caller holds Auditor.mu.
-func (a *Auditor) dropEvidence(j *job) {
-	a.abandon(j)
+func (d *desk) dropEvidence(j *job) {
+	d.abandon(j)
 	j.evidence, j.trouble, j.Trials, j.Wealth, j.stored = nil, "", 0, 0, false
-	j.reports = []analysis.Report{a.emptyReport(j.plan, "no trials")} // there always is one
+	j.reports = []analysis.Report{d.emptyReport(j.plan, "no trials")} // there always is one
 	j.confirming, j.suspected, j.doubted, j.hoisted = false, 0, false, 0
 	if j.hoisting == nil {
-		j.hoisting = a.noHoisting()
+		j.hoisting = d.noHoisting()
 	}
 }
 
@@ -174,8 +175,8 @@ func hoisting(opt *Options) func(sql string) *replay.Hoisting {
 }
 
 // noHoisting returns the report of hoisting before the first turn; nil if hoisting is off.
-func (a *Auditor) noHoisting() *replay.HoistReport {
-	if !a.opt.Hoist {
+func (d *desk) noHoisting() *replay.HoistReport {
+	if !d.opt.Hoist {
 		return nil
 	}
 	return &replay.HoistReport{}
@@ -188,10 +189,10 @@ const greatestConfidence = 1 - 0x1p-53
 
 // terms returns the claim and the options for one neighbour of an audit that begins: its share of the error rate is
 // shared among all neighbours.
-func (a *Auditor) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
-	opt := a.opt.Analysis
+func (d *desk) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
+	opt := d.opt.Analysis
 	opt.Unordered = !plan.Sorted
-	opt.Confidence = min(1-share*(1-opt.Confidence)/float64(len(a.opt.D1)), greatestConfidence)
+	opt.Confidence = min(1-share*(1-opt.Confidence)/float64(len(d.opt.D1)), greatestConfidence)
 	if plan.Claim == nil { // no alarm is possible
 		opt.NoClaim = true
 		opt.MaxTrials = min(opt.MaxTrials, noClaimTrials)
@@ -221,16 +222,16 @@ func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
 
 // turnOf returns the turn of a job, which has texts, and moves the evidence into it. The caller holds Auditor.mu and has
 // the job's turn.
-func (a *Auditor) turnOf(j *job, kind turn.Kind) turn.Turn {
+func (d *desk) turnOf(j *job, kind turn.Kind) turn.Turn {
 	t := turn.Turn{
 		Key: j.Key, ID: j.id, Kind: kind, Number: j.Turns(), Beginning: j.processes,
-		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Worlds: j.worlds, Calls: a.callsOf(&j.life, j.plan),
+		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Worlds: j.worlds, Calls: d.callsOf(&j.life, j.plan),
 		Copies: j.epoch, Engine: j.life.Engine, Source: j.source(),
-		Seed: j.seed, Hoist: a.opt.Hoist, HoistOff: j.hoistOff, Hoisted: j.hoisted,
+		Seed: j.seed, Hoist: d.opt.Hoist, HoistOff: j.hoistOff, Hoisted: j.hoisted,
 	}
 	if kind == turn.Watch {
-		t.Claim, t.Terms = a.terms(j.plan, 1)
-		t.Terms.Salt = a.salt(j.plan.Key)
+		t.Claim, t.Terms = d.terms(j.plan, 1)
+		t.Terms.Salt = d.salt(j.plan.Key)
 		return t
 	}
 	t.Evidence, j.evidence = j.evidence, nil

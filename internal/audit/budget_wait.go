@@ -41,8 +41,8 @@ func (a *Auditor) withinBudget(now time.Time) time.Duration {
 }
 
 // running reports whether an audit that is not decided has a turn. The caller holds Auditor.mu.
-func (a *Auditor) running() bool {
-	for _, j := range a.order {
+func (d *desk) running() bool {
+	for _, j := range d.order {
 		if j.Phase() == schedule.Running || j.Measuring {
 			return true
 		}

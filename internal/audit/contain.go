@@ -23,7 +23,7 @@ func (a *Auditor) inTurn(j *job, f func()) (whole bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			a.recovered("audit "+j.id, r)
-			_ = a.contain("set aside audit "+j.id, func() error { a.breakOff(j); return nil })
+			_ = a.contain("set aside audit "+j.id, func() error { a.locked(func() { a.breakOff(j) }); return nil })
 		}
 	}()
 	f()
@@ -31,21 +31,19 @@ func (a *Auditor) inTurn(j *job, f func()) (whole bool) {
 }
 
 // breakOff ends the turn of a job that panicked, unless it has ended. The ledger keeps the evidence.
-func (a *Auditor) breakOff(j *job) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	defer a.wake()
+func (d *desk) breakOff(j *job) {
+	defer d.do(wake{})
 	j.given = nil
-	now := a.opt.Now()
+	now := d.now
 	switch {
 	case !j.Busy():
 	case j.Phase() == schedule.Watching:
-		a.watchFailed(j, turn.ErrInternal)
-		a.roster.Rest(&j.Audit, turn.Short, now)
+		d.watchFailed(j, turn.ErrInternal)
+		d.roster.Rest(&j.Audit, turn.Short, now)
 	case j.Measuring:
-		a.roster.Return(&j.Audit, 0, now)
-		a.endMeasurement(j, turn.ErrInternal.Error())
+		d.roster.Return(&j.Audit, 0, now)
+		d.endMeasurement(j, turn.ErrInternal.Error())
 	default:
-		a.markInconclusive(j, turn.ErrInternal)
+		d.markInconclusive(j, turn.ErrInternal)
 	}
 }

@@ -68,14 +68,14 @@ func (c *coverage) queries(untried int) (n, share float64) {
 
 // covered returns the number of distinct queries, and the share that are audited: their audit has or had trials. An
 // audit that began again counts, as the trials before it do. The caller holds Auditor.mu.
-func (a *Auditor) covered() (n, share float64) {
+func (d *desk) covered() (n, share float64) {
 	untried := 0
-	for key, j := range a.jobs {
-		if j.Trials == 0 && j.restarts+j.repeats == 0 && a.coverage.audited[keyHash(key)] {
+	for key, j := range d.jobs {
+		if j.Trials == 0 && j.restarts+j.repeats == 0 && d.coverage.audited[keyHash(key)] {
 			untried++
 		}
 	}
-	return a.coverage.queries(untried)
+	return d.coverage.queries(untried)
 }
 
 // keyHash returns a hash of an audit's key, which is itself a hash in hexadecimal.

@@ -101,24 +101,24 @@ func (a *Auditor) recallLabel(ctx context.Context) (changed bool, err error) {
 }
 
 // engineEpoch returns the present engine epoch of a job; "" = not known yet. The caller holds Auditor.mu.
-func (a *Auditor) engineEpoch(j *job) string { return a.epochOf(&j.life, j.plan) }
+func (d *desk) engineEpoch(j *job) string { return d.epochOf(&j.life, j.plan) }
 
 // epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l. The
 // caller holds Auditor.mu.
-func (a *Auditor) epochOf(l *life, plan *rewrite.Plan) string {
-	now := a.env.Now()
+func (d *desk) epochOf(l *life, plan *rewrite.Plan) string {
+	now := d.env
 	if l.epoch == "" || l.snapshot != now.Shadow || l.label != now.Label {
-		l.epoch, l.snapshot, l.label = now.Epoch(a.callsOf(l, plan)), now.Shadow, now.Label
+		l.epoch, l.snapshot, l.label = now.Epoch(d.callsOf(l, plan)), now.Shadow, now.Label
 	}
 	return l.epoch
 }
 
 // callsOf returns what the query with a plan calls on the copies. It keeps that in l. The caller holds Auditor.mu.
-func (a *Auditor) callsOf(l *life, p *rewrite.Plan) engine.Calls {
+func (d *desk) callsOf(l *life, p *rewrite.Plan) engine.Calls {
 	if l.calls == nil {
-		c := engine.Calls{Functions: p.Functions, Implied: p.Implied, Path: slices.Concat(p.SearchPath, []string{a.opt.D0}, a.opt.D1)}
+		c := engine.Calls{Functions: p.Functions, Implied: p.Implied, Path: slices.Concat(p.SearchPath, []string{d.opt.D0}, d.opt.D1)}
 		for _, t := range p.Tables {
-			c.Relations = append(c.Relations, t, ident.Table{Schema: a.opt.D0, Name: t.Name})
+			c.Relations = append(c.Relations, t, ident.Table{Schema: d.opt.D0, Name: t.Name})
 		}
 		c.Relations = append(c.Relations, p.Public...)
 		l.calls = &c
@@ -128,8 +128,8 @@ func (a *Auditor) callsOf(l *life, p *rewrite.Plan) engine.Calls {
 
 // sameEngine reports whether a job's evidence is of the present engine. Evidence of an unknown engine counts as such.
 // The caller holds Auditor.mu.
-func (a *Auditor) sameEngine(j *job) bool {
-	now := a.engineEpoch(j)
+func (d *desk) sameEngine(j *job) bool {
+	now := d.engineEpoch(j)
 	if j.life.Engine == "" {
 		j.life.Engine = now
 	}
@@ -158,11 +158,11 @@ func (j *job) setPlan(plan *rewrite.Plan, edition uint64) {
 
 // adoptEngine gives a job, whose evidence is dropped, the present engine. The caller holds Auditor.mu and has the job's
 // turn.
-func (a *Auditor) adoptEngine(j *job) {
-	if a.sameEngine(j) {
+func (d *desk) adoptEngine(j *job) {
+	if d.sameEngine(j) {
 		return
 	}
 	j.life.Began++
-	j.life.Engine = a.engineEpoch(j)
-	a.opt.Logger.Info("the engine changed during an audit: it begins again", zap.String("audit", j.id), zap.String("engine_epoch", j.life.Engine))
+	j.life.Engine = d.engineEpoch(j)
+	d.log(zap.InfoLevel, "the engine changed during an audit: it begins again", zap.String("audit", j.id), zap.String("engine_epoch", j.life.Engine))
 }

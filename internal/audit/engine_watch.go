@@ -25,66 +25,64 @@ func (a *Auditor) watchEngine(ctx context.Context) {
 	a.storeLabel(ctx)
 	_ = a.env.ReadEngine(ctx)
 	a.productionNow(ctx)
-	a.review(nil)
+	a.locked(func() { a.review(nil) })
 }
 
 // review compares the decided audits with the present engines: those of another engine epoch begin again, and those
 // whose functions differ from production's become inconclusive. changed are the functions that have just changed, for
 // the log.
-func (a *Auditor) review(changed []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (d *desk) review(changed []string) {
 	again := 0
-	defer a.reportEqual()
-	for _, j := range slices.Clone(a.order) {
+	defer d.reportEqual()
+	for _, j := range slices.Clone(d.order) {
 		if j.Busy() || j.Phase() == schedule.Queued {
 			continue
 		}
-		differ, known := a.differ(j)
-		same := a.sameEngine(j)
+		differ, known := d.differ(j)
+		same := d.sameEngine(j)
 		switch {
 		case !known:
 		case len(differ) > 0:
 			if !slices.Equal(differ, j.life.Differ) {
-				a.setApart(j, differ)
+				d.setApart(j, differ)
 			}
 		case len(j.life.Differ) > 0 || !same:
 			if !same {
 				j.life.Began++
 			}
 			for _, name := range j.life.Differ { // an earlier process may have reported it
-				a.engines.report(name)
+				d.engines.report(name)
 			}
 			j.life.released = true
-			a.again(j, j.query, j.plan, j.edition)
+			d.again(j, j.query, j.plan, j.edition)
 			again++
 		}
 	}
 	if again > 0 {
 		fields := []zap.Field{zap.Int("audits", again), zap.Strings("functions", changed[:min(len(changed), shownFunctions)])}
-		if label := a.env.Now().Label; label != "" {
+		if label := d.env.Label; label != "" {
 			fields = append(fields, zap.String("label", label))
 		}
-		a.opt.Logger.Info("the engine changed: decided audits of queries that it concerns begin again now, running ones with their next turn", fields...)
+		d.log(zap.InfoLevel, "the engine changed: decided audits of queries that it concerns begin again now, running ones with their next turn", fields...)
 	}
 }
 
 // differ returns the functions of a job's query of which production has other definitions than the shadow database.
 // known is false if a database has not been read yet. The caller holds Auditor.mu.
-func (a *Auditor) differ(j *job) (names []string, known bool) {
-	now := a.env.Now()
+func (d *desk) differ(j *job) (names []string, known bool) {
+	now := d.env
 	switch {
-	case a.opt.Engine != nil && now.Shadow == nil:
+	case d.opt.Engine != nil && now.Shadow == nil:
 		return nil, false
-	case a.opt.Production == nil || a.opt.Engine == nil:
+	case d.opt.Production == nil || d.opt.Engine == nil:
 		return nil, true
 	case now.Production == nil:
 		return nil, len(j.life.Differ) == 0 // what was found before stays until it is refuted
 	}
-	calls := a.callsOf(&j.life, j.plan)
+	calls := d.callsOf(&j.life, j.plan)
 	key := fmt.Sprint(calls)
-	names = a.engines.compare(now, key, calls, append([]string{a.opt.D0}, a.opt.D1...))
-	if !a.lasting(now, key, len(names) > 0) {
+	names = d.engines.compare(now, key, calls, append([]string{d.opt.D0}, d.opt.D1...))
+	if !d.lasting(now, key, len(names) > 0) {
 		return nil, false
 	}
 	return names, true
@@ -97,8 +95,8 @@ const replacedWithin = 2 * time.Second
 // lasting reports whether a comparison of the definitions that a query calls counts: if they differ, both readings must
 // have begun so long after the difference was first seen that it is not one of a replacement in both databases. The
 // caller holds Auditor.mu.
-func (a *Auditor) lasting(now *environment.Environment, calls string, differ bool) bool {
-	e := &a.engines
+func (d *desk) lasting(now *environment.Environment, calls string, differ bool) bool {
+	e := &d.engines
 	if !differ {
 		delete(e.seen, calls)
 		return true
@@ -108,8 +106,8 @@ func (a *Auditor) lasting(now *environment.Environment, calls string, differ boo
 		if e.seen == nil || len(e.seen) >= mostCompared {
 			e.seen = map[string]time.Time{}
 		}
-		e.seen[calls] = time.Now()
-		time.AfterFunc(replacedWithin, a.readEnginesSoon)
+		e.seen[calls] = d.wall
+		d.do(readEngines{replacedWithin})
 		return false
 	}
 	settled := since.Add(replacedWithin)
@@ -143,32 +141,30 @@ func (e *engines) compare(now *environment.Environment, key string, c engine.Cal
 
 // diverted makes a job inconclusive at the beginning of a turn if its functions differ from production's, and reports
 // whether it did. The caller has the job's turn.
-func (a *Auditor) diverted(j *job) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	differ, known := a.differ(j)
+func (d *desk) diverted(j *job) bool {
+	differ, known := d.differ(j)
 	if !known || len(differ) == 0 {
 		return false
 	}
-	a.setApart(j, differ)
+	d.setApart(j, differ)
 	return true
 }
 
 // setApart makes a job inconclusive because the shadow database runs other functions than production. The caller holds
 // Auditor.mu and has the job's turn, if it has one.
-func (a *Auditor) setApart(j *job, differ []string) {
-	a.stand(j)
+func (d *desk) setApart(j *job, differ []string) {
+	d.stand(j)
 	j.Measuring, j.Watched, j.life.Differ = false, false, differ
-	a.markInconclusive(j, errors.New("the shadow database runs another "+strings.Join(differ[:min(len(differ), shownFunctions)], ", ")+
+	d.markInconclusive(j, errors.New("the shadow database runs another "+strings.Join(differ[:min(len(differ), shownFunctions)], ", ")+
 		" than production: install production's definition in the shadow database"))
-	a.reportDiffer(j, differ)
+	d.reportDiffer(j, differ)
 }
 
 // reportDiffer reports each function once. The caller holds Auditor.mu.
-func (a *Auditor) reportDiffer(j *job, differ []string) {
+func (d *desk) reportDiffer(j *job, differ []string) {
 	for _, name := range differ {
-		if a.engines.report(name) {
-			a.opt.OnFinding(alert.Finding{
+		if d.engines.report(name) {
+			d.alert(alert.Finding{
 				Kind: finding.EngineDrift, Function: name, ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary,
 				User: j.query.User, Database: j.query.Database, Route: j.Owner.Route,
 			})
@@ -188,13 +184,13 @@ func (e *engines) report(name string) (first bool) {
 
 // reportEqual reports the functions that differed and do not any more, or that no audit calls any more. The caller
 // holds Auditor.mu.
-func (a *Auditor) reportEqual() {
-	if len(a.engines.reported) == 0 {
+func (d *desk) reportEqual() {
+	if len(d.engines.reported) == 0 {
 		return
 	}
 	still := map[string]bool{}
-	for _, j := range a.order {
-		names, known := a.differ(j)
+	for _, j := range d.order {
+		names, known := d.differ(j)
 		if !known {
 			return
 		}
@@ -202,13 +198,13 @@ func (a *Auditor) reportEqual() {
 			still[name] = true
 		}
 	}
-	for name := range a.engines.reported {
+	for name := range d.engines.reported {
 		if still[name] {
 			continue
 		}
-		delete(a.engines.reported, name)
-		if a.opt.OnFinding != nil {
-			a.opt.OnFinding(alert.Finding{Kind: finding.EngineDrift, Status: finding.Resolved, Function: name})
+		delete(d.engines.reported, name)
+		if d.opt.OnFinding != nil {
+			d.alert(alert.Finding{Kind: finding.EngineDrift, Status: finding.Resolved, Function: name})
 		}
 	}
 }

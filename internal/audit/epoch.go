@@ -40,7 +40,7 @@ func (a *Auditor) environmentChanged(before, after *environment.Environment) {
 }
 
 // copies returns the epoch of the copies; "" = not read yet.
-func (a *Auditor) copies() string { return a.env.Now().Copies }
+func (d *desk) copies() string { return d.env.Copies }
 
 // watchEpoch checks the copies periodically, so that a query that is run again is audited on new ones.
 func (a *Auditor) watchEpoch(ctx context.Context) {
@@ -59,17 +59,17 @@ func (a *Auditor) watchEpoch(ctx context.Context) {
 }
 
 // outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.
-func (a *Auditor) outdated(j *job) bool {
-	now := a.copies()
+func (d *desk) outdated(j *job) bool {
+	now := d.copies()
 	return j.state() == view.Decided && j.Phase() != schedule.Watching && j.epoch != "" && now != "" && j.epoch != now
 }
 
 // due reports whether an audit without a violation was decided so long ago that it is repeated. The caller holds a.mu.
-func (a *Auditor) due(j *job) bool {
-	return j.Phase() == schedule.Decided && a.repeatDue(j)
+func (d *desk) due(j *job) bool {
+	return j.Phase() == schedule.Decided && d.repeatDue(j)
 }
 
 // repeatDue reports whether a decided audit was decided so long ago that it is repeated. The caller holds a.mu.
-func (a *Auditor) repeatDue(j *job) bool {
-	return a.opt.Repeat > 0 && !j.decided.IsZero() && a.opt.Now().Sub(j.decided) >= a.opt.Repeat
+func (d *desk) repeatDue(j *job) bool {
+	return d.opt.Repeat > 0 && !j.decided.IsZero() && d.now.Sub(j.decided) >= d.opt.Repeat
 }

@@ -30,55 +30,55 @@ type demand struct {
 const warnEvery = time.Minute
 
 // forget drops an audit that has left the roster. The caller holds Auditor.mu.
-func (a *Auditor) forget(seat *schedule.Audit, reason string) {
-	j := a.jobs[seat.Key]
-	a.abandon(j)
-	delete(a.jobs, seat.Key)
-	delete(a.wished, seat.Key)
-	a.order = slices.DeleteFunc(a.order, func(o *job) bool { return o == j })
-	a.evictions[reason]++
-	a.metrics.evicted.WithLabelValues(reason).Inc()
+func (d *desk) forget(seat *schedule.Audit, reason string) {
+	j := d.jobs[seat.Key]
+	d.abandon(j)
+	delete(d.jobs, seat.Key)
+	delete(d.wished, seat.Key)
+	d.order = slices.DeleteFunc(d.order, func(o *job) bool { return o == j })
+	d.evictions[reason]++
+	d.do(counted{evictedCounter, reason})
 	if seat.Phase() == schedule.Queued {
 		if j.processes == 0 {
-			a.keeper.Displace(seat.Key)
+			d.do(displaced{seat.Key})
 		}
-		a.coverage.lose(seat.Key)
-		a.asked.Put(seat.Key, demand{seat.Seen, seat.Tried || seat.Trials > 0})
+		d.coverage.lose(seat.Key)
+		d.asked.Put(seat.Key, demand{seat.Seen, seat.Tried || seat.Trials > 0})
 	}
 }
 
 // shed evicts audits until the others fit in the memory budget. The caller holds Auditor.mu.
-func (a *Auditor) shed() {
-	a.giveUpMeasurements()
+func (d *desk) shed() {
+	d.giveUpMeasurements()
 	n := 0
-	for seat := a.roster.Shed(); seat != nil; seat = a.roster.Shed() {
-		a.forget(seat, evictedMemory)
+	for seat := d.roster.Shed(); seat != nil; seat = d.roster.Shed() {
+		d.forget(seat, evictedMemory)
 		n++
 	}
 	if n == 0 {
 		return
 	}
-	if counts := a.turned.add(evictedMemory, a.opt.Now()); counts != nil {
-		a.opt.Logger.Warn("undecided audits were evicted because the audits exceed their memory budget; raise audit.memory",
-			zap.Any("since_last_warning", counts), zap.Int64("audit_bytes", a.roster.Bytes()), zap.Int64("budget_bytes", a.opt.Memory))
+	if counts := d.turned.add(evictedMemory, d.now); counts != nil {
+		d.log(zap.WarnLevel, "undecided audits were evicted because the audits exceed their memory budget; raise audit.memory",
+			zap.Any("since_last_warning", counts), zap.Int64("audit_bytes", d.roster.Bytes()), zap.Int64("budget_bytes", d.opt.Memory))
 	}
 }
 
 // retire replaces violations that occupy too many of the places by records. The caller holds Auditor.mu.
-func (a *Auditor) retire() {
-	for seat := a.roster.Retire(); seat != nil; seat = a.roster.Retire() {
-		j := a.jobs[seat.Key]
-		a.stand(j)
-		a.callsOf(&j.life, j.plan)
-		lost := a.records.add(&seatedRecord{Record: j.record(), seat: seat, standing: j.life.standing, life: j.life, epoch: j.epoch})
-		a.forget(seat, evictedRecord)
-		a.opt.Logger.Warn("violations hold more than half of the places for audits: one is evicted, and a record of it is kept", zap.String("audit", j.id))
+func (d *desk) retire() {
+	for seat := d.roster.Retire(); seat != nil; seat = d.roster.Retire() {
+		j := d.jobs[seat.Key]
+		d.stand(j)
+		d.callsOf(&j.life, j.plan)
+		lost := d.records.add(&seatedRecord{Record: j.record(), seat: seat, standing: j.life.standing, life: j.life, epoch: j.epoch})
+		d.forget(seat, evictedRecord)
+		d.log(zap.WarnLevel, "violations hold more than half of the places for audits: one is evicted, and a record of it is kept", zap.String("audit", j.id))
 		if lost == nil {
 			continue
 		}
-		a.roster.Reopen(lost.seat)
-		a.metrics.lost.Inc()
-		a.opt.Logger.Error("the oldest record of a violation is dropped because there are too many; its alert is still valid",
+		d.roster.Reopen(lost.seat)
+		d.do(counted{lostCounter, ""})
+		d.log(zap.ErrorLevel, "the oldest record of a violation is dropped because there are too many; its alert is still valid",
 			zap.String("audit", lost.ID), zap.String("db.query.summary", lost.Summary))
 	}
 }
@@ -119,9 +119,9 @@ type seatedRecord struct {
 
 // outlived reports whether the engine or the copies changed since a record's violation was found: its query is audited
 // again when it is run again. The caller holds Auditor.mu.
-func (a *Auditor) outlived(s *seatedRecord) bool {
-	now := a.epochOf(&s.life, nil) // the calls are known
-	return now != "" && s.life.Engine != "" && now != s.life.Engine || s.epoch != "" && a.copies() != "" && a.copies() != s.epoch
+func (d *desk) outlived(s *seatedRecord) bool {
+	now := d.epochOf(&s.life, nil) // the calls are known
+	return now != "" && s.life.Engine != "" && now != s.life.Engine || s.epoch != "" && d.copies() != "" && d.copies() != s.epoch
 }
 
 // handOver gives a new audit of a recorded violation's query the violation, which stays one until the audit resolves

@@ -45,14 +45,14 @@ func sameBase(x, y *engine.Snapshot) bool { return x.Epoch(engine.Calls{}) == y.
 
 // engineChange returns the last change of the engine that concerns a job's query; nil if this process has noticed none.
 // The caller holds Auditor.mu.
-func (a *Auditor) engineChange(j *job) *finding.Change {
-	shadow := a.env.Now().Shadow
-	if shadow == nil || len(a.engines.changes) == 0 {
+func (d *desk) engineChange(j *job) *finding.Change {
+	shadow := d.env.Shadow
+	if shadow == nil || len(d.engines.changes) == 0 {
 		return nil
 	}
-	called := shadow.Called(a.callsOf(&j.life, j.plan))
+	called := shadow.Called(d.callsOf(&j.life, j.plan))
 	var last *finding.Change
-	for _, c := range slices.Backward(a.engines.changes) {
+	for _, c := range slices.Backward(d.engines.changes) {
 		f := slices.DeleteFunc(slices.Clone(c.Functions), func(name string) bool { return !slices.Contains(called, name) })
 		switch {
 		case last != nil && last.At.Sub(c.At) > sameDeploy:

@@ -208,9 +208,9 @@ func (g *gauges) collect() []prometheus.Metric {
 
 // withSeries returns the audits that have series of their own: all violations, and the first of the other audits that
 // have begun. The caller holds Auditor.mu.
-func (a *Auditor) withSeries() []*job {
+func (d *desk) withSeries() []*job {
 	var violations, others []*job
-	for _, j := range a.order {
+	for _, j := range d.order {
 		switch {
 		case j.violates() || j.worst().DetectedAt != nil:
 			violations = append(violations, j)

@@ -43,8 +43,8 @@ func say(err error) string { return err.Error() }
 
 // salt returns the key for the ids of one audit's groups. It differs between audits: otherwise anyone who may send
 // queries could find the group key of an id by a query with known groups.
-func (a *Auditor) salt(key string) string {
-	mac := hmac.New(sha256.New, []byte(a.secret))
+func (d *desk) salt(key string) string {
+	mac := hmac.New(sha256.New, []byte(d.secret))
 	_, _ = mac.Write([]byte(key)) // never fails
 	return string(mac.Sum(nil))
 }

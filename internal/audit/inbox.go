@@ -121,6 +121,14 @@ func (a *Auditor) Uncaptured(statements map[string]uint64) {
 // Samples adds samples of statements that did not reach the auditor to those of the ledger.
 func (a *Auditor) Samples(all []capture.Sample) {
 	for _, x := range all {
-		a.sample(x)
+		a.keepSample(x)
 	}
+}
+
+// keepSample keeps a sample for the ledger, with the text of the statement only if that may be shown.
+func (a *Auditor) keepSample(x capture.Sample) {
+	if !a.opt.ShowSQL {
+		x.Text = ""
+	}
+	a.keeper.Sample(x)
 }

@@ -80,18 +80,18 @@ func (j *job) adopt(worlds []turn.World) {
 }
 
 // emptyReport returns the report of an audit without trials.
-func (a *Auditor) emptyReport(plan *rewrite.Plan, reason string) analysis.Report {
+func (d *desk) emptyReport(plan *rewrite.Plan, reason string) analysis.Report {
 	claim, source := analysis.Claim{Epsilon: math.NaN()}, ""
 	if c := plan.Claim; c != nil {
 		claim, source = analysis.Claim{Epsilon: c.Epsilon, Delta: c.Delta}, c.Source
 	}
-	r := analysis.Refused(claim, a.opt.Analysis.Confidence, reason)
+	r := analysis.Refused(claim, d.opt.Analysis.Confidence, reason)
 	r.Claimed.Source = source
 	return r
 }
 
 // finding returns the finding that a report on a neighbour shows.
-func (a *Auditor) finding(j *job, neighbour int, r analysis.Report) alert.Finding {
+func (d *desk) finding(j *job, neighbour int, r analysis.Report) alert.Finding {
 	f := alert.Finding{
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
 		Neighbour: j.worlds[neighbour].Schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
@@ -106,7 +106,7 @@ func (a *Auditor) finding(j *job, neighbour int, r analysis.Report) alert.Findin
 	if s := j.life.standing; s != nil {
 		f.EngineEpoch, f.Change, f.Found = s.FirstEngine, s.Change, s.FirstSeen
 	}
-	if a.opt.ShowValues {
+	if d.opt.ShowValues {
 		r = r.Reveal()
 	}
 	if r.Finding != nil {
@@ -118,7 +118,7 @@ func (a *Auditor) finding(j *job, neighbour int, r analysis.Report) alert.Findin
 			Tail: string(e.Tail), Direction: e.Direction, D0: float64(e.D0), D1: float64(e.D1),
 		}
 	}
-	if a.opt.ShowSQL {
+	if d.opt.ShowSQL {
 		f.SQL = j.query.SQL
 	}
 	return f

@@ -78,28 +78,26 @@ func (a *Auditor) unjudged(err error) error {
 }
 
 // hold makes a job wait until the catalogs are read. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) hold(j *job, err error, took time.Duration) {
-	j.trouble, j.held, j.ledgerAway = a.say(err), true, false
-	now := a.opt.Now()
-	j.NotBefore = now.Add(a.opt.RetryAfter)
-	a.roster.Resize(&j.Audit, j.size())
-	a.roster.Return(&j.Audit, took, now)
+func (d *desk) hold(j *job, err error, took time.Duration) {
+	j.trouble, j.held, j.ledgerAway = d.opt.say(err), true, false
+	now := d.now
+	j.NotBefore = now.Add(d.opt.RetryAfter)
+	d.roster.Resize(&j.Audit, j.size())
+	d.roster.Return(&j.Audit, took, now)
 }
 
 // adoptCatalogs lets the jobs go on that waited until all catalogs were read. changed reports that they are others than
 // before: what was derived from those is dropped.
-func (a *Auditor) adoptCatalogs(changed bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (d *desk) adoptCatalogs(changed bool) {
 	if changed {
-		clear(a.away)
+		clear(d.away)
 	}
-	for _, j := range a.order {
+	for _, j := range d.order {
 		if j.held {
 			j.held, j.NotBefore = false, time.Time{}
 		}
 	}
-	a.wake()
+	d.do(wake{})
 }
 
 // reportCatalog shows an error in the status, and logs it when it changes.

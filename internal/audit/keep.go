@@ -88,7 +88,7 @@ func (a *Auditor) openLedger(ctx context.Context) bool {
 			if err = a.contain("restore audits", func() error { return a.takeOver(ctx, engine) }); err == nil {
 				a.keeper.SetTrouble("")
 				a.keeper.Release()
-				a.review(nil)
+				a.locked(func() { a.review(nil) })
 				return true
 			}
 			a.keeper.Engine.Store(nil)
@@ -133,8 +133,8 @@ func (a *Auditor) takeOver(ctx context.Context, engine *ledger.Engine) error {
 }
 
 // put notes the present state of a job, which save writes. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) put(j *job, p *saved.Progress) {
-	if !a.keeper.On || p == nil && j.stored {
+func (d *desk) put(j *job, p *saved.Progress) {
+	if !(d.opt.Ledger != nil) || p == nil && j.stored {
 		return
 	}
 	audit, err := stored(j, p)
@@ -142,7 +142,7 @@ func (a *Auditor) put(j *job, p *saved.Progress) {
 		return // a part without a binary form: no value of a job has one
 	}
 	j.Kept = false
-	a.keeper.Note(audit)
+	d.do(write{audit})
 }
 
 // recordBeginning records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns how often
@@ -164,7 +164,10 @@ func (a *Auditor) recordBeginning(ctx context.Context, j *job) (fleet ledger.Fle
 			return fleet, &ledgerError{err}
 		}
 	} else if a.opt.Family && j.plan.Claim != nil {
-		fleet = ledger.Fleet{Begun: int(a.begun.Add(1)), Reported: int(a.reported.Load())}
+		a.locked(func() {
+			a.begun++
+			fleet = ledger.Fleet{Begun: a.begun, Reported: a.reported}
+		})
 	}
 	a.locked(func() { j.processes = processes })
 	return fleet, nil

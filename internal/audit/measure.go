@@ -14,8 +14,8 @@ import (
 
 // beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the true
 // epsilon. It reports false if there is nothing to measure. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) beginMeasurement(j *job) bool {
-	if a.opt.MeasureTrials == 0 || !j.evidence.Found() || !j.evidence.Measure(a.opt.MeasureTrials) {
+func (d *desk) beginMeasurement(j *job) bool {
+	if d.opt.MeasureTrials == 0 || !j.evidence.Found() || !j.evidence.Measure(d.opt.MeasureTrials) {
 		return false
 	}
 	j.Measuring = true
@@ -25,30 +25,30 @@ func (a *Auditor) beginMeasurement(j *job) bool {
 
 // concludeMeasurement ends a turn of a measurement; see conclude. Its end and its faults leave the violation as it is.
 // The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) concludeMeasurement(ctx context.Context, j *job, progress *saved.Progress, o turn.Outcome) {
-	a.roster.Return(&j.Audit, min(o.Took, 2*turn.Longest), a.opt.Now())
+func (d *desk) concludeMeasurement(stopping bool, j *job, progress *saved.Progress, o turn.Outcome) {
+	d.roster.Return(&j.Audit, min(o.Took, 2*turn.Longest), d.now)
 	switch err, stop := o.Trouble, (*endOfMeasurement)(nil); {
-	case ctx.Err() != nil:
+	case stopping:
 	case o.Stop != nil:
-		a.endMeasurement(j, a.say(o.Stop))
+		d.endMeasurement(j, d.opt.say(o.Stop))
 	case o.Broken != nil:
-		a.endMeasurement(j, a.say(o.Broken))
+		d.endMeasurement(j, d.opt.say(o.Broken))
 	case errors.As(err, &stop):
-		a.endMeasurement(j, a.say(stop))
+		d.endMeasurement(j, d.opt.say(stop))
 	case errors.As(err, new(*environment.UnreadCatalogs)):
-		j.held, j.NotBefore = true, a.opt.Now().Add(a.opt.RetryAfter)
+		j.held, j.NotBefore = true, d.now.Add(d.opt.RetryAfter)
 	case err != nil:
-		a.faults++
-		a.metrics.faults.Inc()
-		j.NotBefore = a.opt.Now().Add(a.opt.RetryAfter)
+		d.faults++
+		d.do(counted{faultsCounter, ""})
+		j.NotBefore = d.now.Add(d.opt.RetryAfter)
 	case j.evidence == nil || j.evidence.Decided():
-		a.endMeasurement(j, "")
+		d.endMeasurement(j, "")
 	default:
-		a.roster.Resize(&j.Audit, j.size())
+		d.roster.Resize(&j.Audit, j.size())
 	}
-	a.put(j, progress)
-	a.shed()
-	a.wake()
+	d.put(j, progress)
+	d.shed()
+	d.do(wake{})
 }
 
 // endOfMeasurement is an error that a later turn of the measurement would meet too.
@@ -83,7 +83,7 @@ func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
 
 // endMeasurement ends a measurement, whose evidence is not needed any more. why is the reason if it ended early. The
 // caller holds Auditor.mu.
-func (a *Auditor) endMeasurement(j *job, why string) {
+func (d *desk) endMeasurement(j *job, why string) {
 	j.Measuring = false
 	r := j.worst()
 	fields := []zap.Field{
@@ -96,17 +96,17 @@ func (a *Auditor) endMeasurement(j *job, why string) {
 	if why != "" {
 		fields = append(fields, zap.String("ended_early", why))
 	}
-	a.opt.Logger.Info("violation measured: the lower bound on epsilon is final", fields...)
-	a.release(j)
-	a.retire()
+	d.log(zap.InfoLevel, "violation measured: the lower bound on epsilon is final", fields...)
+	d.release(j)
+	d.retire()
 }
 
 // giveUpMeasurements ends measurements, the largest first, while the audits exceed their memory budget: measuring a
 // violation is worth less than finding another. The caller holds Auditor.mu.
-func (a *Auditor) giveUpMeasurements() {
-	for a.opt.Memory > 0 && a.roster.Bytes() > a.opt.Memory {
+func (d *desk) giveUpMeasurements() {
+	for d.opt.Memory > 0 && d.roster.Bytes() > d.opt.Memory {
 		var largest *job
-		for _, j := range a.order {
+		for _, j := range d.order {
 			if j.Measuring && !j.Busy() && (largest == nil || j.Bytes > largest.Bytes) {
 				largest = j
 			}
@@ -114,7 +114,7 @@ func (a *Auditor) giveUpMeasurements() {
 		if largest == nil {
 			return
 		}
-		a.endMeasurement(largest, "the audits exceed their memory budget")
+		d.endMeasurement(largest, "the audits exceed their memory budget")
 	}
 }
 

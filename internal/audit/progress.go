@@ -18,14 +18,14 @@ import (
 )
 
 // progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
-func (a *Auditor) progress(j *job) *saved.Progress {
-	if !a.keeper.On || j.evidence == nil {
+func (d *desk) progress(j *job) *saved.Progress {
+	if !(d.opt.Ledger != nil) || j.evidence == nil {
 		return nil
 	}
 	p := &saved.Progress{Version: saved.ProgressVersion, Trials: j.evidence.Executions()}
 	var err error
 	if p.Evidence, err = j.evidence.MarshalBinary(); err != nil {
-		a.opt.Logger.Error("the evidence of an audit cannot be stored", zap.String("audit", j.id), zap.String("error", a.say(err)))
+		d.log(zap.ErrorLevel, "the evidence of an audit cannot be stored", zap.String("audit", j.id), zap.String("error", d.opt.say(err)))
 		return nil
 	}
 	return p
@@ -92,23 +92,23 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 
 // resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller
 // holds Auditor.mu, and has the job's turn unless the auditor has just begun.
-func (a *Auditor) resume(j *job, row *ledger.Audit) error {
-	p, e, err := unpack(row, a.opt.D1)
+func (d *desk) resume(j *job, row *ledger.Audit) error {
+	p, e, err := unpack(row, d.opt.D1)
 	if err != nil {
 		return err
 	}
-	j.goOn(a, row, p, e)
+	j.goOn(d, row, p, e)
 	j.Kept = true
-	a.roster.Resume(&j.Audit, p.Turns, p.Used)
+	d.roster.Resume(&j.Audit, p.Turns, p.Used)
 	if p.Decided {
-		a.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation) || j.Open, 0)
+		d.roster.Decide(&j.Audit, row.Verdict == string(analysis.Violation) || j.Open, 0)
 		j.Measuring = p.Measuring && e != nil && j.Phase() == schedule.Violation
-		j.Watched = a.watchable(j)
+		j.Watched = d.watchable(j)
 	}
 	if p.Decided && !j.Measuring {
-		a.release(j)
+		d.release(j)
 	} else {
-		a.roster.Resize(&j.Audit, j.size())
+		d.roster.Resize(&j.Audit, j.size())
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func unpack(row *ledger.Audit, neighbours []string) (*saved.Progress, *evidence.
 }
 
 // goOn sets the fields of a job that goes on.
-func (j *job) goOn(a *Auditor, row *ledger.Audit, p *saved.Progress, e *evidence.Evidence) {
+func (j *job) goOn(d *desk, row *ledger.Audit, p *saved.Progress, e *evidence.Evidence) {
 	j.life.Life = p.Life
 	j.restarts, j.processes, j.epoch, j.evidence, j.seed = p.Restarts, row.Processes, row.DataEpoch, e, p.Seed
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
@@ -148,11 +148,11 @@ func (j *job) goOn(a *Auditor, row *ledger.Audit, p *saved.Progress, e *evidence
 		j.hoisting = p.Hoisting
 	}
 	if j.seed == 0 {
-		j.seed = a.opt.Seed() >> 11
+		j.seed = d.opt.Seed() >> 11
 	}
 	if e == nil {
 		j.trouble = p.Trouble
-		j.reports = []analysis.Report{a.emptyReport(j.plan, p.Trouble)}
+		j.reports = []analysis.Report{d.emptyReport(j.plan, p.Trouble)}
 		return
 	}
 	worlds := make([]turn.World, len(p.Neighbours))

@@ -21,7 +21,8 @@ func (a *Auditor) reaudit(ctx context.Context) error {
 		return err
 	}
 	for _, key := range keys {
-		if !a.beginAsked(key) {
+		begun := false
+		if a.locked(func() { begun = a.beginAsked(key) }); !begun {
 			continue // with a later call
 		}
 		if err := store.Note(ctx, key, ledger.ActionReaudit, "an operator asked for it"); err != nil {
@@ -37,25 +38,23 @@ func (a *Auditor) reaudit(ctx context.Context) error {
 
 // beginAsked begins a decided audit again, and returns whether the ledger has the beginning: until then a process that
 // ends leaves the wish to the next one. It does nothing if the audit is not in memory or has a turn.
-func (a *Auditor) beginAsked(key string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	j := a.jobs[key]
+func (d *desk) beginAsked(key string) bool {
+	j := d.jobs[key]
 	if j == nil || j.Busy() {
 		return false
 	}
 	phase := j.Phase()
 	decided := phase == schedule.Decided || phase == schedule.Violation || phase == schedule.Watching
-	if before, asked := a.wished[key]; asked {
+	if before, asked := d.wished[key]; asked {
 		return decided || j.processes > before // decided without evidence: the query cannot be replayed any more
 	}
 	if decided {
-		a.wished[key] = j.processes
+		d.wished[key] = j.processes
 		j.repeats++
 		j.previous = j.worst().Verdict
 		j.life.released = true
-		a.again(j, j.query, j.plan, j.edition)
+		d.again(j, j.query, j.plan, j.edition)
 	}
-	_, waits := a.wished[key]
+	_, waits := d.wished[key]
 	return !waits
 }

@@ -152,7 +152,7 @@ func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row 
 	}
 	if !ended || !there {
 		a.giveBack(j)
-		a.wake()
+		a.do(wake{})
 		return
 	}
 	a.take(ctx, j, t.Outcome)
@@ -181,7 +181,7 @@ func (a *Auditor) unload(j *job, row *ledger.Audit, found bool) error {
 		return err
 	}
 	worlds, reported, reports := j.worlds, j.reported, j.reports
-	j.goOn(a, row, p, e)
+	j.goOn(&a.desk, row, p, e)
 	for i := range min(len(worlds), len(j.worlds)) {
 		j.worlds[i] = worlds[i] // with the texts
 		j.reported[i] = j.reported[i] || reported[i] && j.Measuring

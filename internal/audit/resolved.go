@@ -15,12 +15,12 @@ import (
 
 // stand records the violation that a job's report shows. Call it before the report is dropped. The caller holds
 // Auditor.mu.
-func (a *Auditor) stand(j *job) {
+func (d *desk) stand(j *job) {
 	if j.worst().Verdict != analysis.Violation {
 		return
 	}
 	if j.life.standing == nil {
-		s := &view.Standing{FirstSeen: a.opt.Now(), FirstEngine: j.life.Engine, Change: a.engineChange(j)}
+		s := &view.Standing{FirstSeen: d.now, FirstEngine: j.life.Engine, Change: d.engineChange(j)}
 		if j.state() == view.Decided && !j.decided.IsZero() {
 			s.FirstSeen = j.decided
 		}
@@ -54,8 +54,8 @@ func (j *job) setStanding(s *view.Standing) { j.life.standing, j.Open = s, s != 
 
 // settleViolation applies the verdict of a job that was just decided to the violation of an earlier engine. The caller
 // holds Auditor.mu and has the job's turn.
-func (a *Auditor) settleViolation(j *job) {
-	a.stand(j)
+func (d *desk) settleViolation(j *job) {
+	d.stand(j)
 	s := j.life.standing
 	if s == nil || j.worst().Verdict == analysis.Violation {
 		return
@@ -66,17 +66,17 @@ func (a *Auditor) settleViolation(j *job) {
 	}
 	least, ok := j.refutes(s)
 	if !ok {
-		a.opt.Logger.Warn("a violation stays one: a new audit neither found it again nor had what resolves it, a later engine epoch and trials that would have found its bound, or three times those that had found it",
+		d.log(zap.WarnLevel, "a violation stays one: a new audit neither found it again nor had what resolves it, a later engine epoch and trials that would have found its bound, or three times those that had found it",
 			append(fields, zap.String("verdict", string(j.worst().Verdict)), zap.Float64("epsilon_lower", float64(s.Lower)), zap.Int("pairs_missing", max(0, s.Resolving(j.Threshold)-fewest(j.reports))))...)
 		return
 	}
-	j.life.Resolved = &view.Resolution{Standing: *s, At: a.opt.Now(), By: j.life.Engine, MinimalDetectable: analysis.Float(least)}
+	j.life.Resolved = &view.Resolution{Standing: *s, At: d.now, By: j.life.Engine, MinimalDetectable: analysis.Float(least)}
 	j.setStanding(nil)
-	a.metrics.resolved.Inc()
-	f := a.finding(j, 0, j.worst())
+	d.do(counted{resolvedCounter, ""})
+	f := d.finding(j, 0, j.worst())
 	Describe(&f, j.id, s)
 	f.Status, f.Reason = finding.Resolved, j.life.Resolved.String()
-	a.opt.OnFinding(f)
+	d.alert(f)
 }
 
 // fewest returns the smallest number of trials of the reports.

@@ -77,21 +77,21 @@ func (j *job) size() int64 {
 
 // release frees what a decided audit does not need: everything except its report, the query with which it can begin
 // again, and the texts if they are shown or the audit is watched. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) release(j *job) {
-	a.callsOf(&j.life, j.plan) // for which the plan is needed
+func (d *desk) release(j *job) {
+	d.callsOf(&j.life, j.plan) // for which the plan is needed
 	if !j.Watched {
-		a.releaseTexts(j)
+		d.releaseTexts(j)
 	}
 	j.evidence = nil
-	a.roster.Resize(&j.Audit, j.size())
+	d.roster.Resize(&j.Audit, j.size())
 }
 
 // releaseTexts frees what only replays need. The caller holds Auditor.mu.
-func (a *Auditor) releaseTexts(j *job) {
+func (d *desk) releaseTexts(j *job) {
 	j.life.released = true
 	j.plan = summaryOf(j.plan)
 	j.plan.Settings, j.plan.SearchPath = nil, nil
-	if a.opt.ShowSQL {
+	if d.opt.ShowSQL {
 		return
 	}
 	j.worlds = withoutTexts(j.worlds)

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -48,37 +47,42 @@ func (a *Auditor) takeIn(x inbox.Arrival) {
 
 // place finds the audit of a recognized statement or creates one. It returns false, without effect, if it needs the
 // plan and r has none.
-func (a *Auditor) place(q capture.Query, r recognize.Recognized) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Auditor) place(q capture.Query, r recognize.Recognized) (done bool) {
+	key, route := identity(&a.opt, q, r.Key)
+	a.locked(func() { done = a.arrive(q, r, key, route) })
+	return done
+}
+
+// arrive is place for the query of an audit with a key and a route.
+func (d *desk) arrive(q capture.Query, r recognize.Recognized, key, route string) bool {
 	switch {
 	case r.Passed:
-		a.count(fmt.Sprintf("%016x", r.Look.Text), false)
-		a.turnAway(string(schedule.ShapeSampled), q)
+		d.count(fmt.Sprintf("%016x", r.Look.Text), false)
+		d.turnAway(string(schedule.ShapeSampled), q)
 		return true
 	case r.Reason != "":
-		a.skipRefused(q, r)
-		a.suspect(r.Reason)
-		a.logUnlisted(r)
+		d.countSkipped(r.Reason)
+		d.do(sampled{reason: r.Reason, query: q, detail: r.Detail, advice: r.Advice})
+		d.do(refused{r.Reason})
+		d.logUnlisted(r)
 		return true
 	}
 	if r.Unclaimed != "" && r.Unclaimed != recognize.PolicyAudit {
-		a.unclaimed(q, r)
+		d.unclaimed(q, r)
 		return true
 	}
-	key, route := identity(&a.opt, q, r.Key)
-	done, placed := a.placeQuery(q, r, key, route)
+	done, placed := d.placeQuery(q, r, key, route)
 	if done && len(q.Then) == 0 { // a sequence is no execution of its own
-		a.keeper.See(key, r.Query, q, placed, r.Before)
+		d.do(seen{key: key, query: r.Query, captured: q, placed: placed, before: r.Before})
 	}
 	return done
 }
 
 // placeQuery finds the audit of a query or creates one; done is the result of place, placed means that the query has an
 // audit. The caller holds Auditor.mu.
-func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route string) (done, placed bool) {
-	if j := a.jobs[key]; j != nil {
-		outdated, due := a.outdated(j), a.due(j)
+func (d *desk) placeQuery(q capture.Query, r recognize.Recognized, key, route string) (done, placed bool) {
+	if j := d.jobs[key]; j != nil {
+		outdated, due := d.outdated(j), d.due(j)
 		if outdated || due {
 			if r.Plan == nil {
 				return false, false
@@ -89,99 +93,99 @@ func (a *Auditor) placeQuery(q capture.Query, r recognize.Recognized, key, route
 				j.repeats++
 				j.previous = j.worst().Verdict
 			}
-			a.again(j, q, r.Plan, r.Edition)
+			d.again(j, q, r.Plan, r.Edition)
 		}
 		j.answers = ledger.AddDestinations(j.answers, r.Query.Destinations)
 		j.Seen++
 		j.LastSeen = q.Completed
-		a.count(key, true)
+		d.count(key, true)
 		return true, true
 	}
-	record := a.records.byKey[key]
-	if record != nil && !a.outlived(record) {
+	record := d.records.byKey[key]
+	if record != nil && !d.outlived(record) {
 		record.seen(q.Completed)
-		a.count(key, true)
+		d.count(key, true)
 		return true, true
 	}
-	asked, _ := a.asked.Get(key)
+	asked, _ := d.asked.Get(key)
 	seat := schedule.Audit{
 		Key: key, Shape: r.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
-		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && a.keeper.On,
+		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && (d.opt.Ledger != nil),
 	}
 	if record != nil {
 		seat.Seen = record.Seen + 1
 	}
-	switch _, refusal := a.roster.Room(&seat); {
+	switch _, refusal := d.roster.Room(&seat); {
 	case refusal != "" && record != nil: // it stays a record
 		record.seen(q.Completed)
-		a.count(key, true)
+		d.count(key, true)
 		return true, true
 	case refusal != "":
 		asked.seen++
-		a.asked.Put(key, asked)
-		a.recognizer.Outcome(r.Look, true)
-		a.count(key, false)
-		a.turnAway(string(refusal), q)
+		d.asked.Put(key, asked)
+		d.do(remembered{r.Look, true})
+		d.count(key, false)
+		d.turnAway(string(refusal), q)
 		return true, false
 	}
 	if r.Plan == nil {
 		return false, false
 	}
-	a.recognizer.Outcome(r.Look, false)
+	d.do(remembered{r.Look, false})
 	j := &job{Audit: seat, plan: r.Plan, edition: r.Edition, query: q, answers: r.Query.Destinations}
-	a.admit(j)
+	d.admit(j)
 	if record != nil {
-		a.roster.Reopen(record.seat)
-		a.records.handOver(record, j)
+		d.roster.Reopen(record.seat)
+		d.records.handOver(record, j)
 	}
 	return true, true
 }
 
 // admit adds an audit for which Room has found a place. The caller holds Auditor.mu.
-func (a *Auditor) admit(j *job) {
+func (d *desk) admit(j *job) {
 	j.firstSeen, j.LastSeen = j.query.Completed, j.query.Completed
-	a.enter(j)
-	a.keeper.Place(j.storedQuery())
+	d.enter(j)
+	d.do(placed{j.storedQuery()})
 }
 
 // enter adds an audit for which Room has found a place. The caller holds Auditor.mu.
-func (a *Auditor) enter(j *job) {
-	j.id, j.admitted = shortID(j.Key), time.Now()
-	j.reports = append(j.reports, a.emptyReport(j.plan, "no trials"))
-	j.hoisting = a.noHoisting()
+func (d *desk) enter(j *job) {
+	j.id, j.admitted = shortID(j.Key), d.wall
+	j.reports = append(j.reports, d.emptyReport(j.plan, "no trials"))
+	j.hoisting = d.noHoisting()
 	j.Bytes = j.size()
-	evicted, refusal := a.roster.Admit(&j.Audit, a.opt.Now())
+	evicted, refusal := d.roster.Admit(&j.Audit, d.now)
 	if refusal != "" { // impossible: Room was called with the lock held
-		a.turnAway(string(refusal), j.query)
+		d.turnAway(string(refusal), j.query)
 		return
 	}
 	if evicted != nil {
-		a.forget(evicted, evictedPlace)
+		d.forget(evicted, evictedPlace)
 	}
-	a.jobs[j.Key] = j
-	a.order = append(a.order, j)
-	a.count(j.Key, true)
-	a.shed()
-	a.wake()
+	d.jobs[j.Key] = j
+	d.order = append(d.order, j)
+	d.count(j.Key, true)
+	d.shed()
+	d.do(wake{})
 }
 
 // again restarts a decided audit with a plan, and the edition of the catalogs with which it was made. The caller holds
 // Auditor.mu.
-func (a *Auditor) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint64) {
-	a.stand(j)
+func (d *desk) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint64) {
+	d.stand(j)
 	if plan != j.plan {
 		j.setPlan(plan, edition)
-		j.admitted = time.Now()
+		j.admitted = d.wall
 	}
 	j.query, j.worlds, j.reported, j.evidence, j.trouble, j.epoch = q, nil, nil, nil, "", ""
-	j.hoisting, j.hoisted, j.hoistOff = a.noHoisting(), 0, ""
+	j.hoisting, j.hoisted, j.hoistOff = d.noHoisting(), 0, ""
 	j.life.Engine, j.life.Differ, j.Measuring = "", nil, false
 	j.confirming, j.suspected, j.doubted = false, 0, false
 	j.watch = watch{}
-	j.reports, j.partitions = append(j.reports[:0:0], a.emptyReport(plan, "no trials")), 0
-	a.roster.Restart(&j.Audit, a.opt.Now())
-	a.roster.Resize(&j.Audit, j.size())
-	a.wake()
+	j.reports, j.partitions = append(j.reports[:0:0], d.emptyReport(plan, "no trials")), 0
+	d.roster.Restart(&j.Audit, d.now)
+	d.roster.Resize(&j.Audit, j.size())
+	d.do(wake{})
 }
 
 // skippedBacklog is the reason of queries that arrived faster than they were recognized.
@@ -199,36 +203,18 @@ func skipReasons() []string {
 	return reasons
 }
 
-// skip counts a statement that is not audited; the zero Query is one that is not known. The caller holds Auditor.mu.
-func (a *Auditor) skip(reason string, q capture.Query) {
-	a.countSkipped(reason)
-	if q.SQL != "" && a.keeper.WantsSample(reason, q) {
-		a.sample(capture.SampleOf(reason, q, false))
+// skip counts a statement that is not audited; the zero Query is one that is not known.
+func (d *desk) skip(reason string, q capture.Query) {
+	d.countSkipped(reason)
+	if q.SQL != "" {
+		d.do(sampled{reason: reason, query: q})
 	}
 }
 
-// skipRefused counts a statement that the rewriter refuses. The caller holds Auditor.mu.
-func (a *Auditor) skipRefused(q capture.Query, r recognize.Recognized) {
-	a.countSkipped(r.Reason)
-	if a.keeper.WantsSample(r.Reason, q) {
-		x := capture.SampleOf(r.Reason, q, false)
-		x.Detail, x.Advice = r.Detail, r.Advice
-		a.sample(x)
-	}
-}
-
-// sample keeps a sample for the ledger, with the text of the statement only if that may be shown.
-func (a *Auditor) sample(x capture.Sample) {
-	if !a.opt.ShowSQL {
-		x.Text = ""
-	}
-	a.keeper.Sample(x)
-}
-
-func (a *Auditor) countSkipped(reason string) {
-	a.skipped[reason]++
-	a.keeper.Skip(reason, 1, a.opt.Now())
-	a.metrics.skipped.WithLabelValues(reason).Inc()
+func (d *desk) countSkipped(reason string) {
+	d.skipped[reason]++
+	d.do(skipped{reason})
+	d.do(counted{skippedCounter, reason})
 }
 
 // maxUnlisted is how many tables and functions that the configuration lacks are logged: clients choose the names.
@@ -236,32 +222,32 @@ const maxUnlisted = 50
 
 // logUnlisted logs each table or function once that the configuration lacks: the counts have only reasons. The caller
 // holds Auditor.mu.
-func (a *Auditor) logUnlisted(r recognize.Recognized) {
-	if r.Unlisted == "" || a.unlisted[r.Unlisted] || len(a.unlisted) >= maxUnlisted {
+func (d *desk) logUnlisted(r recognize.Recognized) {
+	if r.Unlisted == "" || d.unlisted[r.Unlisted] || len(d.unlisted) >= maxUnlisted {
 		return
 	}
-	a.unlisted[r.Unlisted] = true
-	a.opt.Logger.Warn("statements are not audited because of a table or function", zap.String("reason", r.Reason), zap.String("object", r.Unlisted))
+	d.unlisted[r.Unlisted] = true
+	d.log(zap.WarnLevel, "statements are not audited because of a table or function", zap.String("reason", r.Reason), zap.String("object", r.Unlisted))
 }
 
 // count records a statement of a DP query for the coverage. The caller holds Auditor.mu.
-func (a *Auditor) count(key string, audited bool) {
-	a.coverage.see(key, audited)
-	a.metrics.recognized.Inc()
+func (d *desk) count(key string, audited bool) {
+	d.coverage.see(key, audited)
+	d.do(counted{recognizedCounter, ""})
 	if audited {
-		a.metrics.audited.Inc()
+		d.do(counted{auditedCounter, ""})
 	}
 }
 
 // turnAway counts a statement without a place for its audit, and logs a warning periodically. The caller holds
 // Auditor.mu.
-func (a *Auditor) turnAway(reason string, q capture.Query) {
-	a.skip(reason, q)
-	counts := a.turned.add(reason, a.opt.Now())
+func (d *desk) turnAway(reason string, q capture.Query) {
+	d.skip(reason, q)
+	counts := d.turned.add(reason, d.now)
 	if counts == nil {
 		return
 	}
-	_, share := a.covered()
-	a.opt.Logger.Warn("statements are not audited: all places for audits are taken (raise audit.max_audits), or statements arrive faster than they can be parsed (backlog); check which user sends them",
-		zap.Any("statements_since_last_warning", counts), zap.Int("audits", a.roster.Len()), zap.Float64("audited_query_share", share))
+	_, share := d.covered()
+	d.log(zap.WarnLevel, "statements are not audited: all places for audits are taken (raise audit.max_audits), or statements arrive faster than they can be parsed (backlog); check which user sends them",
+		zap.Any("statements_since_last_warning", counts), zap.Int("audits", d.roster.Len()), zap.Float64("audited_query_share", share))
 }

@@ -97,9 +97,9 @@ func (a *Auditor) finish(ctx context.Context, j *job, before *saved.Progress, o 
 		if o.Stop != nil || o.Broken != nil {
 			progress = before // the copies may differ from those before
 		}
-		a.concludeMeasurement(ctx, j, progress, o)
+		a.concludeMeasurement(ctx.Err() != nil, j, progress, o)
 	} else {
-		a.conclude(ctx, j, progress, o)
+		a.conclude(ctx.Err() != nil, j, progress, o)
 	}
 	a.mu.Unlock()
 	a.save(ctx, j)
@@ -107,10 +107,10 @@ func (a *Auditor) finish(ctx context.Context, j *job, before *saved.Progress, o 
 
 // conclude ends a turn of an audit without a verdict. progress is what the ledger does not have yet. The caller holds
 // Auditor.mu and has the job's turn.
-func (a *Auditor) conclude(ctx context.Context, j *job, progress *saved.Progress, o turn.Outcome) {
-	if ctx.Err() != nil && o.Broken == nil {
+func (d *desk) conclude(stopping bool, j *job, progress *saved.Progress, o turn.Outcome) {
+	if stopping && o.Broken == nil {
 		if progress != nil {
-			a.put(j, progress)
+			d.put(j, progress)
 		}
 		return
 	}
@@ -118,99 +118,99 @@ func (a *Auditor) conclude(ctx context.Context, j *job, progress *saved.Progress
 	var away *ledgerError
 	switch err := o.Trouble; {
 	case o.Broken != nil:
-		a.markInconclusive(j, o.Broken)
-		a.shed()
+		d.markInconclusive(j, o.Broken)
+		d.shed()
 		return
 	case errors.As(err, &away):
-		a.postpone(j, away, took)
+		d.postpone(j, away, took)
 	case errors.As(err, new(*environment.UnreadCatalogs)):
 		if progress != nil {
-			a.put(j, progress)
+			d.put(j, progress)
 		}
-		a.hold(j, err, took)
+		d.hold(j, err, took)
 	case errors.As(err, new(*unjudgeable)):
-		a.markInconclusive(j, err)
-		a.shed()
+		d.markInconclusive(j, err)
+		d.shed()
 		return
 	case err != nil:
-		a.faults++
-		a.shadowUp = false
-		a.metrics.faults.Inc()
+		d.faults++
+		d.shadowUp = false
+		d.do(counted{faultsCounter, ""})
 		if progress != nil { // otherwise it has none yet, or the ledger has more
-			a.put(j, progress)
+			d.put(j, progress)
 		}
-		a.postpone(j, err, took)
+		d.postpone(j, err, took)
 	case o.Fresh && j.evidence != nil && j.evidence.Decided():
-		a.decide(j, took, progress)
+		d.decide(j, took, progress)
 		return
 	default:
 		j.trouble = ""
 		j.Background = j.Background && !j.confirming // a violation is confirmed without delay
-		a.put(j, progress)
-		a.roster.Resize(&j.Audit, j.size())
-		a.roster.Return(&j.Audit, took, a.opt.Now())
+		d.put(j, progress)
+		d.roster.Resize(&j.Audit, j.size())
+		d.roster.Return(&j.Audit, took, d.now)
 	}
-	a.shed()
-	a.wake()
+	d.shed()
+	d.do(wake{})
 }
 
 // decide ends an audit with a verdict. The caller holds Auditor.mu and has the job's turn.
-func (a *Auditor) decide(j *job, took time.Duration, progress *saved.Progress) {
-	j.trouble, j.decided = "", a.opt.Now()
+func (d *desk) decide(j *job, took time.Duration, progress *saved.Progress) {
+	j.trouble, j.decided = "", d.now
 	verdict := j.worst().Verdict
-	a.metrics.verdicts.WithLabelValues(string(verdict)).Inc()
-	a.ended(j, verdict)
+	d.do(counted{verdictsCounter, string(verdict)})
+	d.ended(j, verdict)
 	if verdict == analysis.Violation {
-		a.reported.Add(1)
+		d.reported++
 	}
-	a.settleViolation(j)
-	a.roster.Decide(&j.Audit, verdict == analysis.Violation || j.Open, took)
-	if a.beginMeasurement(j) {
-		progress = a.progress(j)
+	d.settleViolation(j)
+	d.roster.Decide(&j.Audit, verdict == analysis.Violation || j.Open, took)
+	if d.beginMeasurement(j) {
+		progress = d.progress(j)
 	}
-	a.put(j, progress)
-	j.Watched = a.watchable(j)
+	d.put(j, progress)
+	j.Watched = d.watchable(j)
 	if !j.Measuring {
-		a.release(j)
+		d.release(j)
 	}
-	a.shed()
-	a.retire()
+	d.shed()
+	d.retire()
 }
 
 // postpone makes a job wait for a database that is unavailable or has a fault. The caller holds Auditor.mu and has the
 // job's turn.
-func (a *Auditor) postpone(j *job, err error, took time.Duration) {
-	text, away := a.say(err), (*ledgerError)(nil)
+func (d *desk) postpone(j *job, err error, took time.Duration) {
+	text, away := d.opt.say(err), (*ledgerError)(nil)
 	j.ledgerAway = errors.As(err, &away)
 	switch {
 	case j.ledgerAway:
-		a.keeper.Wrote(away.error) // one line of the log for all audits
+		d.do(ledgerFailed{away.error}) // one line of the log for all audits
 	case j.trouble != text:
-		a.opt.Logger.Warn("replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
+		d.log(zap.WarnLevel, "replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", d.opt.RetryAfter))
 	}
 	j.trouble = text
-	now := a.opt.Now()
-	j.NotBefore = now.Add(a.opt.RetryAfter)
-	a.roster.Resize(&j.Audit, j.size())
-	a.roster.Return(&j.Audit, took, now)
+	now := d.now
+	j.NotBefore = now.Add(d.opt.RetryAfter)
+	d.roster.Resize(&j.Audit, j.size())
+	d.roster.Return(&j.Audit, took, now)
 }
 
 // markInconclusive marks an audit that cannot be judged inconclusive. The ledger keeps the evidence. The caller holds
 // Auditor.mu.
-func (a *Auditor) markInconclusive(j *job, err error) {
-	a.abandon(j)
-	j.trouble, j.worlds, j.reported = a.say(err), nil, nil
-	j.reports = []analysis.Report{a.emptyReport(j.plan, j.trouble)}
-	a.roster.Decide(&j.Audit, j.Open, 0)
-	j.decided = a.opt.Now()
-	a.put(j, nil)
-	a.release(j)
-	a.metrics.verdicts.WithLabelValues(string(analysis.Inconclusive)).Inc()
+func (d *desk) markInconclusive(j *job, err error) {
+	d.abandon(j)
+	j.trouble, j.worlds, j.reported = d.opt.say(err), nil, nil
+	j.reports = []analysis.Report{d.emptyReport(j.plan, j.trouble)}
+	d.roster.Decide(&j.Audit, j.Open, 0)
+	j.decided = d.now
+	d.put(j, nil)
+	d.release(j)
+	d.do(counted{verdictsCounter, string(analysis.Inconclusive)})
 }
 
 // advance takes the results of a turn so far: it publishes the reports and reports every violation once. The caller
 // holds Auditor.mu and has the job's turn.
-func (a *Auditor) advance(j *job, now turn.Advance) {
+func (d *desk) advance(j *job, now turn.Advance) {
 	if now.Hoisting != nil {
 		j.hoisting, j.hoisted, j.hoistOff = now.Hoisting, now.Hoisted, now.HoistOff
 	}
@@ -223,28 +223,28 @@ func (a *Auditor) advance(j *job, now turn.Advance) {
 	}
 	j.reports, j.confirming = now.Reports, now.Confirming
 	j.figures()
-	a.doubt(j)
-	a.lastTrial, a.shadowUp = a.opt.Now(), true
+	d.doubt(j)
+	d.lastTrial, d.shadowUp = d.now, true
 	if began {
-		a.confirmationBegan(j)
+		d.confirmationBegan(j)
 	}
 	for i, r := range j.reports {
-		if r.Verdict == analysis.Violation && !j.reported[i] && a.opt.OnFinding != nil {
+		if r.Verdict == analysis.Violation && !j.reported[i] && d.opt.OnFinding != nil {
 			j.reported[i] = true
-			a.alertViolation(j, a.finding(j, i, r))
+			d.alertViolation(j, d.finding(j, i, r))
 		}
 	}
 }
 
 // doubt marks an audit whose evidence would be a violation if it were the only one. The caller holds Auditor.mu and has
 // the job's turn.
-func (a *Auditor) doubt(j *job) {
-	level := -math.Log((1 - a.opt.Analysis.Confidence) / float64(len(a.opt.D1)))
-	if !a.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
+func (d *desk) doubt(j *job) {
+	level := -math.Log((1 - d.opt.Analysis.Confidence) / float64(len(d.opt.D1)))
+	if !d.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
 		return
 	}
 	j.doubted = true
-	a.opt.Logger.Info("a violation is suspected: the evidence would suffice for a single audit, but not yet among all audits", zap.String("audit", j.id),
+	d.log(zap.InfoLevel, "a violation is suspected: the evidence would suffice for a single audit, but not yet among all audits", zap.String("audit", j.id),
 		zap.String("db.query.summary", j.plan.Summary), zap.Int("trials", j.Trials))
 }
 

@@ -25,21 +25,21 @@ type reader struct{ group, user, database string }
 
 // unclaimed counts an unclaimed read, and reports it if its policy says so and it was not reported lately. The caller
 // holds Auditor.mu.
-func (a *Auditor) unclaimed(q capture.Query, r recognize.Recognized) {
-	a.skip(skippedUnclaimed, q)
+func (d *desk) unclaimed(q capture.Query, r recognize.Recognized) {
+	d.skip(skippedUnclaimed, q)
 	if r.Unclaimed == recognize.PolicyCount {
 		return
 	}
-	who, now := reader{r.Query.Fingerprint, q.User, q.Database}, a.opt.Now()
-	if at, ok := a.readers.Get(who); ok && now.Sub(at) < reportUnclaimedEvery {
+	who, now := reader{r.Query.Fingerprint, q.User, q.Database}, d.now
+	if at, ok := d.readers.Get(who); ok && now.Sub(at) < reportUnclaimedEvery {
 		return
 	}
-	a.readers.Put(who, now)
-	if r.Unclaimed == recognize.PolicyAlert && a.opt.OnFinding != nil {
-		a.opt.OnFinding(alert.Finding{Kind: finding.UnclaimedRead, Group: r.Query.Fingerprint, Summary: r.Query.Summary, User: q.User, Database: q.Database, Application: q.ApplicationName, Route: a.opt.route(q)})
+	d.readers.Put(who, now)
+	if r.Unclaimed == recognize.PolicyAlert && d.opt.OnFinding != nil {
+		d.alert(alert.Finding{Kind: finding.UnclaimedRead, Group: r.Query.Fingerprint, Summary: r.Query.Summary, User: q.User, Database: q.Database, Application: q.ApplicationName, Route: d.opt.route(q)})
 		return
 	}
-	a.opt.Logger.Warn("a client reads a protected table without a claim and without a DP function",
+	d.log(zap.WarnLevel, "a client reads a protected table without a claim and without a DP function",
 		zap.String("db.query.summary", r.Query.Summary), zap.String("db.query.fingerprint", r.Query.Fingerprint),
 		zap.String("db.user", q.User), zap.String("db.namespace", q.Database), zap.String("db.application", q.ApplicationName))
 }

@@ -33,8 +33,8 @@ type watch struct {
 
 // watchable reports whether a decided audit has turns in the watch share: its claim was audited and kept. The caller
 // holds Auditor.mu.
-func (a *Auditor) watchable(j *job) bool {
-	return a.opt.WatchShare > 0 && j.plan.Claim != nil && len(j.worlds) > 0 && !j.Open && j.worst().Verdict == analysis.NoEvidence
+func (d *desk) watchable(j *job) bool {
+	return d.opt.WatchShare > 0 && j.plan.Claim != nil && len(j.worlds) > 0 && !j.Open && j.worst().Verdict == analysis.NoEvidence
 }
 
 // reasons why a watched audit begins again.
@@ -64,7 +64,7 @@ func (a *Auditor) watch(ctx context.Context, j *job) {
 	defer a.mu.Unlock()
 	now := a.opt.Now()
 	took := min(now.Sub(began), 2*turn.Longest)
-	defer a.wake()
+	defer a.do(wake{})
 	if ctx.Err() == nil && err == nil && why != noRenewal {
 		a.roster.Rest(&j.Audit, took, now)
 		a.renewAudit(j, why, plan, edition)
@@ -127,11 +127,11 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *turn.Watched, why r
 }
 
 // renewalBy returns why a watched audit begins again in an environment. The caller holds Auditor.mu.
-func (a *Auditor) renewalBy(j *job, now *environment.Environment) renewal {
+func (d *desk) renewalBy(j *job, now *environment.Environment) renewal {
 	switch {
 	case j.epoch != "" && now.Copies != j.epoch:
 		return copiesReplaced
-	case !a.present(j, now):
+	case !d.present(j, now):
 		return engineReplaced
 	}
 	return noRenewal
@@ -180,7 +180,7 @@ func (a *Auditor) planAgain(j *job) (*rewrite.Plan, uint64, error) {
 }
 
 // renewAudit makes a watched audit begin again. The caller holds Auditor.mu.
-func (a *Auditor) renewAudit(j *job, why renewal, plan *rewrite.Plan, edition uint64) {
+func (d *desk) renewAudit(j *job, why renewal, plan *rewrite.Plan, edition uint64) {
 	switch why {
 	case copiesReplaced:
 		j.restarts++
@@ -191,24 +191,24 @@ func (a *Auditor) renewAudit(j *job, why renewal, plan *rewrite.Plan, edition ui
 		j.previous = j.worst().Verdict
 	case changeFound:
 		j.changes++
-		j.changed = a.opt.Now()
+		j.changed = d.now
 		j.previous = j.worst().Verdict
 	}
-	a.again(j, j.query, plan, edition)
+	d.again(j, j.query, plan, edition)
 	j.Background = why == repeatDue // what shows a change has its turns at once
 }
 
 // watchFailed notes that a watch turn failed, and logs it unless the turn before failed likewise. The caller holds
 // Auditor.mu.
-func (a *Auditor) watchFailed(j *job, err error) {
-	text := a.say(err)
+func (d *desk) watchFailed(j *job, err error) {
+	text := d.opt.say(err)
 	if j.watch.trouble != text {
-		a.opt.Logger.Warn("a decided audit cannot be watched: it will be retried", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", a.opt.RetryAfter))
+		d.log(zap.WarnLevel, "a decided audit cannot be watched: it will be retried", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", d.opt.RetryAfter))
 	}
 	j.watch.trouble = text
-	a.faults++
-	a.metrics.faults.Inc()
-	j.NotBefore = a.opt.Now().Add(a.opt.RetryAfter)
+	d.faults++
+	d.do(counted{faultsCounter, ""})
+	j.NotBefore = d.now.Add(d.opt.RetryAfter)
 }
 
 // watchState returns what the status shows of a decided audit's change detector; nil if it is not watched. The caller
