@@ -82,7 +82,7 @@ func (a *Auditor) adoptAcceptances(all []ledger.Acceptance) (present, revoked []
 	return present, revoked, over
 }
 
-// overdue returns why an acceptance is not in force; "" = it is. The caller holds Auditor.mu.
+// overdue returns why an acceptance is not in force; "" = it is.
 func (d *desk) overdue(c *ledger.Acceptance) string {
 	if !c.Until.After(d.now) {
 		return "its date has passed"
@@ -99,8 +99,7 @@ func (d *desk) overdue(c *ledger.Acceptance) string {
 	return ""
 }
 
-// acceptance returns the acceptance of an audit's violation that is in force; nil if there is none. The caller holds
-// Auditor.mu.
+// acceptance returns the acceptance of an audit's violation that is in force; nil if there is none.
 func (d *desk) acceptance(key string) *view.Accepted {
 	c := d.accepted[key]
 	if c == nil || d.overdue(c) != "" {
@@ -109,7 +108,7 @@ func (d *desk) acceptance(key string) *view.Accepted {
 	return &view.Accepted{Operator: c.Operator, At: c.At, Until: c.Until, Reason: c.Reason}
 }
 
-// alertViolation sends the alert of a violation, unless it is accepted. The caller holds Auditor.mu.
+// alertViolation sends the alert of a violation, unless it is accepted.
 func (d *desk) alertViolation(j *job, f alert.Finding) {
 	if f.Change == nil {
 		f.Change = d.engineChange(j)
@@ -134,8 +133,8 @@ func (a *Auditor) endAcceptance(c *ledger.Acceptance, why string) {
 	}
 }
 
-// acceptedFinding returns the finding of an accepted violation: of its audit if that shows it, otherwise as the ledger
-// has it. It returns false if there is no violation any more. The caller holds Auditor.mu.
+// acceptedFinding returns the finding of an accepted violation: of its audit if that shows it, otherwise as the
+// ledger has it. It returns false if there is no violation any more.
 func (d *desk) acceptedFinding(c *ledger.Acceptance) (f alert.Finding, open bool) {
 	j := d.jobs[c.Key]
 	if j != nil {
@@ -187,7 +186,7 @@ func (a *Auditor) acceptances(s *view.Status) {
 	}
 }
 
-// acceptedViolations returns how many of the violations in memory are accepted. The caller holds Auditor.mu.
+// acceptedViolations returns how many of the violations in memory are accepted.
 func (d *desk) acceptedViolations() (n int) {
 	for key := range d.accepted {
 		j := d.jobs[key]

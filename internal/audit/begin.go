@@ -43,32 +43,49 @@ func (a *Auditor) begin(ctx context.Context, j *job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	void, there := false, false // nothing is lost, or only to other texts; the evidence belongs to the present
-	a.locked(func() {
-		there = j.evidence != nil && a.present(j, now)
-		if void = j.evidence == nil; void {
-			j.epoch = now.Copies
-			a.adoptEngine(j)
-		}
-		if there && !same {
-			j.hoistOff, void = "", true
-		}
-	})
-	switch {
-	case void:
-		return a.beginEvidence(ctx, j)
-	case there:
+	var beginning beginning
+	a.locked(func() { beginning = a.compare(j, now, same) })
+	switch beginning {
+	case goesOn:
 		return true, nil
+	case fromZero:
+		return a.beginEvidence(ctx, j)
 	}
 	share, err := a.allot(ctx, j)
 	if err != nil {
 		return false, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.replaced(j, now)
-	err = a.resetEvidence(j, share)
+	a.locked(func() {
+		a.replaced(j, now)
+		err = a.resetEvidence(j, share)
+	})
 	return err == nil, err
+}
+
+// beginning is how the evidence of a turn begins.
+type beginning int
+
+const (
+	goesOn   beginning = iota
+	fromZero           // there is none, or only of other texts
+	replaced           // it is of other copies or of another engine
+)
+
+// compare returns how the evidence of a job's turn begins in an environment. same reports that the texts are those of
+// the evidence.
+func (d *desk) compare(j *job, now *environment.Environment, same bool) beginning {
+	switch {
+	case j.evidence == nil:
+		j.epoch = now.Copies
+		d.adoptEngine(j)
+		return fromZero
+	case !d.present(j, now):
+		return replaced
+	case !same:
+		j.hoistOff = ""
+		return fromZero
+	}
+	return goesOn
 }
 
 // beginEvidence begins the evidence of a job, whose texts exist, from zero. What was reported stays reported. The caller
@@ -86,7 +103,7 @@ func (a *Auditor) beginEvidence(ctx context.Context, j *job) (bool, error) {
 	return err == nil, err
 }
 
-// present reports whether a job's evidence belongs to the present copies and engine. The caller holds Auditor.mu.
+// present reports whether a job's evidence belongs to the present copies and engine.
 func (d *desk) present(j *job, now *environment.Environment) bool {
 	if j.epoch == "" {
 		j.epoch = now.Copies
@@ -94,8 +111,8 @@ func (d *desk) present(j *job, now *environment.Environment) bool {
 	return d.sameEngine(j) && j.epoch == now.Copies
 }
 
-// replaced notes that the copies or the engine of a job's evidence were replaced; the caller drops it, because one audit
-// must not mix two pairs of datasets. The caller holds Auditor.mu and has the job's turn.
+// replaced notes that the copies or the engine of a job's evidence were replaced; the caller drops it, because one
+// audit must not mix two pairs of datasets.
 func (d *desk) replaced(j *job, now *environment.Environment) {
 	d.stand(j)
 	j.hoistOff, j.reported = "", make([]bool, len(j.worlds)) // both belong to the old copies and functions
@@ -130,9 +147,8 @@ func (a *Auditor) createTexts(j *job) error {
 	return nil
 }
 
-// resetEvidence drops all evidence of an audit whose texts exist, and begins again with a share of the error rate (see
-// allot). With an error, which is an unjudgeable, the audit has no evidence. The caller holds Auditor.mu and has the
-// job's turn.
+// resetEvidence drops all evidence of an audit whose texts exist, and begins again with a share of the error rate
+// (see allot). With an error, which is an unjudgeable, the audit has no evidence.
 func (d *desk) resetEvidence(j *job, share float64) error {
 	d.dropEvidence(j)
 	j.seed = d.opt.Seed() >> 11
@@ -151,7 +167,7 @@ func (d *desk) resetEvidence(j *job, share float64) error {
 	return nil
 }
 
-// dropEvidence drops all evidence of an audit. The caller holds Auditor.mu.
+// dropEvidence drops all evidence of an audit.
 func (d *desk) dropEvidence(j *job) {
 	d.abandon(j)
 	j.evidence, j.trouble, j.Trials, j.Wealth, j.stored = nil, "", 0, 0, false
@@ -220,8 +236,7 @@ func (a *Auditor) allot(ctx context.Context, j *job) (float64, error) {
 	return multiplicity.RestartShare(j.processes - 1), nil
 }
 
-// turnOf returns the turn of a job, which has texts, and moves the evidence into it. The caller holds Auditor.mu and has
-// the job's turn.
+// turnOf returns the turn of a job, which has texts, and moves the evidence into it.
 func (d *desk) turnOf(j *job, kind turn.Kind) turn.Turn {
 	t := turn.Turn{
 		Key: j.Key, ID: j.id, Kind: kind, Number: j.Turns(), Beginning: j.processes,
@@ -240,15 +255,18 @@ func (d *desk) turnOf(j *job, kind turn.Kind) turn.Turn {
 
 // restart begins the evidence of a job again, which a turn has found to be void. The caller has the job's turn.
 func (a *Auditor) restart(ctx context.Context, j *job, r *turn.Restart) error {
-	a.locked(func() {
-		if r.Environment != nil {
-			a.replaced(j, r.Environment)
-		}
-		if r.Hoisting != nil {
-			a.opt.Logger.Warn("evidence is reset: the audit starts again without hoisting", zap.String("audit", j.id), zap.Error(r.Hoisting))
-			j.hoistOff = r.HoistOff
-		}
-	})
+	a.locked(func() { a.voided(j, r) })
 	_, err := a.beginEvidence(ctx, j)
 	return err
+}
+
+// voided notes why the evidence of a job is void.
+func (d *desk) voided(j *job, r *turn.Restart) {
+	if r.Environment != nil {
+		d.replaced(j, r.Environment)
+	}
+	if r.Hoisting != nil {
+		d.log(zap.WarnLevel, "evidence is reset: the audit starts again without hoisting", zap.String("audit", j.id), zap.Error(r.Hoisting))
+		j.hoistOff = r.HoistOff
+	}
 }

@@ -40,7 +40,7 @@ func (a *Auditor) withinBudget(now time.Time) time.Duration {
 	return min(wait, time.Second) // sessions that leave give back what they did not use
 }
 
-// running reports whether an audit that is not decided has a turn. The caller holds Auditor.mu.
+// running reports whether an audit that is not decided has a turn.
 func (d *desk) running() bool {
 	for _, j := range d.order {
 		if j.Phase() == schedule.Running || j.Measuring {

@@ -67,7 +67,7 @@ func (c *coverage) queries(untried int) (n, share float64) {
 }
 
 // covered returns the number of distinct queries, and the share that are audited: their audit has or had trials. An
-// audit that began again counts, as the trials before it do. The caller holds Auditor.mu.
+// audit that began again counts, as the trials before it do.
 func (d *desk) covered() (n, share float64) {
 	untried := 0
 	for key, j := range d.jobs {

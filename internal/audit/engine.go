@@ -100,11 +100,10 @@ func (a *Auditor) recallLabel(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-// engineEpoch returns the present engine epoch of a job; "" = not known yet. The caller holds Auditor.mu.
+// engineEpoch returns the present engine epoch of a job; "" = not known yet.
 func (d *desk) engineEpoch(j *job) string { return d.epochOf(&j.life, j.plan) }
 
-// epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l. The
-// caller holds Auditor.mu.
+// epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l.
 func (d *desk) epochOf(l *life, plan *rewrite.Plan) string {
 	now := d.env
 	if l.epoch == "" || l.snapshot != now.Shadow || l.label != now.Label {
@@ -113,7 +112,7 @@ func (d *desk) epochOf(l *life, plan *rewrite.Plan) string {
 	return l.epoch
 }
 
-// callsOf returns what the query with a plan calls on the copies. It keeps that in l. The caller holds Auditor.mu.
+// callsOf returns what the query with a plan calls on the copies. It keeps that in l.
 func (d *desk) callsOf(l *life, p *rewrite.Plan) engine.Calls {
 	if l.calls == nil {
 		c := engine.Calls{Functions: p.Functions, Implied: p.Implied, Path: slices.Concat(p.SearchPath, []string{d.opt.D0}, d.opt.D1)}
@@ -127,7 +126,6 @@ func (d *desk) callsOf(l *life, p *rewrite.Plan) engine.Calls {
 }
 
 // sameEngine reports whether a job's evidence is of the present engine. Evidence of an unknown engine counts as such.
-// The caller holds Auditor.mu.
 func (d *desk) sameEngine(j *job) bool {
 	now := d.engineEpoch(j)
 	if j.life.Engine == "" {
@@ -156,8 +154,7 @@ func (j *job) setPlan(plan *rewrite.Plan, edition uint64) {
 	j.plan, j.edition, j.life.released, j.life.calls, j.life.epoch = plan, edition, false, nil, ""
 }
 
-// adoptEngine gives a job, whose evidence is dropped, the present engine. The caller holds Auditor.mu and has the job's
-// turn.
+// adoptEngine gives a job, whose evidence is dropped, the present engine.
 func (d *desk) adoptEngine(j *job) {
 	if d.sameEngine(j) {
 		return

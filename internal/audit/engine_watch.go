@@ -68,7 +68,7 @@ func (d *desk) review(changed []string) {
 }
 
 // differ returns the functions of a job's query of which production has other definitions than the shadow database.
-// known is false if a database has not been read yet. The caller holds Auditor.mu.
+// known is false if a database has not been read yet.
 func (d *desk) differ(j *job) (names []string, known bool) {
 	now := d.env
 	switch {
@@ -92,9 +92,8 @@ func (d *desk) differ(j *job) (names []string, known bool) {
 // fault.
 const replacedWithin = 2 * time.Second
 
-// lasting reports whether a comparison of the definitions that a query calls counts: if they differ, both readings must
-// have begun so long after the difference was first seen that it is not one of a replacement in both databases. The
-// caller holds Auditor.mu.
+// lasting reports whether a comparison of the definitions that a query calls counts: if they differ, both readings
+// must have begun so long after the difference was first seen that it is not one of a replacement in both databases.
 func (d *desk) lasting(now *environment.Environment, calls string, differ bool) bool {
 	e := &d.engines
 	if !differ {
@@ -140,7 +139,7 @@ func (e *engines) compare(now *environment.Environment, key string, c engine.Cal
 }
 
 // diverted makes a job inconclusive at the beginning of a turn if its functions differ from production's, and reports
-// whether it did. The caller has the job's turn.
+// whether it did.
 func (d *desk) diverted(j *job) bool {
 	differ, known := d.differ(j)
 	if !known || len(differ) == 0 {
@@ -150,8 +149,7 @@ func (d *desk) diverted(j *job) bool {
 	return true
 }
 
-// setApart makes a job inconclusive because the shadow database runs other functions than production. The caller holds
-// Auditor.mu and has the job's turn, if it has one.
+// setApart makes a job inconclusive because the shadow database runs other functions than production.
 func (d *desk) setApart(j *job, differ []string) {
 	d.stand(j)
 	j.Measuring, j.Watched, j.life.Differ = false, false, differ
@@ -160,7 +158,7 @@ func (d *desk) setApart(j *job, differ []string) {
 	d.reportDiffer(j, differ)
 }
 
-// reportDiffer reports each function once. The caller holds Auditor.mu.
+// reportDiffer reports each function once.
 func (d *desk) reportDiffer(j *job, differ []string) {
 	for _, name := range differ {
 		if d.engines.report(name) {
@@ -182,8 +180,7 @@ func (e *engines) report(name string) (first bool) {
 	return first
 }
 
-// reportEqual reports the functions that differed and do not any more, or that no audit calls any more. The caller
-// holds Auditor.mu.
+// reportEqual reports the functions that differed and do not any more, or that no audit calls any more.
 func (d *desk) reportEqual() {
 	if len(d.engines.reported) == 0 {
 		return

@@ -58,18 +58,18 @@ func (a *Auditor) watchEpoch(ctx context.Context) {
 	}
 }
 
-// outdated reports whether a decided audit belongs to copies that no longer exist. The caller holds a.mu.
+// outdated reports whether a decided audit belongs to copies that no longer exist.
 func (d *desk) outdated(j *job) bool {
 	now := d.copies()
 	return j.state() == view.Decided && j.Phase() != schedule.Watching && j.epoch != "" && now != "" && j.epoch != now
 }
 
-// due reports whether an audit without a violation was decided so long ago that it is repeated. The caller holds a.mu.
+// due reports whether an audit without a violation was decided so long ago that it is repeated.
 func (d *desk) due(j *job) bool {
 	return j.Phase() == schedule.Decided && d.repeatDue(j)
 }
 
-// repeatDue reports whether a decided audit was decided so long ago that it is repeated. The caller holds a.mu.
+// repeatDue reports whether a decided audit was decided so long ago that it is repeated.
 func (d *desk) repeatDue(j *job) bool {
 	return d.opt.Repeat > 0 && !j.decided.IsZero() && d.now.Sub(j.decided) >= d.opt.Repeat
 }

@@ -29,7 +29,7 @@ type demand struct {
 // warnEvery is how often a condition that persists is logged.
 const warnEvery = time.Minute
 
-// forget drops an audit that has left the roster. The caller holds Auditor.mu.
+// forget drops an audit that has left the roster.
 func (d *desk) forget(seat *schedule.Audit, reason string) {
 	j := d.jobs[seat.Key]
 	d.abandon(j)
@@ -47,7 +47,7 @@ func (d *desk) forget(seat *schedule.Audit, reason string) {
 	}
 }
 
-// shed evicts audits until the others fit in the memory budget. The caller holds Auditor.mu.
+// shed evicts audits until the others fit in the memory budget.
 func (d *desk) shed() {
 	d.giveUpMeasurements()
 	n := 0
@@ -64,7 +64,7 @@ func (d *desk) shed() {
 	}
 }
 
-// retire replaces violations that occupy too many of the places by records. The caller holds Auditor.mu.
+// retire replaces violations that occupy too many of the places by records.
 func (d *desk) retire() {
 	for seat := d.roster.Retire(); seat != nil; seat = d.roster.Retire() {
 		j := d.jobs[seat.Key]
@@ -117,15 +117,15 @@ type seatedRecord struct {
 	epoch    string
 }
 
-// outlived reports whether the engine or the copies changed since a record's violation was found: its query is audited
-// again when it is run again. The caller holds Auditor.mu.
+// outlived reports whether the engine or the copies changed since a record's violation was found: its query is
+// audited again when it is run again.
 func (d *desk) outlived(s *seatedRecord) bool {
 	now := d.epochOf(&s.life, nil) // the calls are known
 	return now != "" && s.life.Engine != "" && now != s.life.Engine || s.epoch != "" && d.copies() != "" && d.copies() != s.epoch
 }
 
 // handOver gives a new audit of a recorded violation's query the violation, which stays one until the audit resolves
-// it. The caller holds Auditor.mu.
+// it.
 func (r *records) handOver(s *seatedRecord, j *job) {
 	delete(r.byKey, s.seat.Key)
 	r.order = slices.DeleteFunc(r.order, func(o *seatedRecord) bool { return o == s })

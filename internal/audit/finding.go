@@ -32,7 +32,7 @@ type engineChanged struct {
 // mostChanges bounds the changes of the engine that are remembered.
 const mostChanges = 32
 
-// noteChange remembers a change of the engine. The caller holds Auditor.mu.
+// noteChange remembers a change of the engine.
 func (e *engines) noteChange(at time.Time, functions []string, label string, all bool) {
 	e.changes = append(e.changes, engineChanged{finding.Change{At: at, Functions: functions, Label: label}, all})
 	if n := len(e.changes); n > mostChanges {
@@ -43,8 +43,8 @@ func (e *engines) noteChange(at time.Time, functions []string, label string, all
 // sameBase reports whether two Snapshots differ in functions alone.
 func sameBase(x, y *engine.Snapshot) bool { return x.Epoch(engine.Calls{}) == y.Epoch(engine.Calls{}) }
 
-// engineChange returns the last change of the engine that concerns a job's query; nil if this process has noticed none.
-// The caller holds Auditor.mu.
+// engineChange returns the last change of the engine that concerns a job's query; nil if this process has noticed
+// none.
 func (d *desk) engineChange(j *job) *finding.Change {
 	shadow := d.env.Shadow
 	if shadow == nil || len(d.engines.changes) == 0 {
@@ -74,5 +74,5 @@ func (d *desk) engineChange(j *job) *finding.Change {
 // belong to it.
 const sameDeploy = 5 * time.Minute
 
-// violates reports whether the job's query has a violation that is not resolved. The caller holds Auditor.mu.
+// violates reports whether the job's query has a violation that is not resolved.
 func (j *job) violates() bool { return j.Phase() == schedule.Violation || j.Open }

@@ -207,7 +207,7 @@ func (g *gauges) collect() []prometheus.Metric {
 }
 
 // withSeries returns the audits that have series of their own: all violations, and the first of the other audits that
-// have begun. The caller holds Auditor.mu.
+// have begun.
 func (d *desk) withSeries() []*job {
 	var violations, others []*job
 	for _, j := range d.order {

@@ -24,7 +24,7 @@ func TestSay(t *testing.T) {
 // TestSalt: the salt differs between audits and between processes.
 func TestSalt(t *testing.T) {
 	t.Parallel()
-	a, b := &Auditor{secret: "a"}, &Auditor{secret: "b"}
+	a, b := &desk{secret: "a"}, &desk{secret: "b"}
 	k := a.salt("k")
 	if again := a.salt("k"); k != again || k == a.salt("l") || k == b.salt("k") || len(k) != 32 {
 		t.Error("salts are not of an audit and a process each")

@@ -77,7 +77,7 @@ func (a *Auditor) unjudged(err error) error {
 	return &unjudgeable{err}
 }
 
-// hold makes a job wait until the catalogs are read. The caller holds Auditor.mu and has the job's turn.
+// hold makes a job wait until the catalogs are read.
 func (d *desk) hold(j *job, err error, took time.Duration) {
 	j.trouble, j.held, j.ledgerAway = d.opt.say(err), true, false
 	now := d.now

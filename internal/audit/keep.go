@@ -132,7 +132,7 @@ func (a *Auditor) takeOver(ctx context.Context, engine *ledger.Engine) error {
 	return errors.Join(a.startBudget(ctx, engine), a.adopt(ctx, engine), a.recallAcceptances(ctx))
 }
 
-// put notes the present state of a job, which save writes. The caller holds Auditor.mu and has the job's turn.
+// put notes the present state of a job, which save writes.
 func (d *desk) put(j *job, p *saved.Progress) {
 	if !(d.opt.Ledger != nil) || p == nil && j.stored {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 )
 
-// beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the true
-// epsilon. It reports false if there is nothing to measure. The caller holds Auditor.mu and has the job's turn.
+// beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the
+// true epsilon. It reports false if there is nothing to measure.
 func (d *desk) beginMeasurement(j *job) bool {
 	if d.opt.MeasureTrials == 0 || !j.evidence.Found() || !j.evidence.Measure(d.opt.MeasureTrials) {
 		return false
@@ -23,8 +23,8 @@ func (d *desk) beginMeasurement(j *job) bool {
 	return true
 }
 
-// concludeMeasurement ends a turn of a measurement; see conclude. Its end and its faults leave the violation as it is.
-// The caller holds Auditor.mu and has the job's turn.
+// concludeMeasurement ends a turn of a measurement; see conclude. Its end and its faults leave the violation as it
+// is.
 func (d *desk) concludeMeasurement(stopping bool, j *job, progress *saved.Progress, o turn.Outcome) {
 	d.roster.Return(&j.Audit, min(o.Took, 2*turn.Longest), d.now)
 	switch err, stop := o.Trouble, (*endOfMeasurement)(nil); {
@@ -81,8 +81,7 @@ func (a *Auditor) prepareMeasurement(ctx context.Context, j *job) error {
 	return nil
 }
 
-// endMeasurement ends a measurement, whose evidence is not needed any more. why is the reason if it ended early. The
-// caller holds Auditor.mu.
+// endMeasurement ends a measurement, whose evidence is not needed any more. why is the reason if it ended early.
 func (d *desk) endMeasurement(j *job, why string) {
 	j.Measuring = false
 	r := j.worst()
@@ -102,7 +101,7 @@ func (d *desk) endMeasurement(j *job, why string) {
 }
 
 // giveUpMeasurements ends measurements, the largest first, while the audits exceed their memory budget: measuring a
-// violation is worth less than finding another. The caller holds Auditor.mu.
+// violation is worth less than finding another.
 func (d *desk) giveUpMeasurements() {
 	for d.opt.Memory > 0 && d.roster.Bytes() > d.opt.Memory {
 		var largest *job

@@ -17,7 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// progress returns the evidence of a job, nil if there is none or no ledger. The caller has the job's turn.
+// progress returns the evidence of a job, nil if there is none or no ledger.
 func (d *desk) progress(j *job) *saved.Progress {
 	if !(d.opt.Ledger != nil) || j.evidence == nil {
 		return nil
@@ -31,7 +31,7 @@ func (d *desk) progress(j *job) *saved.Progress {
 	return p
 }
 
-// note adds the facts of the job to its progress. The caller holds Auditor.mu and has the job's turn.
+// note adds the facts of the job to its progress.
 func (j *job) note(p *saved.Progress) {
 	for i, w := range j.worlds {
 		p.Neighbours = append(p.Neighbours, w.Schema)
@@ -56,7 +56,7 @@ func (j *job) note(p *saved.Progress) {
 	}
 }
 
-// storedQuery returns the form of a job's query in the ledger. The caller holds Auditor.mu.
+// storedQuery returns the form of a job's query in the ledger.
 func (j *job) storedQuery() ledger.Query {
 	q := saved.QueryOf(j.plan, j.answers)
 	q.Key, q.FirstSeen, q.LastSeen, q.Statement = j.Key, j.firstSeen, j.LastSeen, capture.AppendBinary(nil, j.query)
@@ -90,8 +90,7 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	return out, err
 }
 
-// resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged. The caller
-// holds Auditor.mu, and has the job's turn unless the auditor has just begun.
+// resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged.
 func (d *desk) resume(j *job, row *ledger.Audit) error {
 	p, e, err := unpack(row, d.opt.D1)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// stand records the violation that a job's report shows. Call it before the report is dropped. The caller holds
-// Auditor.mu.
+// stand records the violation that a job's report shows. Call it before the report is dropped.
 func (d *desk) stand(j *job) {
 	if j.worst().Verdict != analysis.Violation {
 		return
@@ -29,8 +28,8 @@ func (d *desk) stand(j *job) {
 	j.life.standing, j.life.Resolved = j.violation(), nil
 }
 
-// violation returns the violation that is not resolved, with the figures of the present report if that shows it; nil if
-// there is none. The caller holds Auditor.mu.
+// violation returns the violation that is not resolved, with the figures of the present report if that shows it; nil
+// if there is none.
 func (j *job) violation() *view.Standing {
 	if j.life.standing == nil {
 		return nil
@@ -52,8 +51,7 @@ func (j *job) violation() *view.Standing {
 
 func (j *job) setStanding(s *view.Standing) { j.life.standing, j.Open = s, s != nil }
 
-// settleViolation applies the verdict of a job that was just decided to the violation of an earlier engine. The caller
-// holds Auditor.mu and has the job's turn.
+// settleViolation applies the verdict of a job that was just decided to the violation of an earlier engine.
 func (d *desk) settleViolation(j *job) {
 	d.stand(j)
 	s := j.life.standing
@@ -120,7 +118,7 @@ func (j *job) worstNeighbour() string {
 	return ""
 }
 
-// storeLife adds to the stored form of a job what concerns the engine. The caller holds Auditor.mu.
+// storeLife adds to the stored form of a job what concerns the engine.
 func (j *job) storeLife(out *ledger.Audit) {
 	out.EngineEpoch = j.life.Engine
 	s := j.violation()
@@ -133,8 +131,7 @@ func (j *job) storeLife(out *ledger.Audit) {
 	out.Violation, _ = json.Marshal(s) // a struct of plain fields
 }
 
-// recallLife gives a job what the ledger has about its violation. The caller holds Auditor.mu, or no one else has the
-// job.
+// recallLife gives a job what the ledger has about its violation.
 func (j *job) recallLife(row *ledger.Audit) {
 	var s view.Standing
 	if len(row.Violation) > 0 && json.Unmarshal(row.Violation, &s) == nil {
@@ -142,7 +139,7 @@ func (j *job) recallLife(row *ledger.Audit) {
 	}
 }
 
-// live adds to an Entry, whose Verdict is set, what concerns the engine. The caller holds Auditor.mu.
+// live adds to an Entry, whose Verdict is set, what concerns the engine.
 func (j *job) live(e *view.Entry) {
 	e.EntryLife = view.EntryLife{Engine: j.life.Engine, EngineRestarts: j.life.Began, Differ: j.life.Differ, Standing: j.violation(), Resolved: j.life.Resolved, Timing: j.life.Timing}
 	if e.Standing != nil {

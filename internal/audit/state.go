@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// state returns the job's state. The caller holds Auditor.mu.
+// state returns the job's state.
 func (j *job) state() view.State {
 	switch {
 	case j.Phase() == schedule.Violation && j.Measuring:
@@ -56,8 +56,7 @@ func (j *job) display(r *analysis.Report) string {
 	return string(state)
 }
 
-// size returns the approximate memory of a job in bytes. The caller holds Auditor.mu and has the job's turn, if it has
-// one.
+// size returns the approximate memory of a job in bytes.
 func (j *job) size() int64 {
 	const fixed = 2 << 10
 	n := fixed + j.query.Size() + j.plan.Size()
@@ -76,7 +75,7 @@ func (j *job) size() int64 {
 }
 
 // release frees what a decided audit does not need: everything except its report, the query with which it can begin
-// again, and the texts if they are shown or the audit is watched. The caller holds Auditor.mu and has the job's turn.
+// again, and the texts if they are shown or the audit is watched.
 func (d *desk) release(j *job) {
 	d.callsOf(&j.life, j.plan) // for which the plan is needed
 	if !j.Watched {
@@ -86,7 +85,7 @@ func (d *desk) release(j *job) {
 	d.roster.Resize(&j.Audit, j.size())
 }
 
-// releaseTexts frees what only replays need. The caller holds Auditor.mu.
+// releaseTexts frees what only replays need.
 func (d *desk) releaseTexts(j *job) {
 	j.life.released = true
 	j.plan = summaryOf(j.plan)

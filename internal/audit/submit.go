@@ -78,8 +78,8 @@ func (d *desk) arrive(q capture.Query, r recognize.Recognized, key, route string
 	return done
 }
 
-// placeQuery finds the audit of a query or creates one; done is the result of place, placed means that the query has an
-// audit. The caller holds Auditor.mu.
+// placeQuery finds the audit of a query or creates one; done is the result of place, placed means that the query has
+// an audit.
 func (d *desk) placeQuery(q capture.Query, r recognize.Recognized, key, route string) (done, placed bool) {
 	if j := d.jobs[key]; j != nil {
 		outdated, due := d.outdated(j), d.due(j)
@@ -141,14 +141,14 @@ func (d *desk) placeQuery(q capture.Query, r recognize.Recognized, key, route st
 	return true, true
 }
 
-// admit adds an audit for which Room has found a place. The caller holds Auditor.mu.
+// admit adds an audit for which Room has found a place.
 func (d *desk) admit(j *job) {
 	j.firstSeen, j.LastSeen = j.query.Completed, j.query.Completed
 	d.enter(j)
 	d.do(placed{j.storedQuery()})
 }
 
-// enter adds an audit for which Room has found a place. The caller holds Auditor.mu.
+// enter adds an audit for which Room has found a place.
 func (d *desk) enter(j *job) {
 	j.id, j.admitted = shortID(j.Key), d.wall
 	j.reports = append(j.reports, d.emptyReport(j.plan, "no trials"))
@@ -169,8 +169,7 @@ func (d *desk) enter(j *job) {
 	d.do(wake{})
 }
 
-// again restarts a decided audit with a plan, and the edition of the catalogs with which it was made. The caller holds
-// Auditor.mu.
+// again restarts a decided audit with a plan, and the edition of the catalogs with which it was made.
 func (d *desk) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint64) {
 	d.stand(j)
 	if plan != j.plan {
@@ -220,8 +219,7 @@ func (d *desk) countSkipped(reason string) {
 // maxUnlisted is how many tables and functions that the configuration lacks are logged: clients choose the names.
 const maxUnlisted = 50
 
-// logUnlisted logs each table or function once that the configuration lacks: the counts have only reasons. The caller
-// holds Auditor.mu.
+// logUnlisted logs each table or function once that the configuration lacks: the counts have only reasons.
 func (d *desk) logUnlisted(r recognize.Recognized) {
 	if r.Unlisted == "" || d.unlisted[r.Unlisted] || len(d.unlisted) >= maxUnlisted {
 		return
@@ -230,7 +228,7 @@ func (d *desk) logUnlisted(r recognize.Recognized) {
 	d.log(zap.WarnLevel, "statements are not audited because of a table or function", zap.String("reason", r.Reason), zap.String("object", r.Unlisted))
 }
 
-// count records a statement of a DP query for the coverage. The caller holds Auditor.mu.
+// count records a statement of a DP query for the coverage.
 func (d *desk) count(key string, audited bool) {
 	d.coverage.see(key, audited)
 	d.do(counted{recognizedCounter, ""})
@@ -239,8 +237,7 @@ func (d *desk) count(key string, audited bool) {
 	}
 }
 
-// turnAway counts a statement without a place for its audit, and logs a warning periodically. The caller holds
-// Auditor.mu.
+// turnAway counts a statement without a place for its audit, and logs a warning periodically.
 func (d *desk) turnAway(reason string, q capture.Query) {
 	d.skip(reason, q)
 	counts := d.turned.add(reason, d.now)

@@ -15,15 +15,13 @@ const (
 	abandoned    = "abandoned" // the audit was evicted, or its evidence dropped, before the end
 )
 
-// confirmationBegan reports that trials show a violation, which fresh trials must confirm. The caller holds Auditor.mu and
-// has the job's turn.
+// confirmationBegan reports that trials show a violation, which fresh trials must confirm.
 func (d *desk) confirmationBegan(j *job) {
 	d.log(zap.InfoLevel, "trials show a violation; it is reported if fresh trials, each in its own session, confirm it", zap.String("audit", j.id))
 	d.reportSuspected(j, false)
 }
 
-// reportSuspected reports the beginning of a suspicion, or its end without a violation. The caller has the job's turn
-// or holds Auditor.mu.
+// reportSuspected reports the beginning of a suspicion, or its end without a violation.
 func (d *desk) reportSuspected(j *job, over bool) {
 	if d.opt.OnFinding == nil || !d.opt.Suspected || len(j.worlds) == 0 {
 		return
@@ -35,9 +33,8 @@ func (d *desk) reportSuspected(j *job, over bool) {
 	d.alert(f)
 }
 
-// ended counts and logs the result of the confirmation of a decided job, if there was one. The caller holds Auditor.mu
-// and has the job's turn.
-func (d *desk) ended(j *job, verdict analysis.Verdict) {
+// confirmationEnded counts and logs the result of the confirmation of a decided job, if there was one.
+func (d *desk) confirmationEnded(j *job, verdict analysis.Verdict) {
 	switch {
 	case !j.confirming:
 	case verdict == analysis.Violation:
@@ -49,7 +46,7 @@ func (d *desk) ended(j *job, verdict analysis.Verdict) {
 	}
 }
 
-// abandon ends a job's confirmation, if any, without a result. The caller holds Auditor.mu.
+// abandon ends a job's confirmation, if any, without a result.
 func (d *desk) abandon(j *job) {
 	if !j.confirming || j.state() == view.Decided {
 		return

@@ -79,34 +79,40 @@ func (a *Auditor) pressing() bool {
 
 // finish ends the turn of a job. before is what the ledger has of a measurement.
 func (a *Auditor) finish(ctx context.Context, j *job, before *saved.Progress, o turn.Outcome) {
-	a.locked(func() {
-		if o.Evidence != nil {
-			j.evidence = o.Evidence
-		}
-		a.advance(j, o.Advance)
-	})
+	a.locked(func() { a.takeOutcome(j, o) })
 	if o.Restart != nil {
 		o.Trouble = a.restart(ctx, j, o.Restart)
 	}
-	a.mu.Lock()
-	progress := a.progress(j)
-	if j.stored && o.Trouble == nil && (j.evidence == nil || !j.evidence.Decided()) {
-		progress = nil // a worker has stored it
-	}
-	if j.Measuring {
-		if o.Stop != nil || o.Broken != nil {
-			progress = before // the copies may differ from those before
-		}
-		a.concludeMeasurement(ctx.Err() != nil, j, progress, o)
-	} else {
-		a.conclude(ctx.Err() != nil, j, progress, o)
-	}
-	a.mu.Unlock()
+	a.locked(func() { a.endTurn(ctx.Err() != nil, j, before, o) })
 	a.save(ctx, j)
 }
 
-// conclude ends a turn of an audit without a verdict. progress is what the ledger does not have yet. The caller holds
-// Auditor.mu and has the job's turn.
+// takeOutcome takes the results of a turn, and its evidence back.
+func (d *desk) takeOutcome(j *job, o turn.Outcome) {
+	if o.Evidence != nil {
+		j.evidence = o.Evidence
+	}
+	d.advance(j, o.Advance)
+}
+
+// endTurn ends the turn of a job, whose outcome was taken. before is what the ledger has of a measurement; stopping
+// reports that the process ends.
+func (d *desk) endTurn(stopping bool, j *job, before *saved.Progress, o turn.Outcome) {
+	progress := d.progress(j)
+	if j.stored && o.Trouble == nil && (j.evidence == nil || !j.evidence.Decided()) {
+		progress = nil // a worker has stored it
+	}
+	if !j.Measuring {
+		d.conclude(stopping, j, progress, o)
+		return
+	}
+	if o.Stop != nil || o.Broken != nil {
+		progress = before // the copies may differ from those before
+	}
+	d.concludeMeasurement(stopping, j, progress, o)
+}
+
+// conclude ends a turn of an audit without a verdict. progress is what the ledger does not have yet.
 func (d *desk) conclude(stopping bool, j *job, progress *saved.Progress, o turn.Outcome) {
 	if stopping && o.Broken == nil {
 		if progress != nil {
@@ -154,12 +160,12 @@ func (d *desk) conclude(stopping bool, j *job, progress *saved.Progress, o turn.
 	d.do(wake{})
 }
 
-// decide ends an audit with a verdict. The caller holds Auditor.mu and has the job's turn.
+// decide ends an audit with a verdict.
 func (d *desk) decide(j *job, took time.Duration, progress *saved.Progress) {
 	j.trouble, j.decided = "", d.now
 	verdict := j.worst().Verdict
 	d.do(counted{verdictsCounter, string(verdict)})
-	d.ended(j, verdict)
+	d.confirmationEnded(j, verdict)
 	if verdict == analysis.Violation {
 		d.reported++
 	}
@@ -177,8 +183,7 @@ func (d *desk) decide(j *job, took time.Duration, progress *saved.Progress) {
 	d.retire()
 }
 
-// postpone makes a job wait for a database that is unavailable or has a fault. The caller holds Auditor.mu and has the
-// job's turn.
+// postpone makes a job wait for a database that is unavailable or has a fault.
 func (d *desk) postpone(j *job, err error, took time.Duration) {
 	text, away := d.opt.say(err), (*ledgerError)(nil)
 	j.ledgerAway = errors.As(err, &away)
@@ -195,8 +200,7 @@ func (d *desk) postpone(j *job, err error, took time.Duration) {
 	d.roster.Return(&j.Audit, took, now)
 }
 
-// markInconclusive marks an audit that cannot be judged inconclusive. The ledger keeps the evidence. The caller holds
-// Auditor.mu.
+// markInconclusive marks an audit that cannot be judged inconclusive. The ledger keeps the evidence.
 func (d *desk) markInconclusive(j *job, err error) {
 	d.abandon(j)
 	j.trouble, j.worlds, j.reported = d.opt.say(err), nil, nil
@@ -208,8 +212,7 @@ func (d *desk) markInconclusive(j *job, err error) {
 	d.do(counted{verdictsCounter, string(analysis.Inconclusive)})
 }
 
-// advance takes the results of a turn so far: it publishes the reports and reports every violation once. The caller
-// holds Auditor.mu and has the job's turn.
+// advance takes the results of a turn so far: it publishes the reports and reports every violation once.
 func (d *desk) advance(j *job, now turn.Advance) {
 	if now.Hoisting != nil {
 		j.hoisting, j.hoisted, j.hoistOff = now.Hoisting, now.Hoisted, now.HoistOff
@@ -236,8 +239,7 @@ func (d *desk) advance(j *job, now turn.Advance) {
 	}
 }
 
-// doubt marks an audit whose evidence would be a violation if it were the only one. The caller holds Auditor.mu and has
-// the job's turn.
+// doubt marks an audit whose evidence would be a violation if it were the only one.
 func (d *desk) doubt(j *job) {
 	level := -math.Log((1 - d.opt.Analysis.Confidence) / float64(len(d.opt.D1)))
 	if !d.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
@@ -248,8 +250,7 @@ func (d *desk) doubt(j *job) {
 		zap.String("db.query.summary", j.plan.Summary), zap.Int("trials", j.Trials))
 }
 
-// figures derives from the reports what is shown and what the scheduler needs. The caller holds Auditor.mu, or no one
-// else has the job.
+// figures derives from the reports what is shown and what the scheduler needs.
 func (j *job) figures() {
 	worst := evidence.Worst(j.reports)
 	j.Trials, j.Wealth = 0, 0

@@ -23,8 +23,7 @@ const reportedUnclaimed = 4096
 // reader is who sent an unclaimed read, and its statement without constants.
 type reader struct{ group, user, database string }
 
-// unclaimed counts an unclaimed read, and reports it if its policy says so and it was not reported lately. The caller
-// holds Auditor.mu.
+// unclaimed counts an unclaimed read, and reports it if its policy says so and it was not reported lately.
 func (d *desk) unclaimed(q capture.Query, r recognize.Recognized) {
 	d.skip(skippedUnclaimed, q)
 	if r.Unclaimed == recognize.PolicyCount {

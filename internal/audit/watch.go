@@ -31,8 +31,7 @@ type watch struct {
 	trouble  string // why the last turn failed
 }
 
-// watchable reports whether a decided audit has turns in the watch share: its claim was audited and kept. The caller
-// holds Auditor.mu.
+// watchable reports whether a decided audit has turns in the watch share: its claim was audited and kept.
 func (d *desk) watchable(j *job) bool {
 	return d.opt.WatchShare > 0 && j.plan.Claim != nil && len(j.worlds) > 0 && !j.Open && j.worst().Verdict == analysis.NoEvidence
 }
@@ -126,7 +125,7 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *turn.Watched, why r
 	return o.Watch, noRenewal, o.Trouble
 }
 
-// renewalBy returns why a watched audit begins again in an environment. The caller holds Auditor.mu.
+// renewalBy returns why a watched audit begins again in an environment.
 func (d *desk) renewalBy(j *job, now *environment.Environment) renewal {
 	switch {
 	case j.epoch != "" && now.Copies != j.epoch:
@@ -179,7 +178,7 @@ func (a *Auditor) planAgain(j *job) (*rewrite.Plan, uint64, error) {
 	return plan, edition, nil
 }
 
-// renewAudit makes a watched audit begin again. The caller holds Auditor.mu.
+// renewAudit makes a watched audit begin again.
 func (d *desk) renewAudit(j *job, why renewal, plan *rewrite.Plan, edition uint64) {
 	switch why {
 	case copiesReplaced:
@@ -198,8 +197,7 @@ func (d *desk) renewAudit(j *job, why renewal, plan *rewrite.Plan, edition uint6
 	j.Background = why == repeatDue // what shows a change has its turns at once
 }
 
-// watchFailed notes that a watch turn failed, and logs it unless the turn before failed likewise. The caller holds
-// Auditor.mu.
+// watchFailed notes that a watch turn failed, and logs it unless the turn before failed likewise.
 func (d *desk) watchFailed(j *job, err error) {
 	text := d.opt.say(err)
 	if j.watch.trouble != text {
@@ -211,8 +209,7 @@ func (d *desk) watchFailed(j *job, err error) {
 	j.NotBefore = d.now.Add(d.opt.RetryAfter)
 }
 
-// watchState returns what the status shows of a decided audit's change detector; nil if it is not watched. The caller
-// holds Auditor.mu.
+// watchState returns what the status shows of a decided audit's change detector; nil if it is not watched.
 func (j *job) watchState(opt *Options) *view.WatchState {
 	if !j.Watched {
 		return nil
