@@ -68,7 +68,7 @@ func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 	if err != nil {
 		return fmt.Errorf("ledger: job queue: %w", err)
 	}
-	if err := l.requeue(ctx, o.Engine, alive[1:]...); err != nil {
+	if err := l.requeue(ctx, o.Engine, notFinal[1:]...); err != nil {
 		return err
 	}
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
@@ -85,25 +85,29 @@ func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 func (l *Ledger) keepQueued(ctx context.Context, o DeliverOptions) error {
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := l.requeue(ctx, o.Engine, alive...); err != nil && ctx.Err() == nil {
+			err := l.pool.Ping(ctx)
+			if err != nil {
+				err = fmt.Errorf("ledger: send messages: %w", sqlstate.Withhold(err))
+			} else if n%requeueTicks == 0 {
+				err = l.requeue(ctx, o.Engine, notFinal...)
+			}
+			if err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
 	}
 }
 
+// requeueTicks is the number of ticks after which pending messages without a job get one.
+const requeueTicks = 10
+
 // messageQueue returns the queue of an engine's messages: only the processes of the engine have its receivers.
 func messageQueue(engine string) string { return queueOf(deliveryArgs{}.Kind(), engine) }
-
-// alive are the states of a job that sends its message, first the one that a process which was killed leaves behind.
-var alive = []rivertype.JobState{
-	rivertype.JobStateRunning, rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
-}
 
 // enqueue gives deliveries of an engine a job each.
 func enqueue(ctx context.Context, tx pgx.Tx, client *river.Client[pgx.Tx], engine string, deliveries ...int64) error {

@@ -55,9 +55,10 @@ const (
 	keepFailed = 24 * time.Hour
 )
 
-// notFinal are the states of a job that has not ended.
+// notFinal are the states of a job that has not ended: first that of a job which a process runs, or left when it was
+// killed.
 var notFinal = []rivertype.JobState{
-	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
+	rivertype.JobStateRunning, rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateScheduled, rivertype.JobStateRetryable,
 }
 
 // queueOf returns the queue of one engine's jobs of a kind.

@@ -58,8 +58,8 @@ type GivenTurn struct {
 
 // Give gives a turn to the workers of the engine: the first one with a free slot takes it. The ledger must have the
 // state of the audit that the turn begins with. An earlier turn of the audit is outdated from then on, with its
-// outcome. With an error it returns the number of a turn that may be given nevertheless, because the connection was lost
-// while the transaction was committed; 0 = none is.
+// outcome. With an error it returns the number of a turn that may be given nevertheless, because the connection was
+// lost while the transaction was committed; 0 = none is.
 func (e *Engine) Give(ctx context.Context, turn TurnArgs) (id int64, err error) {
 	client, err := e.ledger.inserter()
 	if err != nil {

@@ -191,8 +191,8 @@ func TestTurnsOfEngines(t *testing.T) {
 	}
 }
 
-// TestWorkerKilled: the turn of a worker that was killed stays its own until it is withdrawn. It is given again then, and
-// its trials count once, whatever becomes of the first job.
+// TestWorkerKilled: the turn of a worker that was killed stays its own until it is withdrawn. It is given again then,
+// and its trials count once, whatever becomes of the first job.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

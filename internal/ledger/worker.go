@@ -107,8 +107,8 @@ func (t *Turn) identity(holder string, more ...any) []any {
 	return append([]any{t.Number, t.job.ID, holder, t.TurnArgs.Engine, t.Key}, more...)
 }
 
-// take makes a worker the holder of the turn of a job. It returns ErrTurnLost, wrapped, if the turn is outdated or has a
-// holder.
+// take makes a worker the holder of the turn of a job. It returns ErrTurnLost, wrapped, if the turn is outdated or has
+// a holder.
 func (l *Ledger) take(ctx context.Context, job *river.Job[TurnArgs], worker string) (*Turn, error) {
 	t := &Turn{TurnArgs: job.Args, job: job, holder: worker}
 	tag, err := l.pool.Exec(ctx, "UPDATE turns SET holder = $6, taken = now() WHERE "+current, t.identity("", worker)...)
