@@ -55,7 +55,7 @@ LONG = $$({ grep -rlE --include=*_test.go 'longtest\.(Enabled|Count|Number|Omits
 LONG_PACKAGES = $$(grep -rl --include=*_test.go 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
 test-long: build ## after make test: the deployment files, the long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
-	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
+	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-exec '$(CURDIR)/internal/longtest/nice.sh' -run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
 
 CHAOSTIME ?= 10m
 chaos: build ## kill the auditor, the relay and the ledger's server at random for CHAOSTIME while clients send queries (Linux); make test-long: 2 minutes

@@ -79,8 +79,8 @@ func TestSequenceFinding(t *testing.T) {
 	s := startSidecar(t, "LEDGER SEQUENCES")
 	conn := s.connect(t)
 	for range 3 {
-		exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people")
-		exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.3) FROM people WHERE id > $1", -7171)
+		exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2000271) FROM people")
+		exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.3000314) FROM people WHERE id > $1", -1717171717)
 	}
 	var id string
 	s.until(t, "the sequence has a violation in the ledger", func() bool {
@@ -93,8 +93,8 @@ func TestSequenceFinding(t *testing.T) {
 		return id != "" && strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`)
 	})
 	explained := call(t, "", "explain", id, "--reveal", "--config", s.config)
-	explained.want(t, exitDone, "VIOLATION", "noisy(count(*), 0.2) FROM people", "then", "noisy(count(*), 0.3) FROM people WHERE id > $1", `\xffffe3fd`)
-	if plain := call(t, "", "explain", id, "--config", s.config).stdout; strings.Contains(plain, "0.3") || strings.Contains(plain, "e3fd") {
+	explained.want(t, exitDone, "VIOLATION", "noisy(count(*), 0.2000271) FROM people", "then", "noisy(count(*), 0.3000314) FROM people WHERE id > $1", `\x99a609fb`)
+	if plain := call(t, "", "explain", id, "--config", s.config).stdout; strings.Contains(plain, "000271") || strings.Contains(plain, "000314") || strings.Contains(plain, "99a609fb") {
 		t.Errorf("literals or parameters without --reveal:\n%s", plain)
 	}
 	again := call(t, "", "audits", "reproduce", id, "--config", s.config, "-o", "json")

@@ -20,7 +20,7 @@ func TestFinding(t *testing.T) {
 	t.Parallel()
 	s := startSidecar(t, "LEDGER")
 	conn := s.connect(t)
-	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people WHERE id > $1", -7171)
+	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people WHERE id > $1", -1717171717)
 	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 4) FROM people")
 	var all []decidedAudit
 	s.until(t, "two verdicts in the ledger", func() bool {
@@ -35,17 +35,17 @@ func TestFinding(t *testing.T) {
 	r := run("explain", bad[:6])
 	r.want(t, exitDone, "How bad?", "VIOLATION: this query leaks more than the claimed epsilon 0.5", "What gives it away?", "Why, probably?", "Who?", "Units tried: 1; with a violation: 1.", "neighbours.source is not set",
 		asked, "What now?", "dpwatch audits reproduce "+bad, "What the audit does not prove", "The claim comes from the client (comment)")
-	if strings.Contains(r.stdout, "7171") || strings.Contains(r.stdout, "noisy(count(*), 0.2)") {
+	if strings.Contains(r.stdout, "1717171717") || strings.Contains(r.stdout, "noisy(count(*), 0.2)") {
 		t.Errorf("literals without --reveal:\n%s", r.stdout)
 	}
-	run("explain", bad, "--reveal").want(t, exitDone, "noisy(count(*), 0.2) FROM people WHERE id > $1", `\xffffe3fd`, `"d0".people`, `"d1".people`)
+	run("explain", bad, "--reveal").want(t, exitDone, "noisy(count(*), 0.2) FROM people WHERE id > $1", `\x99a609fb`, `"d0".people`, `"d1".people`)
 	running := call(t, "", "explain", bad, "--address", s.admin)
 	running.want(t, exitDone, "VIOLATION: this query leaks more", asked, "the records of the neighbours are read with --config only")
 	call(t, "", "explain", bad, "--address", s.admin, "--reveal").want(t, exitFailure, "--reveal needs --config")
 	run("explain", good).want(t, exitDone, "No evidence is not a proof of privacy")
 	run("explain", "dead").want(t, exitFailure, `no audit "dead"`)
-	s.checkBundle(t, "-7171", "e3fd", pgtest.Connect(t, s.replay).Config().Password)
-	signed := s.checkReport(t, bad, good, "-7171", "xffffe3fd", "noisy(count(*), 0.2)", pgtest.Connect(t, s.replay).Config().Password)
+	s.checkBundle(t, "-1717171717", "99a609fb", pgtest.Connect(t, s.replay).Config().Password)
+	signed := s.checkReport(t, bad, good, "-1717171717", "x99a609fb", "noisy(count(*), 0.2)", pgtest.Connect(t, s.replay).Config().Password)
 
 	state := func() (text string) {
 		err := pgtest.Connect(t, s.direct).QueryRow(t.Context(), "SELECT string_agg(md5(a::text), ' ' ORDER BY query) FROM dpwatch_ledger.audits a").Scan(&text)
@@ -99,7 +99,7 @@ func TestFinding(t *testing.T) {
 
 	examined := run("doctor")
 	examined.want(t, exitDone, "clock", "differs by", "2 of 2 are rewritten as the configuration is now", "trials a second of one captured query")
-	if strings.Contains(examined.stdout, "7171") {
+	if strings.Contains(examined.stdout, "1717171717") {
 		t.Errorf("literals or parameters in the doctor's output:\n%s", examined.stdout)
 	}
 

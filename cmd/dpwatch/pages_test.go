@@ -23,7 +23,7 @@ func startPages(t *testing.T, extra string) (s *sidecar, id string) {
 	t.Helper()
 	s = startSidecar(t, "LEDGER, ADMIN ROLES"+extra)
 	conn := s.connect(t)
-	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people WHERE id > $1", -7171)
+	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people WHERE id > $1", -1717171717)
 	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 4) FROM people")
 	s.until(t, "two verdicts in the ledger", func() bool {
 		all := s.audits(t)
@@ -97,7 +97,7 @@ func TestPages(t *testing.T) {
 	b.Go(base + "/queries/" + id)
 	var html string
 	b.Eval("document.documentElement.outerHTML", &html)
-	if strings.Contains(html, "7171") || strings.Contains(html, "noisy(count(*), 0.2)") || strings.Contains(html, "<form method=\"post\" action=\"/queries") {
+	if strings.Contains(html, "1717171717") || strings.Contains(html, "noisy(count(*), 0.2)") || strings.Contains(html, "<form method=\"post\" action=\"/queries") {
 		t.Errorf("a viewer's page has literals or actions:\n%s", html)
 	}
 	var status int
@@ -114,7 +114,7 @@ func TestPages(t *testing.T) {
 		return strings.Contains(body, "the receiver answered 410 Gone")
 	})
 	b.Go(base + "/alerts")
-	if text := b.Text("main"); !strings.Contains(text, "0 wait, 1 failed") || !strings.Contains(text, "oncall") || strings.Contains(text, "7171") {
+	if text := b.Text("main"); !strings.Contains(text, "0 wait, 1 failed") || !strings.Contains(text, "oncall") || strings.Contains(text, "1717171717") {
 		t.Errorf("alerts:\n%s", text)
 	}
 	accepts.Store(true)

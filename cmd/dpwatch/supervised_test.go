@@ -137,7 +137,7 @@ func TestPanicIsNoVerdict(t *testing.T) {
 			_ = cmd.Run()
 			r := result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 			r.want(t, exitFailure, "no verdict", "a fault of dpwatch ended it with exit status 2 (at cmd/dpwatch/supervised_test.go:", "please report it")
-			if r.stdout != "" || strings.Contains(r.stderr, "4711") != shown {
+			if r.stdout != "" || strings.Contains(r.stderr, "Smith") != shown {
 				t.Errorf("standard output %q, standard error %s", r.stdout, r.stderr)
 			}
 		})
