@@ -46,8 +46,8 @@ func ParseAndCheck(file string, data []byte, getenv func(string) string) (Config
 	return c, r, err
 }
 
-// ParseAdmin returns the listeners of the section admin of a configuration. It ignores errors in other sections, such as an unset
-// ${NAME}.
+// ParseAdmin returns the listeners of the section admin of a configuration. It ignores errors in other sections, such
+// as an unset ${NAME}.
 func ParseAdmin(file string, data []byte, getenv func(string) string) ([]AdminListener, error) {
 	c, err := Parse(file, data, getenv)
 	var all, own Errors

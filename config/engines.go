@@ -42,8 +42,8 @@ func (c *Config) engine(i int) Config {
 	return one
 }
 
-// topLevel returns the configuration of the engine of the top level. ok is false if engines are listed and the top level
-// has no address for clients: then it only has values that the engines share.
+// topLevel returns the configuration of the engine of the top level. ok is false if engines are listed and the top
+// level has no address for clients: then it only has values that the engines share.
 func (c *Config) topLevel() (one Config, ok bool) {
 	if len(c.Engines) == 0 {
 		return *c, true
@@ -55,8 +55,8 @@ func (c *Config) topLevel() (one Config, ok bool) {
 }
 
 // AllEngines returns a complete configuration for each engine, with its routes and without Engines: the engine of the
-// top level first, if it has an address for clients, then those of the list in its order. A configuration without the list has one
-// engine.
+// top level first, if it has an address for clients, then those of the list in its order. A configuration without the
+// list has one engine.
 func (c Config) AllEngines() []Config {
 	var all []Config
 	if one, ok := c.topLevel(); ok {

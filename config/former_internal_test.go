@@ -16,6 +16,11 @@ func TestFormerKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for key, now := range formerValues {
+		if !strings.Contains(string(upgrade), "| `"+key+"` | "+now+" |") {
+			t.Errorf("docs/upgrade.md has no row\n| `%s` | %s |", key, now)
+		}
+	}
 	for key, now := range former {
 		if slices.Contains(Keys(), key) {
 			t.Errorf("%s is a key", key)

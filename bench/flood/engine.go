@@ -29,7 +29,7 @@ func engine(shapes int) string {
 
 // sections returns the rest of dpwatch's configuration.
 func (o Options) sections() string {
-	return fmt.Sprintf("claims: {safe_functions: [honest, leaky], trust: [comment]}\naudit: {workers: %d}\n", o.Workers)
+	return fmt.Sprintf("claims: {safe_functions: [honest, leaky], trust: [comment]}\naudit: {workers: %d, sequences: false}\n", o.Workers)
 }
 
 // text returns one of the flood's texts: of its shape, the column is the part that is no constant.

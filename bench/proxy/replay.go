@@ -53,7 +53,7 @@ func replay(ctx context.Context, c *pgtemp.Cluster, direct *target, o options) e
 	v := variant{name: "dpwatch", capture: true, protected: "public.people", more: `
 shadow: {dsn: SHADOW, d0: d0, d1: [d1], statement_timeout: 5s}
 claims: {safe_functions: [noisy], default: {epsilon: 1, delta: 0}}
-audit: {max_trials: 10000000}
+audit: {max_trials: 10000000, sequences: false}
 `}
 	t, err := startDpwatch(ctx, o.dpwatch, v, c.Port(), shadow.DSN("postgres"))
 	if err != nil {

@@ -23,7 +23,7 @@ type fleet struct {
 // sections of the configuration. A slot has two sessions without a limit of its share; all audits go on.
 const sections = `
 claims: {safe_functions: [waits], trust: [comment]}
-audit: {max_trials: 1000000, workers: %d, sessions: 2, watch_share: 0}
+audit: {max_trials: 1000000, workers: %d, sessions: 2, watch_share: 0, sequences: false}
 `
 
 func engine(wait time.Duration) string {

@@ -146,7 +146,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people], catalog: %q, unclaimed_reads: {policy: count}}
 claims: {functions: [{name: dp_count, epsilon: 2}], safe_functions: [noisy], trust: [comment, setting], settings: {epsilon: dp.epsilon, delta: dp.delta}}
-audit: {max_audits: 10000, memory: 2GiB, max_trials: 2, share: 1, watch_share: 0}
+audit: {sequences: false, max_audits: 10000, memory: 2GiB, max_trials: 2, share: 1, watch_share: 0}
 ledger: {dsn: %q}
 `, cfg.Host, cfg.Port, s.replay, s.direct, s.direct)))
 	s.until(t, "the ledger", func() bool { return strings.Contains(s.log.String(), "audits restored from the ledger") })

@@ -60,7 +60,7 @@ proxy: {drain_timeout: 1h}
 admin: {listen: 127.0.0.1:0, token_file: %[2]q}
 shadow: {dsn: %[3]q}
 claims: {safe_functions: [noisy]}
-audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1, sequences: false}
 ledger: {dsn: %[4]q}
 engines:
   - name: honest

@@ -53,7 +53,7 @@ privacy:
   catalog: %q
 neighbours: {source: %q, choose: [{rule: most_rows}, {rule: random, seed: 7}]}
 claims: {safe_functions: [noisy], trust: [comment]}
-audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1}
+audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1, sequences: false}
 `, cfg.Host, cfg.Port, shadow, s.direct, s.direct))
 	for _, command := range []string{"create", "verify"} {
 		var out bytes.Buffer

@@ -32,7 +32,7 @@ admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
 claims: {safe_functions: [noisy], trust: [comment]}
-audit: {max_trials: 500, confidence: 0.999999, share: 1}
+audit: {max_trials: 500, confidence: 0.999999, share: 1, sequences: false}
 ledger: {dsn: %q}
 `, at.Host, at.Port, replayRole(t, direct, "d0", "d1"), fmt.Sprintf("host=%s port=%d dbname=%s user=later_%[3]s password=later sslmode=disable", at.Host, at.Port, at.Database))))
 	client := s.connect(t)

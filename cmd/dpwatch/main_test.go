@@ -147,8 +147,8 @@ privacy: {protected: [public.users]}
 	marked := file(t, "marked.yaml", "\ufeff"+strings.ReplaceAll(string(text), "\n", "\r\n"))
 	call(t, "", "config", "check", "--config", marked).want(t, exitDone, "no faults")
 	call(t, "", "config", "check", "--config", file(t, "wide.yaml", "\xff\xfep\x00")).want(t, exitFailure, "is UTF-16: save it as UTF-8")
-	idle := file(t, "idle.yaml", string(text)+"neighbours: {workers: 3}\n")
-	call(t, "", "config", "check", "--config", idle).want(t, exitDone, "warning", "neighbours.workers", "neighbours.source is empty", "no faults")
+	idle := file(t, "idle.yaml", string(text)+"neighbours: {copy_limit: 3GiB}\n")
+	call(t, "", "config", "check", "--config", idle).want(t, exitDone, "warning", "neighbours.copy_limit", "neighbours.source is empty", "no faults")
 	printed := call(t, "", "config", "print", "--config", good)
 	printed.want(t, exitDone, "max_trials: 10000")
 	if strings.Contains(printed.stdout, "hidden") {

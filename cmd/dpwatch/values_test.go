@@ -62,8 +62,8 @@ var leaking = map[string]string{
 	"columns together": `SELECT noisy(sum(small), 1e8) AS a, noisy(sum(small) * 2, 2e8) AS b FROM people`,
 }
 
-// refusedQuery is not audited, because of a function. Its sample has its shape, and its text only with log.reveal, for an
-// auditor.
+// refusedQuery is not audited, because of a function. Its sample has its shape, and its text only with log.reveal, for
+// an auditor.
 const (
 	refusedQuery = `SELECT unlisted(mrn) AS u FROM people WHERE mrn = 'MRN777QXZ' OR note = $x$NOTESECRETQXZ$x$ OR store = 918273645546372`
 	refusedShape = `SELECT unlisted(mrn) AS u FROM people WHERE mrn = ? OR note = ? OR store = ?`

@@ -1,7 +1,8 @@
 // Package throttle throttles replays to the load on the shadow database that its operator allows.
 //
 // It owns a Gate, which every session passes before it runs trials: a number of sessions or a share of the time, hours
-// of the day, a guard on the replication lag, and a pause switch. It has no information about queries or results. In: the limits of an operator. Out: when trials may run, and how many.
+// of the day, a guard on the replication lag, and a pause switch. It has no information about queries or results. In:
+// the limits of an operator. Out: when trials may run, and how many.
 package throttle
 
 import (

@@ -91,8 +91,8 @@ func TestGuard(t *testing.T) {
 	done.Wait()
 }
 
-// TestGuardWithoutRights: a role that may not see the lag of standbys causes a warning, and one that cannot connect holds
-// replays.
+// TestGuardWithoutRights: a role that may not see the lag of standbys causes a warning, and one that cannot connect
+// holds replays.
 func TestGuardWithoutRights(t *testing.T) {
 	primary := pgtest.Start(t)
 	startStandby(t, primary)
