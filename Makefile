@@ -22,12 +22,13 @@ TEMPORARY = $$(if [ -n "$$TMPDIR" ]; then echo "$$TMPDIR"; exit; fi; room=$$(df 
   [ "$${room:-0}" -ge 4194304 ] && f=$$(mktemp $(MEMORY)/dpwatch.XXXXXX) && cp /bin/true "$$f" && chmod 700 "$$f" && "$$f" 2>/dev/null && echo $(MEMORY) || echo /tmp; rm -f "$$f")
 
 # What make formats and vets beside the program: Go modules of their own, so that the program does not depend on what they need.
-MODULES := bench
+MODULES := bench browsertest
 
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/audit ./proxy ./...
 # Tests wait for servers, processes and clocks as long as they compute: more packages at a time than processors.
 AT_A_TIME ?= 3
+TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -p $(AT_A_TIME) -parallel 4
 
 .PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours bench-schedule bench-flood bench-workers docker clean help
 
@@ -48,8 +49,10 @@ bin/dpwatch:
 demo: build ## everything on one machine: temporary PostgreSQL, honest and broken queries, verdicts
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
 
-test: build ## all tests, against a real temporary PostgreSQL
-	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) $(GO) run $(GOTESTSUM) -- -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -p $(AT_A_TIME) -parallel 4 $(RUN) $(PACKAGES)
+test: build ## all tests, against a real temporary PostgreSQL; those of pages with a real Chromium
+	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && export TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) && status=0; \
+	  $(GO) run $(GOTESTSUM) -- $(TEST_FLAGS) $(RUN) $(PACKAGES) || status=1; \
+	  $(GO) -C browsertest run $(GOTESTSUM) -- $(TEST_FLAGS) $(RUN) ./... || status=1; exit $$status
 
 test-fast: ## the tests that need no server
 	$(GO) test -short -tags $(TAGS) -vet=off -ldflags=-w $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
@@ -57,7 +60,7 @@ test-fast: ## the tests that need no server
 # The tests that internal/longtest skips, and those of the files in which it chooses how much they do: the others do the same in make test.
 LONG = $$({ grep -rlE --include=*_test.go 'longtest\.(Enabled|Count|Number|Omits)' . | xargs cat; grep -rh --include=*_test.go -B 3 'longtest\.Skip(t)' .; } \
 	| sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | sort -u | paste -sd '|' -)
-LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
+LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
 test-long: build ## after make test: the deployment files, the benchmarks' tests, the long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
 	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w ./...
@@ -76,7 +79,7 @@ RACE_PACKAGES ?= $$($(GO) list -tags $(TAGS) ./replay/neighbours ./replay ./inte
   | grep -v -e /replay/hoist$$ -e /internal/audit/evidence$$ -e /internal/audit/schedule$$ -e /internal/audit/sequence$$ -e /internal/audit/timing$$)
 race: ## the tests of proxy, replay, internal/audit and internal/ledger under the race detector; RACE_PACKAGES=./... for all
 	@bindir=$(BINDIR) && unset DPWATCH_TEST_LONG && TMPDIR="$(TEMPORARY)" CGO_CFLAGS="-g0 -O1" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) \
-	  $(GO) run $(GOTESTSUM) -- -race -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -p $(AT_A_TIME) -parallel 4 $(RUN) $(RACE_PACKAGES)
+	  $(GO) run $(GOTESTSUM) -- -race $(TEST_FLAGS) $(RUN) $(RACE_PACKAGES)
 
 lint: ## formatting, vet, staticcheck
 	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal examples $(MODULES)); \

@@ -82,3 +82,23 @@ func Spoil(a *Audit) {
 
 // CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
 func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
+
+// BoundNow returns the greatest epsilon of the grid that the evidence now rejects together with all below it.
+func BoundNow(a *Audit) (bound float64) {
+	a.look()
+	for i, epsilon := range a.grid {
+		w := a.lead.Latest
+		if i != a.claimAt {
+			p := &book.Process{Null: eprocess.NewNull(epsilon, a.claim.Delta), Below: i < a.claimAt}
+			a.replay(p, &a.book)
+			if w = p.Total(); p.Below {
+				w = eprocess.LogAdd(w, a.lead.Latest) - math.Ln2
+			}
+		}
+		if !(w >= -math.Log(1-a.opts.Confidence)) {
+			break
+		}
+		bound = epsilon
+	}
+	return bound
+}

@@ -76,7 +76,7 @@ func TestBoundCountsTheBudget(t *testing.T) {
 		for range pairs {
 			a.Add(draw(r))
 		}
-		got, least := float64(a.Report().EpsilonLower), a.Evidence("all").Lower()
+		got, least := float64(a.Report().EpsilonLower), analysis.BoundNow(a)
 		if got < least {
 			t.Errorf("%d pairs: bound %.4g, below %.4g", pairs, got, least)
 		}

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
@@ -91,5 +92,14 @@ func (a *Audit) setProfile(r *Report, profile []ProfilePoint) {
 	r.Finding = &f
 	if x := &a.explained; x.pairs == a.pairs && x.lower == float64(r.EpsilonLower) {
 		x.finding = &f
+	}
+}
+
+// replay runs a process over all trials so far, with the stakes of a book.
+func (a *Audit) replay(p *book.Process, k *book.Book) {
+	a.epoch.Claim = a.lead.Latest
+	for _, e := range append(slices.Clone(a.book.Epochs), a.epoch) {
+		p.Begin(k, e)
+		p.End(k, e, &a.bet)
 	}
 }

@@ -9,19 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// copies returns a database with 50 people in d0.people and one fewer in d1.people, and a noise function.
-func copies(t *testing.T) string {
-	t.Helper()
-	dsn := pgtest.Database(t)
-	pgtest.Exec(t, dsn, `
-		CREATE FUNCTION noisy(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE
-			AS 'SELECT round((value + scale * ln((1 - random()) / (1 - random()))) * 1024) / 1024';
-		CREATE FUNCTION slowly(value float8) RETURNS float8 LANGUAGE plpgsql VOLATILE
-			AS 'BEGIN PERFORM pg_sleep(3600); RETURN value; END';
-		CREATE SCHEMA d0; CREATE TABLE d0.people AS SELECT g AS id, g % 3 AS grp FROM generate_series(1, 50) g;
-		CREATE SCHEMA d1; CREATE TABLE d1.people AS SELECT * FROM d0.people WHERE id <> 50`)
-	return dsn
-}
+// What most tests start with.
+var copies, replayRole = pgtest.Copies, pgtest.ReplayRole
 
 func TestAudit(t *testing.T) {
 	t.Parallel()

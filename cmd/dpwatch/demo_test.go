@@ -122,7 +122,6 @@ func TestDemo(t *testing.T) {
 	}
 	p.until(t, "the end of the audits", func() bool { return strings.Contains(p.log.String(), "still running") })
 	noValues(t, p)
-	photograph(t, p)
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -174,4 +174,9 @@ ledger: {dsn: %q, migrate: false}
 	if c := find(checksOf(t, exitDone, path), "ledger", ""); c.Status != preflight.OK {
 		t.Errorf("afterwards: %+v; want a sound ledger", c)
 	}
+	pgtest.Exec(t, dsn, "DELETE FROM dpwatch_ledger.migrations WHERE version_id > 0; INSERT INTO dpwatch_ledger.migrations (version_id, is_applied) VALUES (17, true)")
+	call(t, "", "migrate", "--config", path).want(t, exitFailure, "the ledger was written by dpwatch 0.1.0 or earlier", "ledger.schema", "DROP SCHEMA")
+	if c := find(checksOf(t, exitFailure, path), "ledger", ""); c.Status != preflight.Fault || !strings.Contains(c.Message, "dpwatch 0.1.0 or earlier") {
+		t.Errorf("a former ledger: %+v", c)
+	}
 }

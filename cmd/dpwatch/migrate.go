@@ -12,7 +12,8 @@ func migrateCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "migrate", Short: "Create or upgrade the schema of the ledger", Args: cobra.NoArgs,
 		Long: `Create the schema of the ledger (ledger.dsn, ledger.schema), or upgrade it to this version of dpwatch.
-run does the same at its start unless ledger.migrate is false. A ledger of a newer version is not changed.
+run does the same at its start unless ledger.migrate is false. A ledger of a newer version, or of 0.1.0 and
+earlier, is not changed.
 Several processes may migrate one ledger at the same time.`,
 		Example: "  dpwatch migrate --config dpwatch.yaml",
 	}

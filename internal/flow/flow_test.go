@@ -94,7 +94,6 @@ var allowed = map[string][]string{
 	"docs":                     {},
 	"internal/pages":           {"analysis", "docs", "internal/app/findings", "internal/app/records", "internal/app/relay", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/chart", "internal/ledger", "internal/plot", "internal/web"},
 	"internal/chart":           {},
-	"internal/browser":         {"internal/clienttest"},
 	"internal/clienttest":      {}, // for tests alone
 	"internal/ledger":          {"internal/finding", "internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
 	"examples/gateway":         {},

@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -136,32 +135,6 @@ func TestAnyMessage(t *testing.T) {
 	}
 	if u, err := p.Undelivered(t.Context(), "e"); err != nil || len(u) > 0 {
 		t.Errorf("undelivered in the end: %+v, %v", u, err)
-	}
-}
-
-// TestMessagesOfEarlierLedger: messages that an earlier ledger has as jsonb leave after the migration.
-func TestMessagesOfEarlierLedger(t *testing.T) {
-	t.Parallel()
-	p := newPost(t)
-	down := ""
-	for _, file := range []string{"migrations/00018_turns.sql", "migrations/00017_samples.sql", "migrations/00016_destinations.sql", "migrations/00015_former_evidence.sql", "migrations/00014_messages.sql"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, part, _ := strings.Cut(string(text), "-- +goose Down")
-		down += part
-	}
-	pgtest.Exec(t, p.dsn, `SET search_path = dpwatch_ledger; DELETE FROM migrations WHERE version_id >= 14;`+down+`;
-		INSERT INTO alerts (id, engine, subject, kind, severity, status, title, starts_at, updated_at, body) VALUES ('a', 'e', 's', 'violation', 'error', 'firing', 't', now(), now(), '{"s": "\"n\" \u001f"}');
-		INSERT INTO deliveries (alert, receiver, body) SELECT 'a', 'r', body FROM alerts`)
-	if _, to, err := ledger.Migrate(t.Context(), ledger.Options{DSN: p.dsn}); err != nil || to < 14 {
-		t.Fatalf("migrated to %d: %v", to, err)
-	}
-	p.run(t)
-	eventually.True(t, "it is delivered", func() bool { return p.states(t, "a") == "delivered" })
-	if bodies, _ := p.sent(); len(bodies) != 1 || bodies[0] != `{"s": "\"n\" \u001f"}` {
-		t.Errorf("sent %q", bodies)
 	}
 }
 

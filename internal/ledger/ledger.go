@@ -31,6 +31,7 @@ const DefaultSchema = "dpwatch_ledger"
 // Errors of Open.
 var (
 	ErrNotMigrated = errors.New("the ledger's schema is missing or older than this program: run `dpwatch migrate`, or set ledger.migrate: true")
+	ErrFormer      = errors.New("the ledger was written by dpwatch 0.1.0 or earlier and cannot be upgraded")
 	ErrNewer       = errors.New("the ledger was written by a newer version of dpwatch: upgrade this program, or give it another ledger")
 )
 
@@ -105,40 +106,58 @@ func (l *Ledger) Close() { l.pool.Close() }
 
 // check compares the schema's version with the newest migration of this program.
 func (l *Ledger) check(ctx context.Context) error {
-	var there bool
-	if err := l.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", ident.Quote(l.schema)+"."+versions).Scan(&there); err != nil {
+	have, err := version(func(sql string, args ...any) scanner { return l.pool.QueryRow(ctx, sql, args...) }, l.schema)
+	if err != nil {
 		return err
 	}
-	if !there {
-		return ErrNotMigrated
+	_, want, err := known()
+	if err == nil && have < want {
+		err = ErrNotMigrated
 	}
-	var have int64
-	if err := l.pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versions+" WHERE is_applied").Scan(&have); err != nil {
-		return err
-	}
-	want, err := newest()
-	switch {
-	case err != nil:
-		return err
-	case have < want:
-		return ErrNotMigrated
-	case have > want:
-		return fmt.Errorf("%w (its version is %d, this program's is %d)", ErrNewer, have, want)
-	}
-	return nil
+	return err
 }
 
-// newest returns the version of the last migration in this program.
-func newest() (int64, error) {
+// scanner is a row of either driver.
+type scanner interface{ Scan(...any) error }
+
+// version returns the version of the ledger in a schema; 0 = there is none. It is an error if this program can neither
+// use the ledger nor upgrade it.
+func version(row func(sql string, args ...any) scanner, schema string) (have int64, err error) {
+	table := ident.Quote(schema) + "." + versions
+	var there bool
+	if err := row("SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	if err := row("SELECT coalesce(max(version_id), 0) FROM " + table + " WHERE is_applied").Scan(&have); err != nil {
+		return 0, err
+	}
+	first, last, err := known()
+	switch {
+	case err != nil:
+		return have, err
+	case have > 0 && have < first:
+		return have, fmt.Errorf("%w (its version is %d, this program begins at %d): keep it with the former program and give this one another schema (ledger.schema), or give it up with DROP SCHEMA %s CASCADE; evidence, findings, acceptances and budgets begin again",
+			ErrFormer, have, first, ident.Quote(schema))
+	case have > last:
+		return have, fmt.Errorf("%w (its version is %d, this program's is %d)", ErrNewer, have, last)
+	}
+	return have, nil
+}
+
+// known returns the versions of the first and the last migration in this program.
+func known() (first, last int64, err error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil || len(names) == 0 {
-		return 0, errors.Join(err, errors.New("no migrations in this program"))
+		return 0, 0, errors.Join(err, errors.New("no migrations in this program"))
 	}
-	return goose.NumericComponent(names[len(names)-1])
+	if first, err = goose.NumericComponent(names[0]); err == nil {
+		last, err = goose.NumericComponent(names[len(names)-1])
+	}
+	return first, last, err
 }
 
 // Migrate creates the schema or brings it to this program's version. Several processes may call it at once. It returns
-// the versions before and after; a newer ledger is left alone, with ErrNewer.
+// the versions before and after. A ledger that this program cannot upgrade is left alone, with ErrFormer or ErrNewer.
 func Migrate(ctx context.Context, o Options) (from, to int64, err error) {
 	c, schema, err := o.config()
 	if err != nil {
@@ -156,39 +175,37 @@ func Migrate(ctx context.Context, o Options) (from, to int64, err error) {
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock(hashtextextended('dpwatch ledger ' || $1, 0))", schema); err != nil {
 		return 0, 0, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
+	from, err = version(func(sql string, args ...any) scanner { return conn.QueryRowContext(ctx, sql, args...) }, schema)
+	if err != nil {
+		return from, from, fmt.Errorf("ledger in schema %s: %w", schema, sqlstate.Withhold(err))
+	}
 	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+ident.Quote(schema)); err != nil {
 		return 0, 0, fmt.Errorf("ledger: create schema %s (its role needs CREATE on the database, or to own the schema): %w", schema, sqlstate.Withhold(err))
 	}
 	if err := migrateQueue(ctx, c, schema); err != nil { // before the version that promises it
 		return 0, 0, fmt.Errorf("ledger: create the job queue: %w", sqlstate.Withhold(err))
 	}
-	return migrate(ctx, db)
+	to, err = migrate(ctx, db)
+	return from, to, err
 }
 
-func migrate(ctx context.Context, db *sql.DB) (from, to int64, err error) {
+func migrate(ctx context.Context, db *sql.DB) (to int64, err error) {
 	store, err := database.NewStore(database.DialectPostgres, versions)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	root, err := fs.Sub(files, "migrations")
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	p, err := goose.NewProvider("", db, root, goose.WithStore(store))
 	if err != nil {
-		return 0, 0, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
-	}
-	if from, err = p.GetDBVersion(ctx); err != nil {
-		return 0, 0, fmt.Errorf("ledger: read its version: %w", sqlstate.Withhold(err))
-	}
-	if want, err := newest(); err != nil || from > want {
-		return from, from, errors.Join(err, fmt.Errorf("%w (its version is %d, this program's is %d)", ErrNewer, from, want))
+		return 0, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
 	if _, err := p.Up(ctx); err != nil {
-		return from, from, fmt.Errorf("ledger: migrate: %w", sqlstate.Withhold(err))
+		return 0, fmt.Errorf("ledger: migrate: %w", sqlstate.Withhold(err))
 	}
-	to, err = p.GetDBVersion(ctx)
-	return from, to, err
+	return p.GetDBVersion(ctx)
 }
 
 // CheckHidden returns an error if a role can read the ledger: what clients send is replayed as the replay role, and a

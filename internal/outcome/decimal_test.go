@@ -60,7 +60,7 @@ func TestParserKeepsResults(t *testing.T) {
 		var got, want []Outcome
 		for _, line := range append(lines, lines...) {
 			o, err := p.ParseLine([]byte(line))
-			alone, wantErr := ParseLine([]byte(line))
+			alone, wantErr := new(Parser).ParseLine([]byte(line))
 			if diff := cmp.Diff(alone, o, cmpopts.EquateNaNs()); diff != "" || err != nil || wantErr != nil {
 				t.Errorf("%s (-alone +after others) %v %v\n%s", line, wantErr, err, diff)
 			}

@@ -9,15 +9,6 @@ import (
 	"strings"
 )
 
-// ParseLine parses one recorded result. The forms:
-//
-//	(empty line)                          no row
-//	3.25                                  one row, one number; NaN and Infinity too
-//	word                                  one row, one text
-//	{"columns":["g","n"],"rows":[["a",1]]}  a result set; columns may be omitted
-//	{"error":"22012"}                     the statement failed with this SQLSTATE
-func ParseLine(line []byte) (Outcome, error) { return new(Parser).ParseLine(line) }
-
 // Parser parses recorded results one after the other. It reuses what is usually the same in the next result (columns,
 // texts, the number of values). It is not safe for concurrent use. The zero value is ready for use.
 type Parser struct {
@@ -30,7 +21,13 @@ type Parser struct {
 	reused   [][]Value // memory for rows
 }
 
-// ParseLine is like the function ParseLine. Results may share their Columns.
+// ParseLine parses one recorded result. Results may share their Columns. The forms:
+//
+//	(empty line)                          no row
+//	3.25                                  one row, one number; NaN and Infinity too
+//	word                                  one row, one text
+//	{"columns":["g","n"],"rows":[["a",1]]}  a result set; columns may be omitted
+//	{"error":"22012"}                     the statement failed with this SQLSTATE
 func (r *Parser) ParseLine(line []byte) (Outcome, error) {
 	line = bytes.TrimSpace(line)
 	switch {

@@ -49,7 +49,7 @@ func TestParseLine(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := outcome.ParseLine([]byte(tc.line))
+			got, err := new(outcome.Parser).ParseLine([]byte(tc.line))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestParseLineRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := outcome.ParseLine([]byte(tc.line))
+			_, err := new(outcome.Parser).ParseLine([]byte(tc.line))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want it to say %q", err, tc.want)
 			}
@@ -84,7 +84,7 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(`{"columns":["g"],"rows":[["a"]]}`))
 	f.Add([]byte("1e5"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		o, err := outcome.ParseLine(line)
+		o, err := new(outcome.Parser).ParseLine(line)
 		if err != nil {
 			return
 		}
@@ -110,7 +110,7 @@ func BenchmarkParseLine(b *testing.B) {
 	b.SetBytes(int64(line.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := outcome.ParseLine([]byte(line.String())); err != nil {
+		if _, err := new(outcome.Parser).ParseLine([]byte(line.String())); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -45,12 +45,11 @@ func (j *Journal) String() string {
 	return j.text.String()
 }
 
-// Spawn starts a command that runs dpwatch, in the foreground of a group of its own, which is killed when this process
-// ends.
+// Spawn starts a command that runs dpwatch. On Linux it is killed when this process ends.
 func Spawn(name string, args ...string) (*Process, error) {
 	p := &Process{Cmd: exec.Command(name, args...), Ended: make(chan struct{}), Log: &Journal{}}
 	p.Cmd.Stderr = p.Log
-	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.Cmd.SysProcAttr = attributes()
 	if err := p.Cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -13,9 +13,9 @@ type Format string
 // The formats.
 const (
 	Auto  Format = "auto"  // detect it
-	Lines Format = "lines" // one result per line, in the syntax of outcome.ParseLine
+	Lines Format = "lines" // one result per line, in the syntax of outcome.Parser
 	CSV   Format = "csv"   // RFC 4180: commas, and a first line with the names of the columns
-	JSONL Format = "jsonl" // one JSON object per line, in the syntax of outcome.ParseLine
+	JSONL Format = "jsonl" // one JSON object per line, in the syntax of outcome.Parser
 )
 
 // Options configures how the files are read. The zero value detects everything.

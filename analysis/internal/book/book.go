@@ -342,12 +342,3 @@ func (k *Book) Scores() int { return len(k.stakes) }
 
 // Size returns about how many bytes of memory the stakes take.
 func (k *Book) Size() int { return int(unsafe.Sizeof(stake{})) * cap(k.stakes) }
-
-// Remixed returns a book with the same views and epochs, and with other mixtures.
-func (k *Book) Remixed(mix func(eprocess.Mixture) eprocess.Mixture) *Book {
-	other := &Book{Epochs: k.Epochs}
-	for _, s := range k.stakes {
-		other.Open(s.views, mix(s.mix))
-	}
-	return other
-}

@@ -31,6 +31,8 @@ func checkLedger(c config.Config) preflight.Task {
 			check.Message = "does not exist or is of an earlier version: run creates or upgrades it"
 		case errors.Is(err, ledger.ErrNotMigrated):
 			check.Status, check.Message, check.Fix = preflight.Fault, "does not exist or is of an earlier version, and ledger.migrate is false", "run `dpwatch migrate`"
+		case errors.Is(err, ledger.ErrFormer) || errors.Is(err, ledger.ErrNewer):
+			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "docs/upgrade.md says what to do"
 		case err != nil:
 			check.Status, check.Message, check.Fix = preflight.Fault, withheld.Reveal(err), "correct ledger.dsn, or the privileges of its role and of the replay role (docs/ledger.md)"
 		}

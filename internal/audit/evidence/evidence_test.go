@@ -22,7 +22,7 @@ func laplace(coin *rand.Rand, value float64) outcome.Outcome {
 }
 
 func number(x float64) outcome.Outcome {
-	o, err := outcome.ParseLine(strconv.AppendFloat(nil, x, 'g', -1, 64))
+	o, err := new(outcome.Parser).ParseLine(strconv.AppendFloat(nil, x, 'g', -1, 64))
 	if err != nil {
 		panic(err)
 	}

@@ -1,41 +1,17 @@
-package main
+package browsertest
 
 import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/dpwatch/dpwatch/internal/browser"
-	"github.com/dpwatch/dpwatch/internal/golden"
-	"github.com/dpwatch/dpwatch/internal/longtest"
-	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/browsertest/browser"
 )
-
-// startPages starts a sidecar, with more keys of the configuration, with a violation and an honest query, both decided,
-// and returns the id of the first. The honest one is accused with a probability of at most 10^-6.
-func startPages(t *testing.T, extra string) (s *sidecar, id string) {
-	t.Helper()
-	s = startSidecar(t, "LEDGER, ADMIN ROLES"+extra)
-	conn := s.connect(t)
-	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 0.2) FROM people WHERE id > $1", -1717171717)
-	exec0(t, conn, "/*dp_epsilon='0.5'*/ SELECT noisy(count(*), 4) FROM people")
-	s.until(t, "two verdicts in the ledger", func() bool {
-		all := s.audits(t)
-		_, body := s.get(t, "/api/status")
-		if len(all) != 2 || all[0].State != "decided" || all[1].State != "decided" {
-			return false
-		}
-		id = all[0].ID
-		return strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`)
-	})
-	return s, id
-}
 
 // logIn logs in with a token.
 func logIn(b *browser.Tab, base, token string) {
@@ -57,7 +33,7 @@ func TestPages(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	s, id := startPages(t, "\nalerts: {receivers: [{name: oncall, type: webhook, url: "+receiver.URL+", secret: key, timeout: 5m}]}\n")
-	base := "http://" + s.admin
+	base := s.base()
 	b := browser.Open(t)
 
 	b.Go(base + "/queries?sort=bound")
@@ -110,7 +86,7 @@ func TestPages(t *testing.T) {
 	logIn(b, base, s.token)
 
 	s.until(t, "a message failed for good", func() bool {
-		_, body := s.get(t, "/alerts")
+		body := s.get(t, "/alerts")
 		return strings.Contains(body, "the receiver answered 410 Gone")
 	})
 	b.Go(base + "/alerts")
@@ -123,7 +99,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("after the retry:\n%s", text)
 	}
 	s.until(t, "the message arrives", func() bool {
-		_, body := s.get(t, "/alerts")
+		body := s.get(t, "/alerts")
 		return strings.Contains(body, "None: every message arrived.")
 	})
 
@@ -214,138 +190,4 @@ func checkKeyboard(t *testing.T, b *browser.Tab) {
 	if skipped != 1 {
 		t.Error("the link past the menu does not lead to the content")
 	}
-}
-
-// pagePaths are all pages but that of one query.
-var pagePaths = []string{"/", "/queries", "/queries?status=accepted", "/coverage", "/coverage?since=1h", "/budgets", "/alerts", "/jobs", "/settings", "/causes"}
-
-// TestPagesForAll: every page, with content and empty, in both colour schemes, on a desktop and a phone, has nothing
-// that axe-core finds or that is wider than the window, and can be used with the keyboard.
-func TestPagesForAll(t *testing.T) {
-	longtest.Skip(t)
-	t.Parallel()
-	browser.Need(t)
-	browser.NeedAxe(t)
-	check := func(t *testing.T, s *sidecar, paths []string) {
-		base := "http://" + s.admin
-		b := browser.Open(t)
-		looks := func(path string) {
-			b.Go(base + path)
-			for _, scheme := range []string{"light", "dark"} {
-				b.Scheme(scheme)
-				for _, width := range []int64{1280, 390} {
-					b.Size(width, 844)
-					for _, v := range b.Axe() {
-						t.Errorf("%s, %s, %d wide: %s", path, scheme, width, v)
-					}
-					if wide := b.Overflow(); wide != "" {
-						t.Errorf("%s, %s, %d wide: too wide: %s", path, scheme, width, wide)
-					}
-				}
-			}
-		}
-		looks("/login")
-		logIn(b, base, s.token)
-		for _, path := range paths {
-			looks(path)
-		}
-	}
-	t.Run("full", func(t *testing.T) {
-		t.Parallel()
-		s, id := startPages(t, "")
-		check(t, s, append(pagePaths, "/queries/"+id))
-	})
-	t.Run("empty", func(t *testing.T) {
-		t.Parallel()
-		check(t, startSidecar(t, "LEDGER, ADMIN ROLES"), pagePaths)
-	})
-	t.Run("without a ledger", func(t *testing.T) {
-		t.Parallel()
-		check(t, startSidecar(t, "ADMIN ROLES"), pagePaths)
-	})
-}
-
-// TestPagesOfManyQueries: 10,000 queries are searched, filtered and paged through without a query missing or twice.
-func TestPagesOfManyQueries(t *testing.T) {
-	longtest.Skip(t)
-	t.Parallel()
-	browser.Need(t)
-	s, _ := startPages(t, "")
-	pgtest.Exec(t, s.direct, `INSERT INTO dpwatch_ledger.queries (engine, key, shape, fingerprint, summary, epsilon, delta, claim_source, claim_rule, executions, first_seen, last_seen)
-		SELECT q.engine, md5(g::text) || md5(g::text), 's', 'f' || g, 'SELECT synthetic_' || g || ' 100% _sure', 1, 0, 'rule', '', g, now(), now() FROM generate_series(1, 10000) g, (SELECT engine FROM dpwatch_ledger.queries LIMIT 1) q`)
-	b := browser.Open(t)
-	base := "http://" + s.admin
-	logIn(b, base, s.token)
-	b.Go(base + "/queries")
-	if text := b.Text("[role=status]"); text != "1 to 50 of 10002 queries." {
-		t.Errorf("%q", text)
-	}
-	b.Fill("input[name=search]", "100% _SURE")
-	b.Click("form[role=search] button")
-	seen := map[string]bool{}
-	for {
-		var ids []string
-		b.Eval(`[...document.querySelectorAll('.list a')].map((a) => a.getAttribute('href'))`, &ids)
-		for _, id := range ids {
-			if seen[id] {
-				t.Errorf("%s is listed twice", id)
-			}
-			seen[id] = true
-		}
-		var next bool
-		b.Eval(`!!document.querySelector('a[rel=next]')`, &next)
-		if !next {
-			break
-		}
-		b.Click("a[rel=next]")
-	}
-	if len(seen) != 10000 {
-		t.Errorf("%d queries on all pages, want 10000", len(seen))
-	}
-	for search, want := range map[string]string{"synthetic_77 ": "1 query.", "%": "1 to 50 of 10000 queries.", "' OR 1=1 --": "0 queries.", "people": "2 queries."} {
-		b.Go(base + "/queries")
-		b.Fill("input[name=search]", search)
-		b.Click("form[role=search] button")
-		if text := b.Text("[role=status]"); text != want {
-			t.Errorf("search %q: %q, want %q", search, text, want)
-		}
-	}
-	for sort := range map[string]bool{"bound": true, "claim": true, "trials": true, "executions": true, "last": true, "first": true, "summary": true} {
-		b.Go(base + "/queries?sort=" + sort)
-		if text := b.Text("[role=status]"); text != "1 to 50 of 10002 queries." {
-			t.Errorf("sort %s: %q", sort, text)
-		}
-	}
-	b.Expect("400")
-	b.Go(base + "/queries?sort=nothing")
-	if text := b.Text("main"); !strings.Contains(text, "cannot be sorted") {
-		t.Errorf("%q", text)
-	}
-}
-
-// photograph writes the pictures of docs/pages.md with -update, and always logs how long the first page takes on a demo
-// that is kept running.
-func photograph(t *testing.T, p *process) {
-	t.Helper()
-	if browser.Path() == "" {
-		t.Log("SKIPPED: the pages of the demo in a browser: there is no Chromium")
-		return
-	}
-	at := regexp.MustCompile(`and (http://[0-9.:]+) \(log in with the token ([A-Z0-9]+)\)`).FindStringSubmatch(p.log.String())
-	b := browser.Open(t)
-	logIn(b, at[1], at[2])
-	var paint float64
-	b.Wait(`performance.getEntriesByName("first-contentful-paint").length > 0`)
-	b.Eval(`performance.getEntriesByName("first-contentful-paint")[0].startTime`, &paint)
-	t.Logf("the overview's first paint after %.0f ms", paint)
-	var path string
-	b.Eval(`[...document.querySelectorAll(".card a")].find((a) => a.textContent.includes("round(noisy")).getAttribute("href")`, &path)
-	if !golden.Updating() {
-		return
-	}
-	b.Size(1000, 700)
-	b.Screenshot("../../docs/images/overview.png")
-	b.Go(at[1] + path)
-	b.Size(1000, 1500)
-	b.Screenshot("../../docs/images/query.png")
 }

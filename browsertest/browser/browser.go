@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -183,6 +184,22 @@ func (b *Tab) Screenshot(path string) {
 	if err := os.WriteFile(path, png, 0o600); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// PDF returns the page as it is printed.
+func (b *Tab) PDF() (pdf []byte) {
+	b.t.Helper()
+	b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		pdf, _, err = page.PrintToPDF().WithPreferCSSPageSize(true).Do(ctx)
+		return err
+	}))
+	return pdf
+}
+
+// Print shows the page as it is printed, with the colours of a light page.
+func (b *Tab) Print() {
+	b.t.Helper()
+	b.do(emulation.SetEmulatedMedia().WithMedia("print"))
 }
 
 // Overflow returns elements that are wider than the window; in one that is less than 1000 wide, regions that scroll may

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpwatch/dpwatch/internal/browser"
+	"github.com/dpwatch/dpwatch/browsertest/browser"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 )
