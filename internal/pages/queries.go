@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // queriesData is the content of the list of queries.
@@ -90,7 +91,7 @@ func (s *site) queries(r *http.Request) (content, error) {
 		Engines: o.Engine == "" && len(s.relay.EngineNames()) > 1,
 	}
 	for _, row := range list.Rows {
-		d.Rows = append(d.Rows, queryRow{row.Key[:min(12, len(row.Key))], row.Engine, row.Summary, row.Status, float(row.Epsilon), float(row.Lower), row.Trials, row.Executions, row.LastSeen, ledger.DestinationsText(row.Destinations)})
+		d.Rows = append(d.Rows, queryRow{row.Key[:min(12, len(row.Key))], row.Engine, row.Summary, row.Status, float(row.Epsilon), float(row.Lower), row.Trials, row.Executions, row.LastSeen, read.DestinationsText(row.Destinations)})
 	}
 	d.Summary = fmt.Sprintf("%s.", plural(list.Total, "query", "queries"))
 	if list.Total > perPage && len(d.Rows) > 0 {

@@ -9,18 +9,17 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/records"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 // queryData is the content of the page of one query.
 type queryData struct {
-	Details   findings.Details
+	Details   read.Details
 	Claim     string
-	Five      []findings.Answer // how bad, what, why, who, what now
-	More      []findings.Answer // the others
+	Five      []read.Answer // how bad, what, why, who, what now
+	More      []read.Answer // the others
 	Charts    []template.HTML
 	Diff      []piece
 	Violation bool
@@ -57,7 +56,7 @@ func (s *site) query(r *http.Request) (content, error) {
 }
 
 // queryTitle says what is known about a query.
-func queryTitle(d *findings.Details) string {
+func queryTitle(d *read.Details) string {
 	claim := "nothing is claimed"
 	if c := float64(d.Claimed.Epsilon); !math.IsNaN(c) {
 		claim = fmt.Sprintf("it claims %.4g", c)
@@ -80,10 +79,10 @@ func queryTitle(d *findings.Details) string {
 	return "The audit of this query has no verdict yet."
 }
 
-func claimSentence(d *findings.Details) string {
+func claimSentence(d *read.Details) string {
 	c := float64(d.Claimed.Epsilon)
 	answers := ""
-	if to := ledger.DestinationsText(d.Destinations); to != "" {
+	if to := read.DestinationsText(d.Destinations); to != "" {
 		answers = " Answers went: " + to + "."
 	}
 	if math.IsNaN(c) {

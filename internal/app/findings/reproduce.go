@@ -14,9 +14,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // ReproduceOptions are the flags of dpwatch audits reproduce.
@@ -33,7 +33,7 @@ type ReproduceOptions struct {
 
 // Reproduction is the result of fresh trials, beside what the ledger had. Its JSON form is a contract with scripts.
 type Reproduction struct {
-	oneoff.Conclusion
+	read.Conclusion
 	ID      string `json:"id"`
 	Key     string `json:"key"`
 	Engine  string `json:"engine"`
@@ -140,7 +140,7 @@ func (r Reproduction) Write(w io.Writer) error {
 	table := show.NewTable(&b)
 	table.Row("", "BEFORE", "NOW")
 	table.Row("  verdict", show.Words(r.Former.Verdict), show.Words(string(r.Verdict)))
-	table.Row("  epsilon lower bound", show.Number(r.Former.Lower), status.BoundText(r.Report))
+	table.Row("  epsilon lower bound", show.Number(r.Former.Lower), read.BoundText(r.Report))
 	table.Row("  pairs of trials", fmt.Sprint(r.Former.Trials), fmt.Sprint(r.Trials.D0))
 	table.Row("  neighbour", cmp.Or(r.Former.Neighbour, "-"), cmp.Or(r.Neighbour, "-"))
 	table.Flush()

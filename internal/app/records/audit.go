@@ -15,12 +15,12 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Audit is an audit that only the ledger has: it was evicted, is of another engine, or has not been restored.
-type Audit struct{ ledger.Stored }
+type Audit struct{ read.Stored }
 
 // ErrAmbiguous is wrapped by the error for a prefix of several keys.
 var ErrAmbiguous = errors.New("several audits in the ledger begin")
@@ -30,9 +30,9 @@ func ReadAudit(ctx context.Context, c config.Config, prefix string) (Audit, erro
 	l, s, err := FindInLedgers(ctx, c, prefix)
 	switch {
 	case errors.Is(err, setup.ErrNoLedger):
-		return Audit{}, fmt.Errorf("%w %q, and %w", status.ErrNoAudit, prefix, setup.ErrNoLedger)
-	case errors.Is(err, status.ErrNoAudit):
-		return Audit{}, fmt.Errorf("%w %q, neither in memory nor in the ledger", status.ErrNoAudit, prefix)
+		return Audit{}, fmt.Errorf("%w %q, and %w", read.ErrNoAudit, prefix, setup.ErrNoLedger)
+	case errors.Is(err, read.ErrNoAudit):
+		return Audit{}, fmt.Errorf("%w %q, neither in memory nor in the ledger", read.ErrNoAudit, prefix)
 	case err != nil:
 		return Audit{}, err
 	}
@@ -50,7 +50,7 @@ func FindInLedgers(ctx context.Context, c config.Config, prefix string) (l *ledg
 			return l, s, nil
 		}
 		l.Close()
-		if !errors.Is(err, status.ErrNoAudit) {
+		if !errors.Is(err, read.ErrNoAudit) {
 			break
 		}
 	}
@@ -71,13 +71,13 @@ func (s *Audit) ID() string { return s.Key[:min(12, len(s.Key))] }
 
 // findStored returns the query whose key begins with prefix.
 func findStored(ctx context.Context, l *ledger.Ledger, prefix string) (Audit, error) {
-	found, err := l.Stored(ctx, prefix, status.ShownIDs)
+	found, err := l.Stored(ctx, prefix, read.ShownIDs)
 	if err != nil {
 		return Audit{}, err
 	}
 	switch len(found) {
 	case 0:
-		return Audit{}, fmt.Errorf("%w %q in the ledger: dpwatch audits list lists them", status.ErrNoAudit, prefix)
+		return Audit{}, fmt.Errorf("%w %q in the ledger: dpwatch audits list lists them", read.ErrNoAudit, prefix)
 	case 1:
 		return Audit{found[0]}, nil
 	}
@@ -107,8 +107,8 @@ type Former struct {
 }
 
 // standing returns the violation that is not resolved; nil = none.
-func (s *Audit) standing() *view.Standing {
-	v := new(view.Standing)
+func (s *Audit) standing() *read.Standing {
+	v := new(read.Standing)
 	if len(s.Violation) == 0 || json.Unmarshal(s.Violation, v) != nil || v.FirstSeen.Equal(time.Time{}) {
 		return nil
 	}

@@ -4,22 +4,21 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Row returns the audit in the form of the status, with the reports of the evidence if row has them. note says why they
 // are missing.
-func (s *Audit) Row(row *ledger.Audit) (a status.AuditRow, note string) {
+func (s *Audit) Row(row *ledger.Audit) (a read.Audit, note string) {
 	report := analysis.Refused(analysis.Claim{Epsilon: math.NaN()}, 0, "")
 	report.Verdict, report.Trials = analysis.Verdict(s.Verdict), analysis.Trials{D0: int(s.Trials), D1: int(s.Trials)}
 	if s.Lower != nil {
 		report.EpsilonLower = analysis.Float(*s.Lower)
 	}
-	a.Entry = view.Entry{
-		ID: s.ID(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: view.State(s.State), Verdict: s.Former().Verdict, Report: &report, ClaimRule: s.Rule, Destinations: s.Destinations,
+	a = read.Audit{
+		ID: s.ID(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: read.State(s.State), Verdict: s.Former().Verdict, Report: &report, ClaimRule: s.Rule, Destinations: s.Destinations,
 		Seen: uint64(max(0, s.Executions)), FirstSeen: s.FirstSeen, LastSeen: s.LastSeen,
 	}
 	a.Standing = s.standing()
@@ -34,7 +33,7 @@ func (s *Audit) Row(row *ledger.Audit) (a status.AuditRow, note string) {
 			report, a.Timing = reports[worst], latencies
 			a.Neighbour = schemas[worst]
 			for i, r := range reports {
-				a.Neighbours = append(a.Neighbours, view.Neighbour{Schema: schemas[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
+				a.Neighbours = append(a.Neighbours, read.Neighbour{Schema: schemas[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // QueryList is a page of the queries.
@@ -92,7 +92,7 @@ func (r *Relay) listRunning(o ledger.ListOptions) (QueryList, error) {
 	return QueryList{all[first:min(len(all), first+o.Limit)], len(all)}, nil
 }
 
-func listed(a *status.AuditRow, engine string) ledger.Listed {
+func listed(a *read.Audit, engine string) ledger.Listed {
 	r := a.Result()
 	row := ledger.Listed{
 		Key: a.Key, Engine: engine, Summary: show.Printable(a.Summary), Executions: int64(a.Seen), FirstSeen: a.FirstSeen, LastSeen: a.LastSeen, State: string(a.State),

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	reports "github.com/dpwatch/dpwatch/internal/report"
 )
 
@@ -88,25 +86,25 @@ func orDash(text string) string {
 func (r *Report) finding(i int) reports.Section {
 	x, s := &r.Findings[i], reports.Section{}
 	s.Title = "Audit " + x.ID + ": " + show.Words(x.Verdict)
-	rows := [][]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", status.ClaimText(x.Claimed)}, {"claim from", strings.TrimSpace(x.Claimed.Source + " " + x.Rule)}, {"key", x.Key}}
+	rows := [][]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", read.ClaimText(x.Claimed)}, {"claim from", strings.TrimSpace(x.Claimed.Source + " " + x.Rule)}, {"key", x.Key}}
 	for _, a := range r.Audits {
 		if a.Key == x.Key && a.Engine == x.Engine {
 			rows = append(rows, []string{"epoch of the copies", orDash(a.DataEpoch)}, []string{"epoch of the engine", orDash(a.EngineEpoch)},
 				[]string{"evidence begun", fmt.Sprint(a.Begun, " times")}, []string{"evidence, SHA-256", orDash(a.Evidence)})
 		}
 	}
-	if to := ledger.DestinationsText(x.Destinations); to != "" {
+	if to := read.DestinationsText(x.Destinations); to != "" {
 		rows = append(rows, []string{"answers went", to})
 	}
 	if x.Accepted != nil {
-		rows = append(rows, []string{"accepted", status.AcceptedText(x.Accepted)})
+		rows = append(rows, []string{"accepted", read.AcceptedText(x.Accepted)})
 	}
 	if x.Statement != "" {
 		rows = append(rows, []string{"statement", x.Statement})
-		rows = append(rows, cells(findings.ParameterRows(x.Parameters))...)
+		rows = append(rows, cells(read.ParameterRows(x.Parameters))...)
 	}
 	for _, next := range x.Then {
-		rows = append(append(rows, []string{"then", next.Statement}), cells(findings.ParameterRows(next.Parameters))...)
+		rows = append(append(rows, []string{"then", next.Statement}), cells(read.ParameterRows(next.Parameters))...)
 	}
 	if x.SQL != nil {
 		rows = append(rows, []string{"SQL on D0", x.SQL.D0}, []string{"SQL on D1", x.SQL.D1})
@@ -120,7 +118,7 @@ func (r *Report) finding(i int) reports.Section {
 	if len(r.plots[i]) > 0 {
 		s.Sections = append(s.Sections, reports.Section{Title: "The evidence in plots", Charts: r.plots[i]})
 	}
-	if actions := cells(status.ActionRows(x.Actions)); len(actions) > 0 {
+	if actions := cells(read.ActionRows(x.Actions)); len(actions) > 0 {
 		s.Sections = append(s.Sections, reports.Section{Title: "What operators did, the latest first", Table: &reports.Table{Rows: actions}})
 	}
 	return s

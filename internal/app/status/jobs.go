@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Job is what the auditor of one engine does.
@@ -59,7 +59,7 @@ func (s *Snapshot) Job() Job {
 	}
 	for i := range s.auditor.Audits {
 		a := &s.auditor.Audits[i]
-		if a.State != view.Decided {
+		if a.State != read.Decided {
 			j.Audits = append(j.Audits, pendingRow(a))
 		}
 	}
@@ -78,13 +78,13 @@ func (s *Snapshot) Job() Job {
 	return j
 }
 
-func pendingRow(a *view.Entry) PendingRow {
+func pendingRow(a *read.Audit) PendingRow {
 	row := PendingRow{ID: a.ID, Summary: show.Printable(a.Summary), State: show.Words(string(a.State)), Worker: a.Worker}
 	if a.Report != nil {
 		row.Trials = a.Report.Trials.D0
 	}
 	if a.WaitingFor != nil {
-		row.For, row.waits = waitingText(a.WaitingFor), true
+		row.For, row.waits = a.WaitingFor.String(), true
 	}
 	if a.Trouble != "" {
 		row.For = show.Printable(a.Trouble)

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Overview is what the first page shows of one engine.
@@ -78,11 +79,11 @@ func (f *Found) severity() float64 {
 	return s
 }
 
-func found(a *AuditRow, engine string) Found {
+func found(a *read.Audit, engine string) Found {
 	r := a.Result()
 	f := Found{
 		ID: a.ID, Engine: engine, Summary: show.Printable(a.Summary), User: show.Printable(a.User), Claim: r.Claimed.Epsilon, Bound: r.EpsilonLower,
-		Deterministic: BoundText(r) == "deterministic", FirstSeen: a.FirstSeen, LastSeen: a.LastSeen, Executions: a.Seen,
+		Deterministic: read.BoundText(r) == "deterministic", FirstSeen: a.FirstSeen, LastSeen: a.LastSeen, Executions: a.Seen,
 	}
 	if s := a.Standing; s != nil && r.Verdict != analysis.Violation {
 		f.Bound, f.Deterministic = s.Lower, math.IsNaN(float64(s.Lower))

@@ -1,4 +1,4 @@
-package findings
+package read
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // whatNow returns what to do about an audit.
@@ -22,7 +20,7 @@ func (x *Explanation) whatNow() []string {
 		if x.Accepted == nil {
 			all = append(all, fmt.Sprintf("Until then, if it is known: dpwatch audits accept %s --config dpwatch.yaml --until DATE --reason TEXT", x.ID))
 		} else {
-			all = append(all, fmt.Sprintf("It is accepted %s. To end that: dpwatch audits accept %s --config dpwatch.yaml --revoke --reason TEXT", status.AcceptedText(x.Accepted), x.ID))
+			all = append(all, fmt.Sprintf("It is accepted %s. To end that: dpwatch audits accept %s --config dpwatch.yaml --revoke --reason TEXT", AcceptedText(x.Accepted), x.ID))
 		}
 		return all
 	case string(analysis.NoEvidence):
@@ -38,18 +36,18 @@ func (x Explanation) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "audit %s: %s\n", x.ID, show.Words(x.Verdict))
 	claim := "nothing"
-	if text := status.ClaimText(x.Claimed); text != "-" {
+	if text := ClaimText(x.Claimed); text != "-" {
 		claim = fmt.Sprintf("epsilon %s, from %s", text, x.Claimed.Source)
 		if x.Rule != "" {
 			claim += " " + x.Rule
 		}
 	}
 	rows := [][2]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", claim}, {"key", x.Key}}
-	if to := ledger.DestinationsText(x.Destinations); to != "" {
+	if to := DestinationsText(x.Destinations); to != "" {
 		rows = append(rows, [2]string{"answers went", to})
 	}
 	if x.Accepted != nil {
-		rows = append(rows, [2]string{"accepted", status.AcceptedText(x.Accepted)})
+		rows = append(rows, [2]string{"accepted", AcceptedText(x.Accepted)})
 	}
 	if x.Statement != "" {
 		rows = append(rows, [2]string{"statement", x.Statement})
@@ -69,7 +67,7 @@ func (x Explanation) Write(w io.Writer) error {
 		}
 		show.Section(&b, part.Title, rows)
 	}
-	show.Section(&b, "What operators did, the latest first", status.ActionRows(x.Actions))
+	show.Section(&b, "What operators did, the latest first", ActionRows(x.Actions))
 	if x.Audit.Key != "" {
 		if err := x.Audit.Write(&b); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package status
+package read
 
 import (
 	"fmt"
@@ -7,11 +7,10 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // engineRows returns what is known about the versions of the engine that an audit saw.
-func (a *AuditRow) engineRows() [][2]string {
+func (a *Audit) engineRows() [][2]string {
 	rows := [][2]string{{"engine epoch", a.Engine}}
 	if a.EngineRestarts > 0 {
 		rows = append(rows, [2]string{"new engines", fmt.Sprintf("%d: the evidence began again because the engine changed", a.EngineRestarts)})
@@ -34,15 +33,15 @@ func (a *AuditRow) engineRows() [][2]string {
 }
 
 // MissingText says how many trials are missing until a violation is resolved; "" if that is not known.
-func MissingText(s *view.Standing) string {
+func MissingText(s *Standing) string {
 	if s.Missing == 0 {
 		return ""
 	}
 	return fmt.Sprintf(": %d more pairs of trials without evidence resolve it", s.Missing)
 }
 
-// boundText formats the lower bound of the audit's violation or, if it has none, of its report.
-func (a *AuditRow) boundText(r analysis.Report) string {
+// BoundText formats the lower bound of the audit's violation or, if it has none, of its report.
+func (a *Audit) BoundText(r analysis.Report) string {
 	s := a.Standing
 	switch {
 	case s == nil || r.Verdict == analysis.Violation:
