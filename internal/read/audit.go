@@ -1,6 +1,7 @@
 package read
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -71,8 +72,9 @@ type Audit struct {
 	Confirming bool `json:"confirming,omitempty"`
 	// Neighbours has an entry for every neighbour if there are several.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
-	// Record is what is left of an audit that was evicted after it found a violation; nil = it was not.
-	Record *Record `json:"-"`
+
+	EngineName string          `json:"-"` // in the ledger and the configuration
+	Raw        json.RawMessage `json:"-"` // the audit, or the Record of an evicted one, as a status has it; nil = it is from the ledger
 }
 
 // Status returns the status of the audit's violation.
@@ -110,7 +112,7 @@ const (
 	Measuring State = "measuring"
 	Waiting   State = "waiting" // cannot be replayed now; will be retried
 	Decided   State = "decided" // has a verdict, or the budget is used
-	Evicted   State = "evicted" // a violation whose audit was evicted: only its Record is left
+	Evicted   State = "evicted" // a violation whose audit was evicted: only a Record is left
 )
 
 // States returns every State of an audit in memory.
@@ -223,22 +225,6 @@ func (r *Record) Audit() Audit {
 	report.Verdict, report.EpsilonLower, report.Trials = analysis.Violation, r.Lower, analysis.Trials{D0: r.Trials, D1: r.Trials}
 	return Audit{
 		ID: r.ID, Key: r.ID, Route: r.Route, Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Neighbour: r.Neighbour, Accepted: r.Accepted,
-		Seen: r.Seen, FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, State: Evicted, Verdict: string(analysis.Violation), Report: &report, Record: r,
+		Seen: r.Seen, FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, State: Evicted, Verdict: string(analysis.Violation), Report: &report,
 	}
-}
-
-// Violation reports whether the audit has a violation that is not resolved.
-func (a *Audit) Violation() bool {
-	s := a.Status()
-	return s == finding.Open || s == finding.Accepted
-}
-
-// Result returns the report, without figures if there is none.
-func (a *Audit) Result() analysis.Report {
-	if a.Report != nil {
-		return *a.Report
-	}
-	r := analysis.Refused(analysis.Claim{Epsilon: math.NaN()}, 0, "")
-	r.Verdict = ""
-	return r
 }

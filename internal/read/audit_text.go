@@ -18,9 +18,9 @@ func (a Audit) Write(w io.Writer) error {
 	r := a.Result()
 	show.Section(&b, "query", a.queryRows())
 	b.WriteString("\nevidence\n")
-	if a.Record != nil || r.Confidence == 0 {
+	if a.State == Evicted || r.Confidence == 0 {
 		why := "the evidence is not at hand: only these figures are"
-		if a.Record != nil {
+		if a.State == Evicted {
 			why = "the audit was evicted after it found the violation: only these figures are left"
 		}
 		show.Section(&b, "", [][2]string{
@@ -117,6 +117,9 @@ func (w *WaitingFor) String() string {
 	return text
 }
 
+// ClaimText formats the claim of the audit; "-" without one.
+func (a *Audit) ClaimText() string { return ClaimText(a.Result().Claimed) }
+
 // ClaimText formats a claim; "-" without one.
 func ClaimText(c analysis.Claimed) string {
 	switch {
@@ -128,10 +131,11 @@ func ClaimText(c analysis.Claimed) string {
 	return fmt.Sprintf("%g", float64(c.Epsilon))
 }
 
-// BoundText formats the lower bound; a violation by deterministic answers has none.
-func BoundText(r analysis.Report) string {
-	if r.Verdict == analysis.Violation && r.Deterministic != nil && r.DetectedAt == nil {
+// BoundText formats the lower bound of the audit's violation or, if it has none, of its report; a violation by
+// deterministic answers has none.
+func (a *Audit) BoundText() string {
+	if a.Deterministic() {
 		return "deterministic"
 	}
-	return show.Number(r.EpsilonLower)
+	return show.Number(a.ViolationBound())
 }

@@ -18,7 +18,7 @@ type position struct {
 	key       string
 }
 
-// ErrCursor is the error of a cursor that List did not return.
+// ErrCursor is the error of a cursor that Select did not return.
 var ErrCursor = errors.New("the cursor is not one of dpwatch: use next_cursor of the page before")
 
 func (a *Audit) position() position { return position{a.Violation(), a.LastSeen, a.Key} }

@@ -2,7 +2,6 @@ package read
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -38,16 +37,4 @@ func MissingText(s *Standing) string {
 		return ""
 	}
 	return fmt.Sprintf(": %d more pairs of trials without evidence resolve it", s.Missing)
-}
-
-// BoundText formats the lower bound of the audit's violation or, if it has none, of its report.
-func (a *Audit) BoundText(r analysis.Report) string {
-	s := a.Standing
-	switch {
-	case s == nil || r.Verdict == analysis.Violation:
-		return BoundText(r)
-	case math.IsNaN(float64(s.Lower)):
-		return "deterministic"
-	}
-	return show.Number(s.Lower)
 }

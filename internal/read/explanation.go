@@ -1,8 +1,6 @@
 package read
 
 import (
-	"time"
-
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
@@ -65,8 +63,8 @@ func ExplainRow(a *Audit, stored *Stored) Explanation {
 	if stored != nil {
 		x.Engine, x.Actions, x.history = stored.Engine, stored.Actions, WithholdReasons(stored.History)
 		x.Destinations = AddDestinations(x.Destinations, stored.Destinations)
-		if c := stored.Accepted; c != nil && c.Until != nil && c.Until.After(time.Now()) && x.Accepted == nil {
-			x.Accepted = &Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}
+		if x.Accepted == nil {
+			x.Accepted = stored.accepted()
 		}
 	}
 	x.HowBad, x.What, x.Why = reportAnswers(a, r)

@@ -1,15 +1,108 @@
 package read
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
+
+// The statuses of audits in a list.
+const (
+	StatusOpen         = string(finding.Open)
+	StatusAccepted     = string(finding.Accepted)
+	StatusNoEvidence   = string(analysis.NoEvidence)   // decided
+	StatusInconclusive = string(analysis.Inconclusive) // decided
+	StatusRunning      = "running"                     // an audit without a verdict
+	StatusUntried      = "untried"                     // a query whose audit has not begun
+)
+
+// ListStatus returns the status of the audit in a list. SQL has the same words: see internal/ledger/list.go.
+func (a *Audit) ListStatus() string {
+	switch {
+	case a.Violation():
+		return string(a.Status())
+	case a.State == "":
+		return StatusUntried
+	case a.Report != nil && (a.Report.Verdict == analysis.NoEvidence || a.Report.Verdict == analysis.Inconclusive):
+		return string(a.Report.Verdict)
+	}
+	return StatusRunning
+}
+
+// Filter selects a page of audits. The ledger selects in SQL by the same rules; it has the orders whose names a page
+// offers, and no State, Verdict and Cursor.
+type Filter struct {
+	Engine         string // the engine's name; "" = all
+	Search         string // part of the summary or of a user's name, or the beginning of a key or fingerprint; "" = all
+	Status         string // see ListStatus; "" = any
+	State, Verdict string // "" = any
+	Sort           string // the name of an order
+	Up             bool   // the smallest first; audits without a value are last in both directions
+	Offset         int    // audits before the page
+	Cursor         string // Page.Next of the page before, in the order Recent and in place of Offset; "" = the first page
+	Limit          int    // 0 = no limit
+}
+
+// Page is a part of a list of audits. Its JSON form is a contract with scripts.
+type Page struct {
+	Audits []Audit
+	Total  int    // audits on all pages; with a cursor, on this one and those after it
+	Left   int    // on the pages after this one
+	Next   string // cursor of the next page in the order Recent; "" = this is the last one
+}
+
+// ErrSort means that a list has no such order.
+var ErrSort = errors.New("a list of audits cannot be sorted like this")
+
+// Select returns the page that a filter selects. It does not change the order of all.
+func Select(all []Audit, f Filter) (Page, error) {
+	compare, known := f.order()
+	if !known {
+		return Page{}, ErrSort
+	}
+	var after *position
+	if f.Cursor != "" {
+		p, err := parseCursor(f.Cursor)
+		if err != nil {
+			return Page{}, err
+		}
+		after = &p
+	}
+	var chosen []*Audit
+	for i := range all {
+		if a := &all[i]; f.selects(a) && (after == nil || a.position().compare(*after) > 0) {
+			chosen = append(chosen, a)
+		}
+	}
+	slices.SortStableFunc(chosen, compare)
+	p := Page{Total: len(chosen)}
+	chosen = chosen[min(max(0, f.Offset), len(chosen)):]
+	if f.Limit > 0 && len(chosen) > f.Limit {
+		p.Left = len(chosen) - f.Limit
+		chosen = chosen[:f.Limit]
+		p.Next = chosen[f.Limit-1].position().cursor()
+	}
+	for _, a := range chosen {
+		p.Audits = append(p.Audits, *a)
+	}
+	return p, nil
+}
+
+// selects reports whether the audit is on a page of the list.
+func (f *Filter) selects(a *Audit) bool {
+	return (f.Engine == "" || f.Engine == a.EngineName) &&
+		(f.State == "" || f.State == string(a.State)) && (f.Verdict == "" || f.Verdict == a.Verdict) &&
+		(f.Status == "" || f.Status == a.ListStatus()) && (f.Search == "" || f.finds(a))
+}
+
+func (f *Filter) finds(a *Audit) bool {
+	text := strings.ToLower(f.Search)
+	has := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
+	return has(a.Summary) || has(a.User) || strings.HasPrefix(a.Key, f.Search) || strings.HasPrefix(a.Group, f.Search)
+}
 
 // FilterStates returns the states that Filter accepts.
 func FilterStates() []string {
@@ -23,97 +116,6 @@ func FilterStates() []string {
 // Verdicts returns the verdicts that Filter accepts.
 func Verdicts() []string {
 	return []string{string(analysis.Violation), string(analysis.NoEvidence), string(analysis.Inconclusive)}
-}
-
-// Filter selects audits.
-type Filter struct {
-	State, Verdict string // "" = any
-	Limit          int    // 0 = no limit
-	Cursor         string // of the page before; "" = the first page
-}
-
-// Listing is a selection of audits.
-type Listing struct {
-	rows    []Audit
-	leftOut int    // beyond the limit
-	next    string // cursor of the next page; "" = this is the last one
-}
-
-// List returns the audits that a filter selects, of audits in the order of Compare.
-func List(all []Audit, f Filter) (Listing, error) {
-	var l Listing
-	var after position
-	if f.Cursor != "" {
-		var err error
-		if after, err = parseCursor(f.Cursor); err != nil {
-			return l, err
-		}
-	}
-	for i := range all {
-		a := &all[i]
-		switch {
-		case f.Cursor != "" && a.position().compare(after) <= 0:
-		case f.State != "" && f.State != string(a.State), f.Verdict != "" && f.Verdict != a.Verdict:
-		case f.Limit > 0 && len(l.rows) == f.Limit:
-			l.leftOut++
-			l.next = l.rows[len(l.rows)-1].position().cursor()
-		default:
-			l.rows = append(l.rows, *a)
-		}
-	}
-	return l, nil
-}
-
-// Compare orders audits: violations first, then the latest query first.
-func Compare(x, y *Audit) int { return x.position().compare(y.position()) }
-
-// MarshalJSON writes audits and records as in the status, and how many are left out.
-func (l Listing) MarshalJSON() ([]byte, error) {
-	out := struct {
-		Audits  []Audit   `json:"audits"`
-		Records []*Record `json:"records,omitempty"`
-		LeftOut int       `json:"left_out"`
-		Next    string    `json:"next_cursor,omitempty"`
-	}{Audits: []Audit{}, LeftOut: l.leftOut, Next: l.next}
-	for _, a := range l.rows {
-		if a.Record != nil {
-			out.Records = append(out.Records, a.Record)
-		} else {
-			out.Audits = append(out.Audits, a)
-		}
-	}
-	return json.Marshal(out)
-}
-
-// Write writes a table.
-func (l Listing) Write(w io.Writer) error {
-	var b strings.Builder
-	table := show.NewTable(&b)
-	table.Row("ID", "VERDICT OR STATE", "CLAIM", "LOWER BOUND", "ESTIMATE", "TRIALS", "SEEN", "LAST SEEN", "USER", "SUMMARY")
-	for _, a := range l.rows {
-		r := a.Result()
-		state := a.Verdict
-		switch {
-		case a.Record != nil:
-			state += " (evicted)"
-		case a.Accepted != nil:
-			state += " (accepted)"
-		case a.Standing != nil && r.Verdict != analysis.Violation:
-			state += " (" + string(a.State) + ")"
-		}
-		table.Row(a.ID, state, ClaimText(r.Claimed), a.BoundText(r), show.Estimate(r), fmt.Sprint(r.Trials.D0),
-			fmt.Sprint(a.Seen), show.Moment(a.LastSeen), a.User, show.Shortened(a.Summary))
-	}
-	table.Flush()
-	if len(l.rows) == 0 {
-		b.Reset()
-		b.WriteString("no audits\n")
-	}
-	if l.leftOut > 0 {
-		fmt.Fprintf(&b, "left out: %d; --cursor %s lists the next ones, --limit 0 all\n", l.leftOut, l.next)
-	}
-	_, err := io.WriteString(w, show.Printable(b.String()))
-	return err
 }
 
 // ShownIDs is the number of ids that an error lists.

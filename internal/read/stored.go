@@ -1,9 +1,13 @@
 package read
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
 )
 
 // Stored is what the tables of the ledger have about a query and its audit, without the evidence and the statement.
@@ -110,3 +114,70 @@ const (
 	Resolved  = "resolved"   // a violation
 	Changed   = "changed"    // an alarm of the change detector
 )
+
+// ID returns the id of the audit.
+func (s *Stored) ID() string { return s.Key[:min(12, len(s.Key))] }
+
+// Former is what the ledger had about an audit before it was reproduced. Its JSON form is a contract with scripts.
+type Former struct {
+	Verdict   string         `json:"verdict"`
+	Lower     analysis.Float `json:"epsilon_lower"` // null = none, or deterministic answers
+	Trials    int64          `json:"trials"`
+	Neighbour string         `json:"neighbour,omitempty"`
+}
+
+// standing returns the violation that is not resolved; nil = none.
+func (s *Stored) standing() *Standing {
+	v := new(Standing)
+	if len(s.Violation) == 0 || json.Unmarshal(s.Violation, v) != nil || v.FirstSeen.Equal(time.Time{}) {
+		return nil
+	}
+	return v
+}
+
+// Former returns the verdict of the ledger: a violation until it is resolved.
+func (s *Stored) Former() Former {
+	f := Former{Verdict: cmp.Or(s.Verdict, s.State), Lower: analysis.Float(math.NaN()), Trials: s.Trials}
+	if s.Lower != nil {
+		f.Lower = analysis.Float(*s.Lower)
+	}
+	if v := s.standing(); v != nil {
+		f = Former{string(analysis.Violation), v.Lower, int64(v.Trials), v.Neighbour}
+	}
+	return f
+}
+
+// Audit returns what the ledger has as an audit, without the reports of the evidence.
+func (s *Stored) Audit() Audit {
+	report := analysis.Refused(analysis.Claim{Epsilon: math.NaN()}, 0, "")
+	report.Verdict, report.Trials = analysis.Verdict(s.Verdict), analysis.Trials{D0: int(s.Trials), D1: int(s.Trials)}
+	if s.Lower != nil {
+		report.EpsilonLower = analysis.Float(*s.Lower)
+	}
+	a := Audit{
+		ID: s.ID(), Key: s.Key, Group: s.Fingerprint, Summary: s.Summary, State: State(s.State), Verdict: s.Former().Verdict, Report: &report, ClaimRule: s.Rule, Destinations: s.Destinations,
+		Seen: uint64(max(0, s.Executions)), FirstSeen: s.FirstSeen, LastSeen: s.LastSeen, Standing: s.standing(), Accepted: s.accepted(), EngineName: s.Engine,
+	}
+	a.SetClaim(s)
+	if v := a.Standing; v != nil {
+		a.Neighbour = v.Neighbour
+	}
+	return a
+}
+
+// accepted returns the acceptance of the violation; nil if there is none or its date has passed.
+func (s *Stored) accepted() *Accepted {
+	c := s.Accepted
+	if c == nil || c.Until == nil || !c.Until.After(time.Now()) {
+		return nil
+	}
+	return &Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}
+}
+
+// SetClaim gives the report the claim in the ledger: evidence does not have its source.
+func (a *Audit) SetClaim(s *Stored) {
+	a.Report.Claimed = analysis.Claimed{Epsilon: analysis.Float(math.NaN()), Source: s.Source}
+	if s.Epsilon != nil && s.Delta != nil {
+		a.Report.Claimed.Epsilon, a.Report.Claimed.Delta = analysis.Float(*s.Epsilon), *s.Delta
+	}
+}

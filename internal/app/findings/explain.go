@@ -45,16 +45,16 @@ func Explain(ctx context.Context, env setup.Environment, o ExplainOptions) (read
 }
 
 // ExplainAudit explains an audit of an engine from its ledger. It returns what the ledger has of it as well.
-func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, s records.Audit, reveal bool) (read.Explanation, ledger.Audit, error) {
+func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, s read.Stored, reveal bool) (read.Explanation, ledger.Audit, error) {
 	row, _, err := l.Find(ctx, s.Engine, s.Key)
 	if err != nil {
 		return read.Explanation{}, row, err
 	}
-	a, note := s.Row(&row)
+	a, note := records.WithEvidence(&s, &row)
 	if reveal || c.Log.ShowsValues() {
 		*a.Report = a.Report.Reveal()
 	}
-	x := read.ExplainRow(&a, &s.Stored)
+	x := read.ExplainRow(&a, &s)
 	x.Who.Choose(neighbourMembers(ctx, c, reveal))
 	if note != "" {
 		x.Notes = append(x.Notes, note)
@@ -90,10 +90,10 @@ func ExplainRunning(ctx context.Context, t status.Target, prefix string) (read.E
 	s, storedErr := records.FetchAudit(ctx, t, prefix)
 	switch {
 	case storedErr == nil && absent:
-		a, _ = s.Row(nil)
-		return read.ExplainRow(&a, &s.Stored), nil
+		a = s.Audit()
+		return read.ExplainRow(&a, &s), nil
 	case storedErr == nil:
-		return read.ExplainRow(&a, &s.Stored), nil
+		return read.ExplainRow(&a, &s), nil
 	case absent:
 		return read.Explanation{}, storedErr
 	}

@@ -110,7 +110,7 @@ func New(ctx context.Context, env setup.Environment, o Options) (*Report, error)
 			return nil, err
 		}
 		defer l.Close()
-		return r, r.add(ctx, env, c, l, []read.Stored{s.Stored}, o.Reveal)
+		return r, r.add(ctx, env, c, l, []read.Stored{s}, o.Reveal)
 	}
 	for _, one := range setup.Ledgers(c) {
 		if err := r.read(ctx, env, c, one, o.Reveal); err != nil {
@@ -168,8 +168,7 @@ func (r *Report) read(ctx context.Context, env setup.Environment, c, one config.
 
 // add adds audits of a ledger, and their engines.
 func (r *Report) add(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, all []read.Stored, reveal bool) error {
-	for _, stored := range all {
-		s := records.Audit{Stored: stored}
+	for _, s := range all {
 		own, err := setup.EngineOf(c, s.Engine)
 		if err != nil && !r.one {
 			r.OtherEngines++
@@ -192,7 +191,7 @@ func (r *Report) add(ctx context.Context, env setup.Environment, c config.Config
 	return nil
 }
 
-func reportAudit(s *records.Audit) ReportAudit {
+func reportAudit(s *read.Stored) ReportAudit {
 	f := s.Former()
 	row := ReportAudit{Summary: s.Summary, Executions: s.Executions, LastSeen: s.LastSeen.UTC(), Accepted: s.Accepted != nil && s.Accepted.Until != nil && s.Accepted.Until.After(time.Now())}
 	row.Audit = reports.Audit{
@@ -206,7 +205,7 @@ func reportAudit(s *records.Audit) ReportAudit {
 }
 
 // explain adds the answers about an audit with its plots.
-func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, s records.Audit, row *ReportAudit, reveal bool) error {
+func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, s read.Stored, row *ReportAudit, reveal bool) error {
 	x, stored, err := findings.ExplainAudit(ctx, env, c, l, s, reveal)
 	if err != nil {
 		return err

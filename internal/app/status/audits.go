@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,14 +11,28 @@ import (
 	"github.com/dpwatch/dpwatch/internal/read"
 )
 
-// audits returns the audits and records of a status.
-func audits(s *view.Status) []read.Audit {
-	all := slices.Clone(s.Audits)
+// audits returns the audits and records of a status, of which text is the JSON, in the order read.Recent.
+func audits(s *view.Status, engine string, text json.RawMessage) ([]read.Audit, error) {
+	var raw struct{ Audits, Records []json.RawMessage }
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, err
+	}
+	all := make([]read.Audit, 0, len(s.Audits)+len(s.Records))
+	for i := range s.Audits {
+		a := s.Audits[i]
+		a.Raw = raw.Audits[i]
+		all = append(all, a)
+	}
 	for i := range s.Records {
-		all = append(all, s.Records[i].Audit())
+		a := s.Records[i].Audit()
+		a.Raw = raw.Records[i]
+		all = append(all, a)
+	}
+	for i := range all {
+		all[i].EngineName = engine
 	}
 	slices.SortStableFunc(all, func(x, y read.Audit) int { return read.Compare(&x, &y) })
-	return all
+	return all, nil
 }
 
 func (s *Snapshot) violations() []read.Audit {
@@ -28,15 +43,16 @@ func (s *Snapshot) violations() []read.Audit {
 	return s.Audits[:i]
 }
 
-// List returns the audits that a filter selects, violations first.
-func (s *Snapshot) List(f read.Filter) (read.Listing, error) {
+// List returns the page of audits that a filter selects, violations first.
+func (s *Snapshot) List(f read.Filter) (read.Page, error) {
 	if s.engines != nil {
-		return read.Listing{}, s.errChoose()
+		return read.Page{}, s.errChoose()
 	}
 	if s.auditor == nil {
-		return read.Listing{}, errNoAuditor(s.address)
+		return read.Page{}, errNoAuditor(s.address)
 	}
-	return read.List(s.Audits, f)
+	f.Sort = read.Recent
+	return read.Select(s.Audits, f)
 }
 
 func errNoAuditor(address string) error {

@@ -66,7 +66,7 @@ func NewSnapshot(text []byte) (*Snapshot, error) {
 		err = json.Unmarshal(s.Relay.Audit, &s.auditor)
 	}
 	if err == nil && s.auditor != nil {
-		s.Audits = audits(s.auditor)
+		s.Audits, err = audits(s.auditor, s.Relay.Engine, s.Relay.Audit)
 	}
 	return s, err
 }
@@ -112,9 +112,9 @@ func (s *Snapshot) Write(w io.Writer) error {
 		b.WriteString("\n")
 		table = show.NewTable(&b)
 		table.Row("ID", "SUMMARY", "USER", "CLAIM", "LOWER BOUND", "TRIALS", "FIRST SEEN", "ACCEPTED UNTIL")
-		for _, a := range found {
-			r := a.Result()
-			table.Row(a.ID, show.Shortened(a.Summary), a.User, read.ClaimText(r.Claimed), a.BoundText(r), fmt.Sprint(r.Trials.D0), show.Moment(a.FirstSeen), a.AcceptedUntil())
+		for i := range found {
+			a := &found[i]
+			table.Row(a.ID, show.Shortened(a.Summary), a.User, a.ClaimText(), a.BoundText(), fmt.Sprint(a.Trials()), show.Moment(a.FirstSeen), a.AcceptedUntil())
 		}
 		table.Flush()
 	}
