@@ -48,9 +48,7 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 		if err != nil {
 			return err
 		}
-		if full {
-			x = x.Full()
-		}
+		x.Full = full
 		return write(env, x, asJSON())
 	}
 	return cmd

@@ -126,12 +126,13 @@ func profileChart(c *read.Charts) chart.Figure {
 
 // groupChart draws the estimates of groups.
 func groupChart(d *read.Details) chart.Figure {
-	if len(d.Report.Partitions) < 2 {
+	groups := d.Audit.Result().Partitions
+	if len(groups) < 2 {
 		return chart.Figure{}
 	}
 	var cells []chart.Cell
-	for _, p := range d.Report.Partitions {
-		cells = append(cells, chart.Cell{Name: p.Key.String(), Value: float64(p.EpsilonEstimate), Mark: p.EpsilonEstimate > d.Claimed.Epsilon})
+	for _, p := range groups {
+		cells = append(cells, chart.Cell{Name: p.Key.String(), Value: float64(p.EpsilonEstimate), Mark: p.EpsilonEstimate > d.Audit.Claim()})
 	}
 	return chart.Strip(chart.Labels{Title: "The groups with the largest estimates.", Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, cells)
 }

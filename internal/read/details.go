@@ -4,25 +4,16 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// Details is what the page of one query shows.
+// Details is what the page of one query shows. Its JSON form is for the processes of one dpwatch.
 type Details struct {
-	Explanation
-	Answers     []Answer `json:"answers"` // the five questions, then what is not proven, then what could not be read
-	Fingerprint string   `json:"fingerprint"`
-	State       string   `json:"state"`
-	History     []Event  `json:"history"` // the latest first
-	Begun       int      `json:"begun"`   // how often the evidence began
-	DataEpoch   string   `json:"data_epoch"`
-	EngineEpoch string   `json:"engine_epoch"`
-	Charts      *Charts  `json:"charts,omitempty"` // nil = the ledger has no evidence
-	Reproduces  bool     `json:"-"`                // fresh trials run now
-	Values      bool     `json:"values"`           // values of rows are shown
-}
-
-// Answer is a question about an audit with its answer.
-type Answer struct {
-	Question string   `json:"question"`
-	Lines    []string `json:"lines"`
+	Audit      Audit    `json:"audit"`
+	Ledger     Stored   `json:"ledger"` // the zero value without one
+	Answers    []Answer `json:"answers"`
+	Who        Who      `json:"who"`
+	Asked      Asked    `json:"asked"`
+	Charts     *Charts  `json:"charts,omitempty"` // nil = the ledger has no evidence
+	Values     bool     `json:"values"`           // values of rows are shown
+	Reproduces bool     `json:"-"`                // fresh trials run now
 }
 
 // Charts are the figures of an audit as numbers to draw.
@@ -70,11 +61,9 @@ type Categories struct {
 
 // NewDetails returns the details of an explanation; values is whether values of rows may be shown.
 func NewDetails(x Explanation, values bool) Details {
-	d := Details{Explanation: x, Values: values}
-	for _, p := range x.Parts() {
-		if len(p.Lines) > 0 {
-			d.Answers = append(d.Answers, Answer{p.Title, p.Lines})
-		}
+	d := Details{Audit: x.Audit, Ledger: x.Ledger, Answers: x.Answers(), Who: x.Who, Asked: x.Asked, Values: values}
+	if !values {
+		d.Ledger.History = WithholdReasons(d.Ledger.History)
 	}
 	return d
 }

@@ -1,76 +1,96 @@
 package read
 
 import (
+	"encoding/json"
+
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
 // Explanation is what is known about one audit, in five answers. Its JSON form is a contract with scripts.
 type Explanation struct {
-	ID      string           `json:"id"`
-	Key     string           `json:"key"`
-	Engine  string           `json:"engine,omitempty"`
-	Summary string           `json:"summary"`
-	Verdict string           `json:"verdict"` // of the audit, or its state
-	Claimed analysis.Claimed `json:"claimed"`
-	Rule    string           `json:"claim_rule,omitempty"`
-	// Destinations are where answers went.
-	Destinations []string `json:"destinations,omitempty"`
+	Audit  Audit
+	Ledger Stored // the zero value if the ledger was not read
 
-	HowBad  []string `json:"how_bad"`
-	What    []string `json:"what_gives_it_away"`
-	Why     []string `json:"why_probably"`
-	Who     Who      `json:"who"`
-	WhatNow []string `json:"what_now"`
+	HowBad  []string
+	What    []string // gives it away
+	Why     []string // probably
+	Who     Who
+	WhatNow []string
 	// NotProven lists what the audit does not show.
-	NotProven []string `json:"not_proven"`
+	NotProven []string
+	Notes     []string // what could not be read
+	Asked     Asked
+	Full      bool // everything about the audit is written: dpwatch explain --full
+}
 
-	Statement string `json:"statement,omitempty"` // as captured, with its literals; only if it may be shown
+// Asked is what a client asked, with its literals; empty if it may not be shown.
+type Asked struct {
+	Statement string `json:"statement,omitempty"` // as captured
 	// Parameters are the bound parameters of Statement in their order; those in the binary format of an unknown type as
 	// \x and hexadecimal digits.
-	Parameters []string        `json:"parameters,omitempty"`
-	Then       []Following     `json:"then,omitempty"` // further statements of a sequence
-	SQL        *SQLPair        `json:"sql,omitempty"`  // likewise
-	Accepted   *Accepted       `json:"accepted,omitempty"`
-	Actions    []Action        `json:"actions,omitempty"` // the latest first
-	Report     analysis.Report `json:"report"`
-	Audit      Audit           `json:"audit,omitzero"`    // everything about the audit; only with dpwatch explain --full
-	History    []Event         `json:"history,omitempty"` // of its states, the latest first; likewise
-	Notes      []string        `json:"-"`                 // what could not be read
-
-	row     Audit
-	history []Event
+	Parameters []string    `json:"parameters,omitempty"`
+	Then       []Following `json:"then,omitempty"` // further statements of a sequence
 }
 
-// Full adds Audit.
-func (x Explanation) Full() Explanation {
-	x.Audit, x.History = x.row, x.history
-	return x
-}
-
-// Following is a statement of a sequence after the first one; see Explanation.
+// Following is a statement of a sequence after the first one.
 type Following struct {
 	Statement  string   `json:"statement"`
 	Parameters []string `json:"parameters,omitempty"`
 }
 
-// ExplainRow answers the five questions about an audit. stored is nil if the ledger could not be read.
-func ExplainRow(a *Audit, stored *Stored) Explanation {
-	r := a.Result()
-	x := Explanation{
-		ID: a.ID, Key: a.Key, Engine: a.Route, Summary: a.Summary, Verdict: a.Verdict, Claimed: r.Claimed, Rule: a.ClaimRule, Destinations: a.Destinations,
-		Accepted: a.Accepted, Report: r, SQL: a.SQL, Who: whoOf(a, stored), row: *a,
-	}
+// Explain answers the five questions about an audit. stored is nil if the ledger could not be read.
+func Explain(a Audit, stored *Stored) Explanation {
+	a.EngineName = a.Route
 	if stored != nil {
-		x.Engine, x.Actions, x.history = stored.Engine, stored.Actions, WithholdReasons(stored.History)
-		x.Destinations = AddDestinations(x.Destinations, stored.Destinations)
-		if x.Accepted == nil {
-			x.Accepted = stored.accepted()
+		a.EngineName, a.Destinations = stored.Engine, AddDestinations(a.Destinations, stored.Destinations)
+		if a.Accepted == nil {
+			a.Accepted = stored.accepted()
 		}
 	}
-	x.HowBad, x.What, x.Why = reportAnswers(a, r)
+	r := a.Result()
+	x := Explanation{Audit: a, Who: whoOf(&a, stored)}
+	if stored != nil {
+		x.Ledger = *stored
+	}
+	x.HowBad, x.What, x.Why = reportAnswers(&a, r)
 	if a.Timing != nil {
 		x.What = append(x.What, "Latency: "+TimingText(a.Timing))
 	}
-	x.WhatNow, x.NotProven = x.whatNow(), notProven(a.Verdict, r)
+	x.WhatNow, x.NotProven = whatNow(&a), notProven(a.Verdict, r)
 	return x
+}
+
+// MarshalJSON writes the contract with scripts.
+func (x Explanation) MarshalJSON() ([]byte, error) {
+	a, r := &x.Audit, x.Audit.Result()
+	out := struct {
+		ID           string           `json:"id"`
+		Key          string           `json:"key"`
+		Engine       string           `json:"engine,omitempty"`
+		Summary      string           `json:"summary"`
+		Verdict      string           `json:"verdict"` // of the audit, or its state
+		Claimed      analysis.Claimed `json:"claimed"`
+		Rule         string           `json:"claim_rule,omitempty"`
+		Destinations []string         `json:"destinations,omitempty"`
+		HowBad       []string         `json:"how_bad"`
+		What         []string         `json:"what_gives_it_away"`
+		Why          []string         `json:"why_probably"`
+		Who          Who              `json:"who"`
+		WhatNow      []string         `json:"what_now"`
+		NotProven    []string         `json:"not_proven"`
+		Asked
+		SQL      *SQLPair        `json:"sql,omitempty"`
+		Accepted *Accepted       `json:"accepted,omitempty"`
+		Actions  []Action        `json:"actions,omitempty"` // the latest first
+		Report   analysis.Report `json:"report"`
+		Audit    any             `json:"audit,omitempty"`   // everything about the audit; only with --full
+		History  []Event         `json:"history,omitempty"` // of its states, the latest first; likewise
+	}{
+		a.ID, a.Key, a.EngineName, a.Summary, a.Verdict, r.Claimed, a.ClaimRule, a.Destinations,
+		x.HowBad, x.What, x.Why, x.Who, x.WhatNow, x.NotProven, x.Asked, a.SQL, a.Accepted, x.Ledger.Actions, r, nil, nil,
+	}
+	if x.Full {
+		out.Audit, out.History = a.asInStatus(), WithholdReasons(x.Ledger.History)
+	}
+	return json.Marshal(out)
 }

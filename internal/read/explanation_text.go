@@ -3,6 +3,7 @@ package read
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -10,70 +11,68 @@ import (
 )
 
 // whatNow returns what to do about an audit.
-func (x *Explanation) whatNow() []string {
-	switch x.Verdict {
+func whatNow(a *Audit) []string {
+	switch a.Verdict {
 	case string(analysis.Violation):
 		all := []string{
-			fmt.Sprintf("Check it with fresh trials: dpwatch audits reproduce %s --config dpwatch.yaml", x.ID),
+			fmt.Sprintf("Check it with fresh trials: dpwatch audits reproduce %s --config dpwatch.yaml", a.ID),
 			"Repair the mechanism in the engine. dpwatch notices the new engine (or POST /api/engine), audits the query again and reports the violation as resolved.",
 		}
-		if x.Accepted == nil {
-			all = append(all, fmt.Sprintf("Until then, if it is known: dpwatch audits accept %s --config dpwatch.yaml --until DATE --reason TEXT", x.ID))
+		if a.Accepted == nil {
+			all = append(all, fmt.Sprintf("Until then, if it is known: dpwatch audits accept %s --config dpwatch.yaml --until DATE --reason TEXT", a.ID))
 		} else {
-			all = append(all, fmt.Sprintf("It is accepted %s. To end that: dpwatch audits accept %s --config dpwatch.yaml --revoke --reason TEXT", AcceptedText(x.Accepted), x.ID))
+			all = append(all, fmt.Sprintf("It is accepted %s. To end that: dpwatch audits accept %s --config dpwatch.yaml --revoke --reason TEXT", AcceptedText(a.Accepted), a.ID))
 		}
 		return all
 	case string(analysis.NoEvidence):
 		return []string{"Nothing. The audit is repeated after audit.repeat, and when the engine or the copies change."}
 	case string(analysis.Inconclusive):
-		return []string{"See the reason above. With more trials: dpwatch audits reproduce " + x.ID + " --config dpwatch.yaml --max-trials N"}
+		return []string{"See the reason above. With more trials: dpwatch audits reproduce " + a.ID + " --config dpwatch.yaml --max-trials N"}
 	}
-	return []string{"Wait for the verdict: dpwatch explain " + x.ID + " --address ADDRESS --full shows what the audit waits for."}
+	return []string{"Wait for the verdict: dpwatch explain " + a.ID + " --address ADDRESS --full shows what the audit waits for."}
 }
 
 // Write writes the explanation as text.
 func (x Explanation) Write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "audit %s: %s\n", x.ID, show.Words(x.Verdict))
+	a := &x.Audit
+	fmt.Fprintf(&b, "audit %s: %s\n", a.ID, show.Words(a.Verdict))
 	claim := "nothing"
-	if text := ClaimText(x.Claimed); text != "-" {
-		claim = fmt.Sprintf("epsilon %s, from %s", text, x.Claimed.Source)
-		if x.Rule != "" {
-			claim += " " + x.Rule
-		}
+	if text := a.ClaimText(); text != "-" {
+		claim = strings.TrimSpace(fmt.Sprintf("epsilon %s, from %s %s", text, a.Result().Claimed.Source, a.ClaimRule))
 	}
-	rows := [][2]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", claim}, {"key", x.Key}}
-	if to := DestinationsText(x.Destinations); to != "" {
+	rows := [][2]string{{"query", a.Summary}, {"engine", a.EngineName}, {"claimed", claim}, {"key", a.Key}}
+	if to := DestinationsText(a.Destinations); to != "" {
 		rows = append(rows, [2]string{"answers went", to})
 	}
-	if x.Accepted != nil {
-		rows = append(rows, [2]string{"accepted", AcceptedText(x.Accepted)})
+	if a.Accepted != nil {
+		rows = append(rows, [2]string{"accepted", AcceptedText(a.Accepted)})
 	}
-	if x.Statement != "" {
-		rows = append(rows, [2]string{"statement", x.Statement})
+	if x.Asked.Statement != "" {
+		rows = append(rows, [2]string{"statement", x.Asked.Statement})
 	}
-	rows = append(rows, ParameterRows(x.Parameters)...)
-	for _, next := range x.Then {
+	rows = append(rows, ParameterRows(x.Asked.Parameters)...)
+	for _, next := range x.Asked.Then {
 		rows = append(append(rows, [2]string{"then", next.Statement}), ParameterRows(next.Parameters)...)
 	}
-	if x.SQL != nil {
-		rows = append(rows, [2]string{"SQL on D0", x.SQL.D0}, [2]string{"SQL on D1", x.SQL.D1})
+	if a.SQL != nil {
+		rows = append(rows, [2]string{"SQL on D0", a.SQL.D0}, [2]string{"SQL on D1", a.SQL.D1})
 	}
 	show.Section(&b, "", rows)
-	for _, part := range x.Parts() {
+	for _, answer := range x.Answers() {
 		var rows [][2]string
-		for _, line := range part.Lines {
+		for _, line := range answer.Lines {
 			rows = append(rows, [2]string{"", line})
 		}
-		show.Section(&b, part.Title, rows)
+		show.Section(&b, answer.Question, rows)
 	}
-	show.Section(&b, "What operators did, the latest first", ActionRows(x.Actions))
-	if x.Audit.Key != "" {
-		if err := x.Audit.Write(&b); err != nil {
+	show.Section(&b, "What operators did, the latest first", ActionRows(x.Ledger.Actions))
+	if x.Full {
+		if err := a.Write(&b); err != nil {
 			return err
 		}
 		var history [][2]string
-		for _, e := range x.History {
+		for _, e := range WithholdReasons(x.Ledger.History) {
 			history = append(history, [2]string{show.Moment(e.At), strings.TrimSpace(e.State + " " + show.Words(e.Verdict) + " " + e.Reason)})
 		}
 		show.Section(&b, "history, the latest first", history)
@@ -90,21 +89,21 @@ func ParameterRows(texts []string) (rows [][2]string) {
 	return rows
 }
 
-// explainedPart is a part of an explanation: a question and its answers.
-type explainedPart struct {
-	Title string
-	Lines []string
+// Answer is a question about an audit with its answer.
+type Answer struct {
+	Question string   `json:"question"`
+	Lines    []string `json:"lines"`
 }
 
-// Parts returns the questions with their answers. Those without lines are left out when they are shown.
-func (x *Explanation) Parts() []explainedPart {
+// Answers returns the questions that have answers: the five, then what is not proven, then what could not be read.
+func (x *Explanation) Answers() []Answer {
 	or := func(lines []string, none string) []string {
 		if len(lines) == 0 {
 			return []string{none}
 		}
 		return lines
 	}
-	return []explainedPart{
+	all := []Answer{
 		{"How bad?", or(x.HowBad, "Not known yet.")},
 		{"What gives it away?", or(x.What, "Nothing was found.")},
 		{"Why, probably?", or(x.Why, "There is no diagnosis.")},
@@ -113,4 +112,5 @@ func (x *Explanation) Parts() []explainedPart {
 		{"What the audit does not prove", x.NotProven},
 		{"Not read", x.Notes},
 	}
+	return slices.DeleteFunc(all, func(a Answer) bool { return len(a.Lines) == 0 })
 }

@@ -30,10 +30,6 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 		return read.Details{}, err
 	}
 	d := read.NewDetails(x, values)
-	d.Fingerprint, d.State, d.History, d.Begun, d.DataEpoch, d.EngineEpoch = s.Fingerprint, s.State, s.History, s.Begun, s.DataEpoch, s.EngineEpoch
-	if !values {
-		d.History = read.WithholdReasons(d.History)
-	}
 	figures, err := saved.ReadFigures(&row)
 	if err != nil {
 		d.Note("The figures in the ledger cannot be read: " + err.Error())

@@ -54,7 +54,7 @@ func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l
 	if reveal || c.Log.ShowsValues() {
 		*a.Report = a.Report.Reveal()
 	}
-	x := read.ExplainRow(&a, &s)
+	x := read.Explain(a, &s)
 	x.Who.Choose(neighbourMembers(ctx, c, reveal))
 	if note != "" {
 		x.Notes = append(x.Notes, note)
@@ -62,11 +62,11 @@ func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l
 	if err := row.Query.Unreadable; err != nil && (reveal || c.Log.ShowsSQL()) {
 		x.Notes = append(x.Notes, "the statement in the ledger cannot be read: "+err.Error())
 	} else if q, err := capture.DecodeBinary(row.Query.Statement); err == nil && (reveal || c.Log.ShowsSQL()) {
-		x.Statement, x.Parameters = q.SQL, parameterTexts(q.Params)
+		x.Asked.Statement, x.Asked.Parameters = q.SQL, parameterTexts(q.Params)
 		for _, next := range q.Then {
-			x.Then = append(x.Then, read.Following{Statement: next.SQL, Parameters: parameterTexts(next.Params)})
+			x.Asked.Then = append(x.Asked.Then, read.Following{Statement: next.SQL, Parameters: parameterTexts(next.Params)})
 		}
-		if x.SQL, err = storedSQL(ctx, env, &c, q, a.Neighbour); err != nil {
+		if x.Audit.SQL, err = storedSQL(ctx, env, &c, q, a.Neighbour); err != nil {
 			x.Notes = append(x.Notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))
 		}
 	}
@@ -91,13 +91,13 @@ func ExplainRunning(ctx context.Context, t status.Target, prefix string) (read.E
 	switch {
 	case storedErr == nil && absent:
 		a = s.Audit()
-		return read.ExplainRow(&a, &s), nil
+		return read.Explain(a, &s), nil
 	case storedErr == nil:
-		return read.ExplainRow(&a, &s), nil
+		return read.Explain(a, &s), nil
 	case absent:
 		return read.Explanation{}, storedErr
 	}
-	x := read.ExplainRow(&a, nil)
+	x := read.Explain(a, nil)
 	x.Notes = append(x.Notes, "the ledger has not been read; who ran the query is known only in part")
 	return x, nil
 }

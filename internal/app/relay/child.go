@@ -48,7 +48,7 @@ func (r *Relay) Details(ctx context.Context, id string, values bool) (read.Detai
 		return read.Details{}, ctx.Err()
 	}
 	if kept, ok := r.details[key]; ok && time.Since(kept.at) < detailsAge {
-		kept.d.Reproduces = r.reproducing(kept.d.Key)
+		kept.d.Reproduces = r.reproducing(kept.d.Audit.Key)
 		return kept.d, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
@@ -68,7 +68,7 @@ func (r *Relay) Details(ctx context.Context, id string, values bool) (read.Detai
 		clear(r.details)
 	}
 	r.details[key] = keptDetails{time.Now(), *a.Details}
-	a.Details.Reproduces = r.reproducing(a.Details.Key)
+	a.Details.Reproduces = r.reproducing(a.Details.Audit.Key)
 	return *a.Details, nil
 }
 
@@ -88,9 +88,7 @@ func (r *Relay) runningDetails(id string, values bool) (read.Details, error) {
 		if !values {
 			a.SQL = nil
 		}
-		x := read.ExplainRow(&a, nil)
-		d := read.NewDetails(x, values)
-		d.State, d.Fingerprint = string(a.State), a.Group
+		d := read.NewDetails(read.Explain(a, nil), values)
 		d.Note("There is no ledger: set ledger.dsn, and the history, the figures and who ran the query are kept.")
 		return d, nil
 	}

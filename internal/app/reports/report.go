@@ -213,8 +213,8 @@ func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Co
 	if stored.Progress != nil {
 		row.Evidence = reports.Hash(stored.Progress)
 	}
-	if x.Report.Confidence > 0 {
-		row.Confidence = &x.Report.Confidence
+	if c := x.Audit.Result().Confidence; c > 0 {
+		row.Confidence = &c
 	}
 	var plots []chart.Figure
 	figures, err := saved.ReadFigures(&stored)
