@@ -29,7 +29,7 @@ func (a *Auditor) reportSuspected(j *job, over bool) {
 		return
 	}
 	f := a.finding(j, 0, j.worst())
-	if f.Kind = finding.Suspected; over {
+	if f.Kind = finding.Unconfirmed; over {
 		f.Status = finding.Resolved
 	}
 	a.opt.OnFinding(f)

@@ -49,8 +49,8 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// lookAtSources reads the status of every source file, so that go test runs this test again when one has changed: it does
-// not know what go list reads.
+// lookAtSources reads the status of every source file, so that go test runs this test again when one has changed: it
+// does not know what go list reads.
 func lookAtSources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

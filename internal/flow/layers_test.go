@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// layer is a set of rooms. A package may import its own room and the rooms of the layers below, and nothing else of this
-// module. Packages belong to the room with the longest pattern that matches: "a/b" is one package, "a/..." is a and
-// everything below it.
+// layer is a set of rooms. A package may import its own room and the rooms of the layers below, and nothing else of
+// this module. Packages belong to the room with the longest pattern that matches: "a/b" is one package, "a/..." is a
+// and everything below it.
 type layer struct {
 	name  string
 	rooms [][]string
@@ -28,7 +28,13 @@ var layers = []layer{
 	{"what is kept, and what is reported", [][]string{{"internal/ledger"}, {"internal/alert", "internal/alert/alerttest"}}},
 	{"the auditor, which alone sees all stages", [][]string{{"internal/audit/..."}, {"internal/alert/deliver"}}},
 	{"parts of the application", [][]string{
-		{"config"}, {"internal/web"}, {"internal/plot"}, {"internal/report"}, {"internal/preflight"}, {"internal/draft"}, {"internal/pgtemp/..."},
+		{"config"},
+		{"internal/web"},
+		{"internal/plot"},
+		{"internal/report"},
+		{"internal/preflight"},
+		{"internal/draft"},
+		{"internal/pgtemp/..."},
 		{"internal/zoo", "internal/showcase", "internal/generate/..."},
 	}},
 	{"the application of the relay, without a SQL parser", [][]string{{

@@ -13,7 +13,7 @@ import (
 func reportAnswers(a *Audit, r analysis.Report) (howBad, what, why []string) {
 	howBad = []string{Sentence(r)}
 	if s := a.Standing; s != nil && r.Verdict != analysis.Violation {
-		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine epoch %s, with an epsilon lower bound of %s. A later audit has not resolved it%s.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower), MissingText(s))}
+		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine version %s, with an epsilon lower bound of %s. A later audit has not resolved it%s.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower), MissingText(s))}
 	}
 	if f := r.Finding; f != nil {
 		howBad, what, why = findingAnswers(f)

@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
-// Audit is one audit as people see it: of one statement with its constants, parameters, settings and claim. Its JSON form
-// is a contract with scripts.
+// Audit is one audit as people see it: of one statement with its constants, parameters, settings and claim. Its JSON
+// form is a contract with scripts.
 type Audit struct {
 	ID        string    `json:"id"`              // first 12 hex digits of Key
 	Key       string    `json:"key"`             // identity: see rewrite.Plan; with several routes, the route too
@@ -103,11 +103,9 @@ type State string
 const (
 	Queued  State = "queued"  // waiting for its first turn
 	Running State = "running" // has begun: its trials run in turns with other audits
-	// Suspected: its evidence would be a violation if it were the only audit, but not yet at its share of the error
-	// rate of all audits (audit.Options.Family).
-	Suspected State = "suspected"
-	// Confirming: the first trials show a violation, which new trials must confirm before it is reported.
-	Confirming State = "confirming"
+	// Unconfirmed: the trials show a violation, which is not reported yet: fresh trials must confirm it, or it is not
+	// one yet at its share of the error rate of all audits (audit.Options.Family).
+	Unconfirmed State = "unconfirmed"
 	// Measuring: a violation whose trials go on, so that its lower bound grows.
 	Measuring State = "measuring"
 	Waiting   State = "waiting" // cannot be replayed now; will be retried
@@ -117,7 +115,7 @@ const (
 
 // States returns every State of an audit in memory.
 func States() []State {
-	return []State{Queued, Running, Suspected, Confirming, Measuring, Waiting, Decided}
+	return []State{Queued, Running, Unconfirmed, Measuring, Waiting, Decided}
 }
 
 // WaitingFor is why an audit that is not decided has no turn now.
@@ -142,8 +140,8 @@ type Accepted struct {
 // Standing is a violation that is not resolved. It stays when its audit begins again, until a later engine resolves it.
 type Standing struct {
 	FirstSeen   time.Time      `json:"first_seen"`
-	FirstEngine string         `json:"first_engine_epoch"` // engine epoch when it was first seen
-	Engine      string         `json:"engine_epoch"`       // engine epoch when it was seen last
+	FirstEngine string         `json:"first_engine_epoch"` // engine version when it was first seen
+	Engine      string         `json:"engine_epoch"`       // engine version when it was seen last
 	Neighbour   string         `json:"neighbour"`
 	Claimed     analysis.Float `json:"epsilon_claimed"`
 	Lower       analysis.Float `json:"epsilon_lower"` // null for deterministic answers
@@ -181,10 +179,10 @@ type Resolution struct {
 // String describes the resolution for logs and the history.
 func (r *Resolution) String() string {
 	if lower := float64(r.Lower); float64(r.MinimalDetectable) > lower {
-		return fmt.Sprintf("resolved: engine epoch %s shows no evidence in at least three times the trials that had found the violation; violation of engine epoch %s, first seen %s",
+		return fmt.Sprintf("resolved: engine version %s shows no evidence in at least three times the trials that had found the violation; violation of engine version %s, first seen %s",
 			r.By, r.Engine, r.FirstSeen.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("resolved: engine epoch %s shows no evidence with trials that would have found epsilon %.3g with 90 %% probability; violation of engine epoch %s, first seen %s",
+	return fmt.Sprintf("resolved: engine version %s shows no evidence with trials that would have found epsilon %.3g with 90 %% probability; violation of engine version %s, first seen %s",
 		r.By, float64(r.MinimalDetectable), r.Engine, r.FirstSeen.UTC().Format(time.RFC3339))
 }
 

@@ -103,7 +103,7 @@ func (a *Audit) queryRows() [][2]string {
 // String describes why an audit has no turn.
 func (w *WaitingFor) String() string {
 	text := map[string]string{
-		"turn": "its turn", "budget": "the budget of replays per hour (audit.budget)", "ledger": "the ledger", "shadow_database": "the shadow database",
+		"turn": "its turn", "budget": "the replay budget (audit.budget)", "ledger": "the ledger", "shadow_database": "the shadow database",
 		"replays_held": "replays, which are held (dpwatch status has the reason)", "watch_share": "its turn in audit.watch_share, in which it is repeated",
 		"retry": "another attempt after a fault of its replays",
 	}[w.Reason]

@@ -10,19 +10,19 @@ import (
 
 // engineRows returns what is known about the versions of the engine that an audit saw.
 func (a *Audit) engineRows() [][2]string {
-	rows := [][2]string{{"engine epoch", a.Engine}}
+	rows := [][2]string{{"engine version", a.Engine}}
 	if a.EngineRestarts > 0 {
 		rows = append(rows, [2]string{"new engines", fmt.Sprintf("%d: the evidence began again because the engine changed", a.EngineRestarts)})
 	}
 	if s := a.Standing; s != nil {
-		text := fmt.Sprintf("engine epoch %s, first seen %s, epsilon lower bound %s", s.Engine, show.Moment(s.FirstSeen), show.Number(s.Lower))
+		text := fmt.Sprintf("engine version %s, first seen %s, epsilon lower bound %s", s.Engine, show.Moment(s.FirstSeen), show.Number(s.Lower))
 		if a.Result().Verdict != analysis.Violation {
 			text += "; the present audit has not resolved it" + MissingText(s)
 		}
 		rows = append(rows, [2]string{"violation", text})
 	}
 	if r := a.Resolved; r != nil {
-		rows = append(rows, [2]string{"resolved", fmt.Sprintf("violation of engine epoch %s, first seen %s, epsilon lower bound %s; resolved %s by engine epoch %s",
+		rows = append(rows, [2]string{"resolved", fmt.Sprintf("violation of engine version %s, first seen %s, epsilon lower bound %s; resolved %s by engine version %s",
 			r.Engine, show.Moment(r.FirstSeen), show.Number(r.Lower), show.Moment(r.At), r.By)})
 	}
 	if len(a.Differ) > 0 {

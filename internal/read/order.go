@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// The orders of a list, by the names that pages and the ledger use. The largest is first unless Filter.Up is set. Audits
-// that are equal, or of which the value is not known, are in the order of their violations' bounds, then the one that ran
-// last first.
+// The orders of a list, by the names that pages and the ledger use. The largest is first unless Filter.Up is set.
+// Audits that are equal, or of which the value is not known, are in the order of their violations' bounds, then the one
+// that ran last first.
 const (
 	BySeverity   = "" // open violations, accepted ones, the others
 	ByBound      = "bound"

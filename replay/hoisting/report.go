@@ -1,5 +1,5 @@
-// Package hoisting has the report on the hoisting of an audit, as data. Package replay, which hoists, depends on the SQL
-// parser; what shows the report must not.
+// Package hoisting has the report on the hoisting of an audit, as data. Package replay, which hoists, depends on the
+// SQL parser; what shows the report must not.
 package hoisting
 
 // Report is the state of hoisting in an audit.

@@ -45,8 +45,8 @@ func checkViews(c config.Config) preflight.Task {
 	}
 }
 
-// UnauditedViews returns the views of an engine that draw fresh noise and on which queries are not audited. It reads the
-// catalogs, and parses the definitions of views; of a catalog that cannot be read it returns none.
+// UnauditedViews returns the views of an engine that draw fresh noise and on which queries are not audited. It reads
+// the catalogs, and parses the definitions of views; of a catalog that cannot be read it returns none.
 func UnauditedViews(ctx context.Context, c config.Config) (all []records.CoverageView) {
 	if c.Privacy.Catalog == "" {
 		return nil

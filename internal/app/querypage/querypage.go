@@ -1,5 +1,5 @@
-// Package querypage has what the relay and the process that reads an audit for a page send each other. That process parses SQL
-// and reads evidence, which the relay must not: see findings.ServePage.
+// Package querypage has what the relay and the process that reads an audit for a page send each other. That process
+// parses SQL and reads evidence, which the relay must not: see findings.ServePage.
 package querypage
 
 import (

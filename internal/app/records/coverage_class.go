@@ -64,7 +64,7 @@ func classOfQuery(outcome string) Class {
 		return classRefused
 	case ledger.Untried, string(read.Waiting):
 		return classWaiting
-	case string(read.Running), string(read.Suspected), string(read.Confirming), string(read.Measuring):
+	case string(read.Running), string(read.Unconfirmed), string(read.Measuring):
 		return classProgress
 	}
 	return classAudited

@@ -90,7 +90,7 @@ func (r *Report) finding(i int) reports.Section {
 	rows := [][]string{{"query", a.Summary}, {"engine", a.EngineName}, {"claimed", a.ClaimText()}, {"claim from", strings.TrimSpace(claimed.Source + " " + a.ClaimRule)}, {"key", a.Key}}
 	for _, row := range r.Audits {
 		if row.Key == a.Key && row.Engine == a.EngineName {
-			rows = append(rows, []string{"epoch of the copies", orDash(row.DataEpoch)}, []string{"epoch of the engine", orDash(row.EngineEpoch)},
+			rows = append(rows, []string{"version of the copies", orDash(row.DataEpoch)}, []string{"version of the engine", orDash(row.EngineEpoch)},
 				[]string{"evidence begun", fmt.Sprint(row.Begun, " times")}, []string{"evidence, SHA-256", orDash(row.Evidence)})
 		}
 	}

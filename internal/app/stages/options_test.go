@@ -73,8 +73,8 @@ func TestCatalogsFailSoft(t *testing.T) {
 	}
 }
 
-// TestConfigurationIsChecked: the relay loads a configuration without the stages, so package config refuses what rewrite
-// would refuse, with the key.
+// TestConfigurationIsChecked: the relay loads a configuration without the stages, so package config refuses what
+// rewrite would refuse, with the key.
 func TestConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
 	const whole = "proxy: {listen: 127.0.0.1:1, upstream: 127.0.0.1:2}\nshadow: {dsn: host=x}\n"

@@ -41,7 +41,7 @@ func (s *Snapshot) Job() Job {
 	add := func(name, text string) { j.Parts = append(j.Parts, Part{Name: name, Text: show.Printable(text)}) }
 	add("pace", s.paceLine())
 	if b := s.auditor.Budget; b != nil {
-		add("budget", budgetLine(b))
+		add("replay budget", budgetLine(b))
 	}
 	add("audits", statesLine(s.auditor.Audits))
 	add("memory", fmt.Sprintf("the audits take about %d MiB", s.auditor.Memory.Audits>>20))

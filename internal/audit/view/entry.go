@@ -18,13 +18,12 @@ type (
 
 // The states of an audit.
 const (
-	Queued     = read.Queued
-	Running    = read.Running
-	Suspected  = read.Suspected
-	Confirming = read.Confirming
-	Measuring  = read.Measuring
-	Waiting    = read.Waiting
-	Decided    = read.Decided
+	Queued      = read.Queued
+	Running     = read.Running
+	Unconfirmed = read.Unconfirmed
+	Measuring   = read.Measuring
+	Waiting     = read.Waiting
+	Decided     = read.Decided
 )
 
 // States returns every State.
