@@ -133,7 +133,7 @@ func TestEngineErrors(t *testing.T) {
 		"admin on a route":      {"ledger: {", "admin: {listen: 127.0.0.1:6433}\nledger: {", "admin.listen[0]: 127.0.0.1:6433 is already used by the proxy"},
 		"same D0":               {"d0: bank_d0", "d0: shop_d0", "f.yaml:11: engines[1].shadow.d0: engines shop and bank have the same copy in one shadow database, schema shop_d0"},
 		"a D1 is a D0":          {"d1: [bank_d1, bank_d2]", "d1: [bank_d1, shop_d0]", "f.yaml:11: engines[1].shadow.d1[1]: engines shop and bank have the same copy"},
-		"fault of an engine":    {"{epsilon: 2}", "{epsilon: -2}", "f.yaml:12: engines[1].claims.default.epsilon: must be a finite number"},
+		"fault of an engine":    {"{epsilon: 2}", "{epsilon: -2}", "f.yaml:12: engines[1].claims.default.epsilon: must be a number from 0 to 1000"},
 		"inherited fault":       {"combine: share", "combine: both", "f.yaml:15: claims.combine: must be add"},
 		"missing in an engine":  {"    privacy: {protected: [public.users]}\n", "", "f.yaml:2: engines[0].privacy.protected: missing"},
 		"missing everywhere":    {"dsn: postgres://replay@127.0.0.1/shadow, ", "", "f.yaml:11: engines[1].shadow.dsn: missing"},

@@ -100,7 +100,7 @@ func (u unused) alerts() {
 func (u unused) neverSent(engines []Config) map[finding.Kind]string {
 	never := map[finding.Kind]string{}
 	if !u.Alerts.Suspected {
-		never[finding.Suspected] = "alerts.suspected is false"
+		never[finding.Unconfirmed] = "alerts.suspected is false"
 	}
 	if u.Alerts.Coverage.Share == 0 {
 		never[finding.CoverageLow] = "alerts.coverage.share is 0"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -128,6 +129,10 @@ func (d *decoder) table(path, name string) {
 		d.add(path, "%s: write names as in the catalog, with their case and without quotation marks", name)
 	case t.Schema == "" || t.Name == "" || strings.Contains(t.Name, "."):
 		d.add(path, "%q is not schema.table", name)
+	case len(t.Schema) > ident.MaxBytes || len(t.Name) > ident.MaxBytes:
+		d.add(path, "%q: a name of PostgreSQL has at most %d bytes", name, ident.MaxBytes)
+	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
+		d.add(path, "%q is not text in UTF-8, or contains a NUL byte", name)
 	case t.Schema == "information_schema" || strings.HasPrefix(t.Schema, "pg_") || strings.HasPrefix(t.Name, "pg_"):
 		d.add(path, "%q is or looks like a system catalog", name)
 	}
@@ -147,10 +152,15 @@ func (d *decoder) claims(c *Claims, protected []string, catalog Secret) {
 		path := fmt.Sprintf("claims.functions[%d]", i)
 		if f.Name == "" {
 			d.add(path+".name", "missing: the name of the function")
+		} else {
+			d.function(path+".name", f.Name)
 		}
 		if f.Epsilon == 0 && f.EpsilonName == "" {
 			d.add(path+".epsilon", "missing: the position of the epsilon argument, -1 for the last, or its epsilon_name")
 		}
+	}
+	for i, name := range c.SafeFunctions {
+		d.function(fmt.Sprintf("claims.safe_functions[%d]", i), name)
 	}
 	if c.Default != nil {
 		d.claim("claims.default", *c.Default)
@@ -159,6 +169,13 @@ func (d *decoder) claims(c *Claims, protected []string, catalog Secret) {
 		path := fmt.Sprintf("claims.rules[%d]", i)
 		d.claim(path, Claim{r.Epsilon, r.Delta})
 		d.match(path, "claims.default", match{r.User, r.Database, r.ApplicationName, r.Table, r.Pattern}, protected)
+	}
+}
+
+// function validates the name of a function.
+func (d *decoder) function(path, name string) {
+	if _, _, ok := ident.ParseFunction(name); !ok {
+		d.add(path, "%q: write it as name or schema.name", name)
 	}
 }
 
@@ -189,9 +206,12 @@ func (d *decoder) unclaimed(u UnclaimedReads, protected []string) {
 	}
 }
 
+// maxEpsilon is the largest claim that package rewrite accepts.
+const maxEpsilon = 1000
+
 func (d *decoder) claim(path string, c Claim) {
-	if !(c.Epsilon >= 0) || math.IsInf(c.Epsilon, 0) {
-		d.add(path+".epsilon", "must be a finite number, at least 0")
+	if !(c.Epsilon >= 0 && c.Epsilon <= maxEpsilon) {
+		d.add(path+".epsilon", "must be a number from 0 to %d", maxEpsilon)
 	}
 	if !(c.Delta >= 0 && c.Delta < 1) {
 		d.add(path+".delta", "must be at least 0 and less than 1")

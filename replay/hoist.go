@@ -3,6 +3,8 @@ package replay
 import (
 	"sync"
 	"time"
+
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
 // Parameters of the decision to hoist.
@@ -43,12 +45,12 @@ type Hoisting struct {
 	slow       meter   // unmodified rounds
 	quick      meter   // hoisted rounds
 	credit     float64 // unmodified rounds that are due
-	counts     HoistReport
+	counts     hoisting.Report
 	// verified is the number of hoisted rounds at the last comparison by Verify.
 	verified int
 
 	mu       sync.Mutex // guards reported and differ
-	reported HoistReport
+	reported hoisting.Report
 	differ   *DisagreementError
 }
 
@@ -60,26 +62,6 @@ const (
 	hoistOff
 )
 
-// HoistReport is the state of hoisting in an audit.
-type HoistReport struct {
-	// Hoisted reports whether trials read the tables of deterministic parts.
-	Hoisted bool `json:"hoisted"`
-	// Reason says why trials are not hoisted; "" before the first decision and while hoisting is on. If the reason is
-	// that hoisted trials are not faster, the decision may be repeated.
-	Reason string `json:"reason,omitempty"`
-	// Pieces is the number of tables that a session creates for all worlds together.
-	Pieces int `json:"pieces,omitempty"`
-	// SpeedUp is the time of an unmodified round divided by that of a hoisted one.
-	SpeedUp float64 `json:"speed_up,omitempty"`
-	// Together reports whether hoisted trials share implicit transactions.
-	Together bool `json:"together,omitempty"`
-	// UnmodifiedRounds and HoistedRounds count the rounds returned as evidence, and Comparisons how often the two were
-	// compared.
-	UnmodifiedRounds int `json:"unmodified_rounds"`
-	HoistedRounds    int `json:"hoisted_rounds"`
-	Comparisons      int `json:"comparisons"`
-}
-
 // NewHoisting returns a Hoisting in its first phase. noise lists functions, by name without schema, that draw noise
 // whatever the catalog declares.
 func NewHoisting(noise []string) *Hoisting {
@@ -87,7 +69,7 @@ func NewHoisting(noise []string) *Hoisting {
 }
 
 // Report returns the state at the end of the last completed call of Rounds.
-func (h *Hoisting) Report() HoistReport {
+func (h *Hoisting) Report() hoisting.Report {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.reported

@@ -17,6 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
 // hoistShadow returns a database with the tables t (500 rows) and u in d0 and d1, and functions that draw noise.
@@ -51,7 +52,7 @@ func hoistShadow(t *testing.T, more ...string) string {
 }
 
 // hoistRun replays n rounds with hoisting.
-func hoistRun(t *testing.T, dsn string, s replay.Statement, sql string, n int) ([]replay.Round, replay.HoistReport) {
+func hoistRun(t *testing.T, dsn string, s replay.Statement, sql string, n int) ([]replay.Round, hoisting.Report) {
 	t.Helper()
 	s.Hoist = replay.NewHoisting(nil)
 	got, err := rounds(t, player(t, options(dsn)), s, sql, n)

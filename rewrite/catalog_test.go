@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // ofServer returns a database with the table public.people, its catalog, and options in which the table is protected
@@ -95,7 +96,7 @@ func TestSystemCatalogs(t *testing.T) {
 	r := newRewriter(t, o)
 	for name := range catalogs {
 		err := refusal(r, "SELECT count(*) FROM people, "+name)
-		if err != nil && reasonOf(t, err) == rewrite.ReasonUnknownTable {
+		if err != nil && reasonOf(t, err) == reasons.UnknownTable {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestLaterBuiltins(t *testing.T) {
 		err := refusal(any, sql)
 		if err == nil {
 			t.Errorf("%s is not refused", sql)
-		} else if reason := reasonOf(t, err); reason != rewrite.ReasonUnknownFunction {
+		} else if reason := reasonOf(t, err); reason != reasons.UnknownFunction {
 			t.Errorf("%s: %v", sql, err)
 		}
 		if err := refusal(allowed, sql); (err == nil) != canBeNamed {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // claimOf analyses one query under the golden options with other claim rules.
@@ -190,32 +191,32 @@ func TestClaimArguments(t *testing.T) {
 			call: "anon_count(id, $1)", params: bin(0, numeric["0.5"]), eps: 0.5,
 		},
 
-		"negative":                    {call: "anon_count(id, -0.5)", reason: rewrite.ReasonBadClaim},
-		"NaN":                         {call: "anon_count(id, 'NaN')", reason: rewrite.ReasonBadClaim},
-		"infinite":                    {call: "anon_count(id, 'Infinity'::float8)", reason: rewrite.ReasonBadClaim},
-		"overflow":                    {call: "anon_count(id, 1e999)", reason: rewrite.ReasonBadClaim},
-		"absurd":                      {call: "anon_count(id, 1000.5)", reason: rewrite.ReasonBadClaim},
-		"absurd only together":        {call: "anon_count(id, 600), anon_count(id, 600)", reason: rewrite.ReasonBadClaim},
-		"null":                        {call: "anon_count(id, NULL)", reason: rewrite.ReasonBadClaim},
-		"null parameter":              {call: "anon_count(id, $1)", params: []capture.Param{{Null: true}}, reason: rewrite.ReasonBadClaim},
-		"not a number":                {call: "anon_count(id, 'much')", reason: rewrite.ReasonBadClaim},
-		"hexadecimal string":          {call: "anon_count(id, '0x1p-1')", reason: rewrite.ReasonBadClaim},
-		"boolean":                     {call: "anon_count(id, true)", reason: rewrite.ReasonBadClaim},
-		"column":                      {call: "anon_count(id, income)", reason: rewrite.ReasonBadClaim},
-		"arithmetic":                  {call: "anon_count(id, 1 / 2)", reason: rewrite.ReasonBadClaim},
-		"cast that rounds":            {call: "anon_count(id, 0.5::int)", reason: rewrite.ReasonBadClaim},
-		"cast to a user's type":       {call: "anon_count(id, 5::app.float8)", reason: rewrite.ReasonBadClaim},
-		"cast with a scale":           {call: "anon_count(id, 0.55::numeric(2, 1))", reason: rewrite.ReasonBadClaim},
-		"delta out of range":          {call: "dp.noisy(income, 0.5, 1)", reason: rewrite.ReasonBadClaim},
-		"named, position from end":    {call: "anon_count(id, eps => 0.5)", reason: rewrite.ReasonBadClaim},
-		"variadic":                    {call: "anon_count(id, VARIADIC ARRAY[0.5])", reason: rewrite.ReasonBadClaim},
-		"some calls without epsilon":  {call: "anon_count(id, 0.5), dp.noisy(income)", reason: rewrite.ReasonBadClaim},
-		"binary of a wrong length":    {call: "anon_count(id, $1)", params: bin(701, []byte{1}), reason: rewrite.ReasonBadClaim},
-		"binary of a date":            {call: "anon_count(id, $1)", params: bin(1082, []byte{0, 0, 0, 1}), reason: rewrite.ReasonBadClaim},
-		"binary numeric, negative":    {call: "anon_count(id, $1)", params: bin(1700, numeric["-1"]), reason: rewrite.ReasonBadClaim},
-		"binary numeric, large":       {call: "anon_count(id, $1)", params: bin(1700, numeric["12345.678"]), reason: rewrite.ReasonBadClaim},
-		"binary numeric, cut":         {call: "anon_count(id, $1)", params: bin(1700, numeric["0.5"][:9]), reason: rewrite.ReasonBadClaim},
-		"binary, type inferred, tiny": {call: "anon_count(id, $1)", params: bin(0, float8(1e-40)), reason: rewrite.ReasonBadClaim},
+		"negative":                    {call: "anon_count(id, -0.5)", reason: reasons.BadClaim},
+		"NaN":                         {call: "anon_count(id, 'NaN')", reason: reasons.BadClaim},
+		"infinite":                    {call: "anon_count(id, 'Infinity'::float8)", reason: reasons.BadClaim},
+		"overflow":                    {call: "anon_count(id, 1e999)", reason: reasons.BadClaim},
+		"absurd":                      {call: "anon_count(id, 1000.5)", reason: reasons.BadClaim},
+		"absurd only together":        {call: "anon_count(id, 600), anon_count(id, 600)", reason: reasons.BadClaim},
+		"null":                        {call: "anon_count(id, NULL)", reason: reasons.BadClaim},
+		"null parameter":              {call: "anon_count(id, $1)", params: []capture.Param{{Null: true}}, reason: reasons.BadClaim},
+		"not a number":                {call: "anon_count(id, 'much')", reason: reasons.BadClaim},
+		"hexadecimal string":          {call: "anon_count(id, '0x1p-1')", reason: reasons.BadClaim},
+		"boolean":                     {call: "anon_count(id, true)", reason: reasons.BadClaim},
+		"column":                      {call: "anon_count(id, income)", reason: reasons.BadClaim},
+		"arithmetic":                  {call: "anon_count(id, 1 / 2)", reason: reasons.BadClaim},
+		"cast that rounds":            {call: "anon_count(id, 0.5::int)", reason: reasons.BadClaim},
+		"cast to a user's type":       {call: "anon_count(id, 5::app.float8)", reason: reasons.BadClaim},
+		"cast with a scale":           {call: "anon_count(id, 0.55::numeric(2, 1))", reason: reasons.BadClaim},
+		"delta out of range":          {call: "dp.noisy(income, 0.5, 1)", reason: reasons.BadClaim},
+		"named, position from end":    {call: "anon_count(id, eps => 0.5)", reason: reasons.BadClaim},
+		"variadic":                    {call: "anon_count(id, VARIADIC ARRAY[0.5])", reason: reasons.BadClaim},
+		"some calls without epsilon":  {call: "anon_count(id, 0.5), dp.noisy(income)", reason: reasons.BadClaim},
+		"binary of a wrong length":    {call: "anon_count(id, $1)", params: bin(701, []byte{1}), reason: reasons.BadClaim},
+		"binary of a date":            {call: "anon_count(id, $1)", params: bin(1082, []byte{0, 0, 0, 1}), reason: reasons.BadClaim},
+		"binary numeric, negative":    {call: "anon_count(id, $1)", params: bin(1700, numeric["-1"]), reason: reasons.BadClaim},
+		"binary numeric, large":       {call: "anon_count(id, $1)", params: bin(1700, numeric["12345.678"]), reason: reasons.BadClaim},
+		"binary numeric, cut":         {call: "anon_count(id, $1)", params: bin(1700, numeric["0.5"][:9]), reason: reasons.BadClaim},
+		"binary, type inferred, tiny": {call: "anon_count(id, $1)", params: bin(0, float8(1e-40)), reason: reasons.BadClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -323,17 +324,17 @@ func TestBadClaims(t *testing.T) {
 		settings map[string]string
 		reason   rewrite.Reason
 	}{
-		"comment, not a number":       {sql: "/*dp_epsilon='" + secret + "'*/", reason: rewrite.ReasonBadClaim},
-		"comment, negative":           {sql: "/*dp_epsilon='-1'*/", reason: rewrite.ReasonBadClaim},
-		"comment, delta alone":        {sql: "/*dp_delta='1e-6'*/", reason: rewrite.ReasonBadClaim},
-		"comment, delta 1":            {sql: "/*dp_delta='1',dp_epsilon='1'*/", reason: rewrite.ReasonBadClaim},
-		"comment, unquoted":           {sql: "/*dp_epsilon=1*/", reason: rewrite.ReasonBadClaim},
-		"comment, open quote":         {sql: "/*dp_epsilon='1*/", reason: rewrite.ReasonBadClaim},
-		"comment, bad escape":         {sql: "/*dp_epsilon='1%zz'*/", reason: rewrite.ReasonBadClaim},
-		"comments that disagree":      {sql: "/*dp_epsilon='1'*/ /*dp_epsilon='2'*/", reason: rewrite.ReasonBadClaim},
-		"setting, not a number":       {settings: map[string]string{"dp.epsilon": secret}, reason: rewrite.ReasonBadClaim},
-		"setting, absurd":             {settings: map[string]string{"dp.epsilon": "1e4"}, reason: rewrite.ReasonBadClaim},
-		"setting, delta not a number": {settings: map[string]string{"dp.epsilon": "1", "dp.delta": secret}, reason: rewrite.ReasonBadClaim},
+		"comment, not a number":       {sql: "/*dp_epsilon='" + secret + "'*/", reason: reasons.BadClaim},
+		"comment, negative":           {sql: "/*dp_epsilon='-1'*/", reason: reasons.BadClaim},
+		"comment, delta alone":        {sql: "/*dp_delta='1e-6'*/", reason: reasons.BadClaim},
+		"comment, delta 1":            {sql: "/*dp_delta='1',dp_epsilon='1'*/", reason: reasons.BadClaim},
+		"comment, unquoted":           {sql: "/*dp_epsilon=1*/", reason: reasons.BadClaim},
+		"comment, open quote":         {sql: "/*dp_epsilon='1*/", reason: reasons.BadClaim},
+		"comment, bad escape":         {sql: "/*dp_epsilon='1%zz'*/", reason: reasons.BadClaim},
+		"comments that disagree":      {sql: "/*dp_epsilon='1'*/ /*dp_epsilon='2'*/", reason: reasons.BadClaim},
+		"setting, not a number":       {settings: map[string]string{"dp.epsilon": secret}, reason: reasons.BadClaim},
+		"setting, absurd":             {settings: map[string]string{"dp.epsilon": "1e4"}, reason: reasons.BadClaim},
+		"setting, delta not a number": {settings: map[string]string{"dp.epsilon": "1", "dp.delta": secret}, reason: reasons.BadClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -354,8 +355,8 @@ func TestBadClaims(t *testing.T) {
 		_, err := claimOf(t, rewrite.ClaimRules{}, capture.Query{
 			SQL: "SELECT count(*) FROM public.users", Settings: map[string]string{"dp.epsilon": "1"}, Doubt: capture.AnySetting(),
 		})
-		if got := reasonOf(t, err); got != rewrite.ReasonSettingsUncertain {
-			t.Errorf("refused as %s, want %s", got, rewrite.ReasonSettingsUncertain)
+		if got := reasonOf(t, err); got != reasons.SettingsUncertain {
+			t.Errorf("refused as %s, want %s", got, reasons.SettingsUncertain)
 		}
 	})
 }

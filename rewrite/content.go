@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // The values of Plan.Destination, besides those with the name of a relation.
@@ -75,7 +76,7 @@ func (x *contentReader) between(n *pg_query.Node, token, end int, to string) (*c
 }
 
 func notFound() error {
-	return refuse(ReasonVerifyFailed, "the query inside the statement was not found in the text", reportBug)
+	return refuse(reasons.VerifyFailed, "the query inside the statement was not found in the text", reportBug)
 }
 
 // copyTo handles COPY (query) TO.
@@ -128,7 +129,7 @@ func isAnalyze(n *pg_query.ExplainStmt) bool {
 func (x *contentReader) createTableAs(n *pg_query.CreateTableAsStmt, tag string) (*content, error) {
 	into := n.GetInto()
 	if into.GetSkipData() || RanNothing(tag) {
-		return nil, refuse(ReasonNotSelect, "the statement created a relation without rows, or none: it ran no query", "")
+		return nil, refuse(reasons.NotSelect, "the statement created a relation without rows, or none: it ran no query", "")
 	}
 	start, end := x.tokens.at(into.GetRel().GetLocation()), len(x.sql)
 	if last := len(x.tokens) - 1; last > 0 && x.tokens[last].GetToken() == pg_query.Token_DATA_P && x.tokens[last-1].GetToken() == pg_query.Token_WITH {
@@ -193,7 +194,7 @@ func leftmostSelect(n *pg_query.SelectStmt) *pg_query.SelectStmt {
 // insert handles INSERT with a query. Its WITH clause becomes that of the query.
 func (x *contentReader) insert(n *pg_query.InsertStmt) (*content, error) {
 	if inner := queryBeside(n); inner != nil {
-		refusal := refuse(ReasonWrapper, "RETURNING or ON CONFLICT of an INSERT has a query of its own", "move that query into the SELECT")
+		refusal := refuse(reasons.Wrapper, "RETURNING or ON CONFLICT of an INSERT has a query of its own", "move that query into the SELECT")
 		refusal.Node, refusal.Offset = "SubLink", int(inner.GetLocation())
 		return nil, refusal
 	}
@@ -253,7 +254,7 @@ func (x *contentReader) prepend(c *content, with *pg_query.WithClause, name int)
 	query := proto.Clone(c.node.GetSelectStmt()).(*pg_query.SelectStmt)
 	if own := query.GetWithClause(); own != nil {
 		if with.GetRecursive() || own.GetRecursive() || sharesName(with, own) {
-			return refuse(ReasonWrapper, "an INSERT and its SELECT both have a WITH clause, which cannot be joined", "write one WITH clause")
+			return refuse(reasons.Wrapper, "an INSERT and its SELECT both have a WITH clause, which cannot be joined", "write one WITH clause")
 		}
 		c.comma = int(own.GetLocation())
 		with = proto.Clone(with).(*pg_query.WithClause)

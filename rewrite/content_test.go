@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // TestContent: a statement that runs a query has the plan of that query, and says where its rows go.
@@ -126,29 +127,29 @@ func TestNoContent(t *testing.T) {
 		sql, tag string
 		reason   rewrite.Reason
 	}{
-		{"EXPLAIN SELECT count(*) FROM users", "EXPLAIN", rewrite.ReasonExplain},
-		{"EXPLAIN (ANALYZE false) SELECT count(*) FROM users", "EXPLAIN", rewrite.ReasonExplain},
-		{"EXPLAIN (ANALYZE, ANALYZE 0) SELECT count(*) FROM users", "EXPLAIN", rewrite.ReasonExplain},
-		{"EXPLAIN CREATE TABLE t AS SELECT count(*) FROM users", "EXPLAIN", rewrite.ReasonExplain},
-		{"CREATE TABLE t AS SELECT count(*) FROM users WITH NO DATA", "", rewrite.ReasonNotSelect},
-		{"CREATE MATERIALIZED VIEW t AS SELECT count(*) FROM users WITH NO DATA", "", rewrite.ReasonNotSelect},
-		{"CREATE TABLE IF NOT EXISTS t AS SELECT count(*) FROM users", "CREATE TABLE AS", rewrite.ReasonNotSelect},
-		{"CREATE VIEW v AS SELECT count(*) FROM users", "", rewrite.ReasonNotSelect},
-		{"FETCH 10 FROM c", "", rewrite.ReasonNotSelect},
-		{"PREPARE p AS SELECT count(*) FROM users", "", rewrite.ReasonNotSelect},
-		{"EXPLAIN ANALYZE EXECUTE p", "", rewrite.ReasonWrapper},
-		{"CREATE TABLE t AS EXECUTE p (1)", "", rewrite.ReasonWrapper},
-		{"REFRESH MATERIALIZED VIEW v", "", rewrite.ReasonWrapper},
-		{"COPY users TO STDOUT", "", rewrite.ReasonWrapper},
-		{"INSERT INTO t VALUES (1, 'users')", "", rewrite.ReasonNoProtectedTable},
-		{"INSERT INTO users VALUES (1, 'a')", "", rewrite.ReasonNoProtectedTable},
-		{"INSERT INTO users DEFAULT VALUES", "", rewrite.ReasonNotSelect},
-		{"INSERT INTO t SELECT count(*) FROM users RETURNING (SELECT max(id) FROM users)", "", rewrite.ReasonWrapper},
-		{"INSERT INTO t SELECT count(*) FROM users ON CONFLICT (a) DO UPDATE SET a = (SELECT max(id) FROM users)", "", rewrite.ReasonWrapper},
-		{"WITH a AS (SELECT 1) INSERT INTO t WITH a AS (SELECT * FROM users) SELECT count(*) FROM a", "", rewrite.ReasonWrapper},
-		{"WITH RECURSIVE a AS (SELECT 1) INSERT INTO t WITH b AS (SELECT * FROM users) SELECT count(*) FROM b", "", rewrite.ReasonWrapper},
-		{"WITH a AS (DELETE FROM users RETURNING *) INSERT INTO t SELECT count(*) FROM a", "", rewrite.ReasonSideEffects},
-		{"UPDATE users SET id = 1", "", rewrite.ReasonNotSelect},
+		{"EXPLAIN SELECT count(*) FROM users", "EXPLAIN", reasons.Explain},
+		{"EXPLAIN (ANALYZE false) SELECT count(*) FROM users", "EXPLAIN", reasons.Explain},
+		{"EXPLAIN (ANALYZE, ANALYZE 0) SELECT count(*) FROM users", "EXPLAIN", reasons.Explain},
+		{"EXPLAIN CREATE TABLE t AS SELECT count(*) FROM users", "EXPLAIN", reasons.Explain},
+		{"CREATE TABLE t AS SELECT count(*) FROM users WITH NO DATA", "", reasons.NotSelect},
+		{"CREATE MATERIALIZED VIEW t AS SELECT count(*) FROM users WITH NO DATA", "", reasons.NotSelect},
+		{"CREATE TABLE IF NOT EXISTS t AS SELECT count(*) FROM users", "CREATE TABLE AS", reasons.NotSelect},
+		{"CREATE VIEW v AS SELECT count(*) FROM users", "", reasons.NotSelect},
+		{"FETCH 10 FROM c", "", reasons.NotSelect},
+		{"PREPARE p AS SELECT count(*) FROM users", "", reasons.NotSelect},
+		{"EXPLAIN ANALYZE EXECUTE p", "", reasons.Wrapper},
+		{"CREATE TABLE t AS EXECUTE p (1)", "", reasons.Wrapper},
+		{"REFRESH MATERIALIZED VIEW v", "", reasons.Wrapper},
+		{"COPY users TO STDOUT", "", reasons.Wrapper},
+		{"INSERT INTO t VALUES (1, 'users')", "", reasons.NoProtectedTable},
+		{"INSERT INTO users VALUES (1, 'a')", "", reasons.NoProtectedTable},
+		{"INSERT INTO users DEFAULT VALUES", "", reasons.NotSelect},
+		{"INSERT INTO t SELECT count(*) FROM users RETURNING (SELECT max(id) FROM users)", "", reasons.Wrapper},
+		{"INSERT INTO t SELECT count(*) FROM users ON CONFLICT (a) DO UPDATE SET a = (SELECT max(id) FROM users)", "", reasons.Wrapper},
+		{"WITH a AS (SELECT 1) INSERT INTO t WITH a AS (SELECT * FROM users) SELECT count(*) FROM a", "", reasons.Wrapper},
+		{"WITH RECURSIVE a AS (SELECT 1) INSERT INTO t WITH b AS (SELECT * FROM users) SELECT count(*) FROM b", "", reasons.Wrapper},
+		{"WITH a AS (DELETE FROM users RETURNING *) INSERT INTO t SELECT count(*) FROM a", "", reasons.SideEffects},
+		{"UPDATE users SET id = 1", "", reasons.NotSelect},
 	} {
 		_, err := r.Analyze(capture.Query{SQL: c.sql, Tag: c.tag})
 		if got := reasonOf(t, err); got != c.reason {

@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 func table(schema, name string) rewrite.Table { return rewrite.Table{Schema: schema, Name: name} }
@@ -100,42 +101,42 @@ func TestCatalog(t *testing.T) {
 		"schema of the user exists and is empty":  {sql: "SELECT * FROM users", path: `"$user", public`, want: `SELECT * FROM "d0".users`},
 		"schema of the path does not exist":       {sql: "SELECT * FROM users", path: "nowhere, public", want: `SELECT * FROM "d0".users`},
 		"schema that the role may not use":        {sql: "SELECT * FROM transactions", path: "closed, public", want: `SELECT * FROM "d0".transactions`},
-		"information_schema first":                {sql: "SELECT * FROM users", path: "information_schema, public", reason: rewrite.ReasonAmbiguousName},
+		"information_schema first":                {sql: "SELECT * FROM users", path: "information_schema, public", reason: reasons.AmbiguousName},
 		"information_schema behind":               {sql: "SELECT * FROM users", path: "public, information_schema", want: `SELECT * FROM "d0".users`},
 		"information_schema first, qualified":     {sql: "SELECT * FROM public.users", path: "information_schema, public", want: `SELECT * FROM "d0".users`},
 		"schemas of the server that hold nothing": {sql: "SELECT * FROM users", path: "pg_toast, pg_temp, public", want: `SELECT * FROM "d0".users`},
-		"schema that another role may use":        {sql: "SELECT * FROM public.users, transactions", user: "carol", path: "closed, public", reason: rewrite.ReasonUnknownTable},
-		"role's own search_path":                  {sql: "SELECT * FROM users", user: "bob", reason: rewrite.ReasonNoCopy},
-		"role's own encoding":                     {sql: "SELECT * FROM users", user: "latin", reason: rewrite.ReasonInvalidEncoding},
-		"listed, but not in the database":         {sql: "SELECT * FROM users, ghost", reason: rewrite.ReasonUnknownTable},
-		"partition without a copy":                {sql: "SELECT * FROM events_2", reason: rewrite.ReasonNoCopy},
+		"schema that another role may use":        {sql: "SELECT * FROM public.users, transactions", user: "carol", path: "closed, public", reason: reasons.UnknownTable},
+		"role's own search_path":                  {sql: "SELECT * FROM users", user: "bob", reason: reasons.NoCopy},
+		"role's own encoding":                     {sql: "SELECT * FROM users", user: "latin", reason: reasons.InvalidEncoding},
+		"listed, but not in the database":         {sql: "SELECT * FROM users, ghost", reason: reasons.UnknownTable},
+		"partition without a copy":                {sql: "SELECT * FROM events_2", reason: reasons.NoCopy},
 		"partition with a copy":                   {sql: "SELECT * FROM events_1", want: `SELECT * FROM "d0".events_1`},
 		"partitioned table":                       {sql: "SELECT * FROM events", want: `SELECT * FROM "d0".events`},
 		"view with copies":                        {sql: "SELECT good_view.id FROM good_view", want: `SELECT good_view.id FROM "d0".good_view`},
 		"view with copies, three parts":           {sql: "SELECT public.good_view.id FROM public.good_view", want: `SELECT "d0".good_view.id FROM "d0".good_view`},
-		"view whose copy reads another world":     {sql: "SELECT * FROM leaky_view", reason: rewrite.ReasonNoCopy},
-		"view whose copy reads outside":           {sql: "SELECT * FROM outside_view", reason: rewrite.ReasonNoCopy},
-		"view whose copy is a foreign table":      {sql: "SELECT * FROM far_view", reason: rewrite.ReasonNoCopy},
-		"view whose copy calls a function":        {sql: "SELECT * FROM calling_view", reason: rewrite.ReasonNoCopy},
+		"view whose copy reads another world":     {sql: "SELECT * FROM leaky_view", reason: reasons.NoCopy},
+		"view whose copy reads outside":           {sql: "SELECT * FROM outside_view", reason: reasons.NoCopy},
+		"view whose copy is a foreign table":      {sql: "SELECT * FROM far_view", reason: reasons.NoCopy},
+		"view whose copy calls a function":        {sql: "SELECT * FROM calling_view", reason: reasons.NoCopy},
 		"view whose copy calls a safe function":   {sql: "SELECT * FROM safe_calling_view", want: `SELECT * FROM "d0".safe_calling_view`},
-		"view without copies":                     {sql: "SELECT * FROM lonely_view", reason: rewrite.ReasonNoCopy},
-		"view of a view":                          {sql: "SELECT * FROM view_of_view", reason: rewrite.ReasonNoCopy},
-		"view called like a protected table":      {sql: "SELECT * FROM app.users", reason: rewrite.ReasonNoCopy},
-		"listed as public, reads a protected":     {sql: "SELECT * FROM store_list", reason: rewrite.ReasonNoCopy},
-		"row security":                            {sql: "SELECT * FROM secured", reason: rewrite.ReasonSessionDependent},
-		"row security below a view":               {sql: "SELECT * FROM secured_view", reason: rewrite.ReasonSessionDependent},
-		"row security of a public table":          {sql: "SELECT * FROM users, prices", reason: rewrite.ReasonSessionDependent},
-		"unlisted table":                          {sql: "SELECT * FROM users, audit_log", reason: rewrite.ReasonUnknownTable},
-		"sequence":                                {sql: "SELECT last_value FROM users_id_seq, users", reason: rewrite.ReasonUnknownTable},
-		"row type of a view":                      {sql: "SELECT NULL::good_view FROM users", reason: rewrite.ReasonRowType},
+		"view without copies":                     {sql: "SELECT * FROM lonely_view", reason: reasons.NoCopy},
+		"view of a view":                          {sql: "SELECT * FROM view_of_view", reason: reasons.NoCopy},
+		"view called like a protected table":      {sql: "SELECT * FROM app.users", reason: reasons.NoCopy},
+		"listed as public, reads a protected":     {sql: "SELECT * FROM store_list", reason: reasons.NoCopy},
+		"row security":                            {sql: "SELECT * FROM secured", reason: reasons.SessionDependent},
+		"row security below a view":               {sql: "SELECT * FROM secured_view", reason: reasons.SessionDependent},
+		"row security of a public table":          {sql: "SELECT * FROM users, prices", reason: reasons.SessionDependent},
+		"unlisted table":                          {sql: "SELECT * FROM users, audit_log", reason: reasons.UnknownTable},
+		"sequence":                                {sql: "SELECT last_value FROM users_id_seq, users", reason: reasons.UnknownTable},
+		"row type of a view":                      {sql: "SELECT NULL::good_view FROM users", reason: reasons.RowType},
 		"safe function":                           {sql: "SELECT clip(1, 2) FROM users", want: `SELECT clip(1, 2) FROM "d0".users`},
-		"unlisted function":                       {sql: "SELECT spy() FROM users", reason: rewrite.ReasonUnknownFunction},
-		"safe function that reads a table":        {sql: "SELECT count_users() FROM users", reason: rewrite.ReasonNoCopy},
-		"safe function that reads, atomic":        {sql: "SELECT public.count_atomic() FROM users", reason: rewrite.ReasonNoCopy},
-		"overload of a built-in function":         {sql: "SELECT round(1.5) FROM users", reason: rewrite.ReasonUnknownFunction},
+		"unlisted function":                       {sql: "SELECT spy() FROM users", reason: reasons.UnknownFunction},
+		"safe function that reads a table":        {sql: "SELECT count_users() FROM users", reason: reasons.NoCopy},
+		"safe function that reads, atomic":        {sql: "SELECT public.count_atomic() FROM users", reason: reasons.NoCopy},
+		"overload of a built-in function":         {sql: "SELECT round(1.5) FROM users", reason: reasons.UnknownFunction},
 		"built-in function, qualified":            {sql: "SELECT pg_catalog.round(1.5) FROM users", want: `SELECT pg_catalog.round(1.5) FROM "d0".users`},
 		"overload in a schema not in the path":    {sql: "SELECT lower('X') FROM users", want: `SELECT lower('X') FROM "d0".users`},
-		"no business of the auditor":              {sql: "SELECT * FROM audit_log", reason: rewrite.ReasonNoProtectedTable},
+		"no business of the auditor":              {sql: "SELECT * FROM audit_log", reason: reasons.NoProtectedTable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,8 +193,8 @@ func TestPathOfTheServer(t *testing.T) {
 func TestCatalogOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	_, err := newRewriter(t, catalogOptions()).Analyze(capture.Query{SQL: "SELECT * FROM users", Database: "mall"})
-	if err == nil || reasonOf(t, err) != rewrite.ReasonOtherDatabase {
-		t.Errorf("%v; want %s", err, rewrite.ReasonOtherDatabase)
+	if err == nil || reasonOf(t, err) != reasons.OtherDatabase {
+		t.Errorf("%v; want %s", err, reasons.OtherDatabase)
 	}
 }
 
@@ -250,12 +251,12 @@ func TestShadowAlone(t *testing.T) {
 	r := newRewriter(t, o)
 	for sql, want := range map[string]rewrite.Reason{
 		"SELECT * FROM good_view":                 "",
-		"SELECT * FROM leaky_view":                rewrite.ReasonNoCopy,
-		"SELECT * FROM users, store_list":         rewrite.ReasonNoCopy,
-		"SELECT count_users() FROM users":         rewrite.ReasonNoCopy,
+		"SELECT * FROM leaky_view":                reasons.NoCopy,
+		"SELECT * FROM users, store_list":         reasons.NoCopy,
+		"SELECT count_users() FROM users":         reasons.NoCopy,
 		"SELECT clip(1, 2) FROM users":            "",
 		"SELECT trunc(1.5), count(*) FROM events": "",
-		"SELECT round(1.5), count(*) FROM events": rewrite.ReasonUnknownFunction, // a replay would find public.round
+		"SELECT round(1.5), count(*) FROM events": reasons.UnknownFunction, // a replay would find public.round
 	} {
 		_, err := r.Analyze(capture.Query{SQL: sql, User: "alice"})
 		if want == "" && err != nil || want != "" && (err == nil || reasonOf(t, err) != want) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/golden"
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 const manual = "../docs/rewriting.md"
@@ -33,7 +33,7 @@ func TestReasonsInTheManual(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| reason | what it means | what may be done |\n|---|---|---|\n")
 	texts := reasonTexts()
-	for _, r := range rewrite.Reasons() {
+	for _, r := range reasons.All() {
 		meaning, remedy := texts[r][0], texts[r][1]
 		if meaning == "" {
 			t.Errorf("%s is not explained", r)

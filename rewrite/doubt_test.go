@@ -6,6 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // called returns the doubt of a session that called functions and has set nothing since.
@@ -41,7 +42,7 @@ func TestDoubts(t *testing.T) {
 	t.Parallel()
 	withSetting := map[string]string{"dp.epsilon": "0.5", "search_path": "public"}
 	const qualified, unqualified = "SELECT count(*) FROM public.users", "SELECT count(*) FROM users"
-	const uncertain = rewrite.ReasonSettingsUncertain
+	const uncertain = reasons.SettingsUncertain
 	byDefault := &rewrite.Claim{Epsilon: 1}
 	for name, c := range map[string]struct {
 		sql    string
@@ -67,7 +68,7 @@ func TestDoubts(t *testing.T) {
 		"the path":                              {sql: unqualified, doubt: capture.Doubt{Names: []string{"search_path"}}, want: uncertain},
 		"the path, qualified":                   {sql: qualified, doubt: capture.Doubt{Names: []string{"search_path"}}, source: "setting"},
 		"the role":                              {sql: unqualified, doubt: capture.Doubt{Names: []string{"role"}}, source: "setting"},
-		"an unknown temporary relation":         {sql: unqualified, doubt: capture.Doubt{Temporary: true}, want: rewrite.ReasonTempTable},
+		"an unknown temporary relation":         {sql: unqualified, doubt: capture.Doubt{Temporary: true}, want: reasons.TempTable},
 		"an unknown temporary relation, quali.": {sql: qualified, doubt: capture.Doubt{Temporary: true}, source: "setting"},
 		"unknown code":                          {sql: qualified, doubt: capture.AnySetting(), want: uncertain},
 		"unknown code, then set":                {sql: qualified, doubt: capture.Doubt{Calls: []capture.Calls{{Functions: []string{"*"}, Except: []string{"dp.epsilon"}}}}, source: "setting"},
@@ -158,7 +159,7 @@ func TestImplicitSetters(t *testing.T) {
 		_, err := newRewriter(t, o).Analyze(capture.Query{
 			SQL: "SELECT count(*) FROM public.users", User: "alice", Database: "shop", Settings: map[string]string{"dp.epsilon": "0.5"},
 		})
-		if (err != nil) != c.refused || err != nil && reasonOf(t, err) != rewrite.ReasonSettingsUncertain {
+		if (err != nil) != c.refused || err != nil && reasonOf(t, err) != reasons.SettingsUncertain {
 			t.Errorf("%s: %v, refused: want %t", name, err, c.refused)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // bodyRewriter returns a Rewriter with one function, f, whose copies in both neighbours have the given body.
@@ -46,7 +47,7 @@ func FuzzFunctionBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, language, body, path string) {
 		plan, err := bodyRewriter(t, language, body, path).Analyze(capture.Query{SQL: "SELECT f() FROM users", User: "alice", Database: "shop"})
 		if err != nil {
-			if got := reasonOf(t, err); got != rewrite.ReasonNoCopy {
+			if got := reasonOf(t, err); got != reasons.NoCopy {
 				t.Fatal(err)
 			}
 			return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // fuzzOptions has all protected tables in one schema, so that a rewrite can be mapped back.
@@ -37,8 +38,8 @@ func FuzzRewrite(f *testing.F) {
 		plan, err := there.Analyze(q)
 		if err != nil {
 			var refusal *rewrite.UnsupportedError
-			if !errors.As(err, &refusal) || refusal.Reason == rewrite.ReasonVerifyFailed || refusal.Reason == rewrite.ReasonInternal ||
-				refusal.Offset >= len(sql)+1 || !slices.Contains(rewrite.Reasons(), refusal.Reason) {
+			if !errors.As(err, &refusal) || refusal.Reason == reasons.VerifyFailed || refusal.Reason == reasons.Internal ||
+				refusal.Offset >= len(sql)+1 || !slices.Contains(reasons.All(), refusal.Reason) {
 				t.Fatalf("%T %v", err, err)
 			}
 			return

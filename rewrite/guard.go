@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // parsed is a statement with its tokens, its tree and the tree's wire form.
@@ -80,25 +81,25 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 // guard refuses input that must not reach the parser or that it would read differently than the server.
 func (r *Rewriter) guard(q capture.Query) error {
 	if len(q.SQL) > r.options.MaxBytes {
-		return refuse(ReasonTooLarge, fmt.Sprintf("the statement has %d bytes, and the limit is %d", len(q.SQL), r.options.MaxBytes), "raise proxy.max_statement")
+		return refuse(reasons.TooLarge, fmt.Sprintf("the statement has %d bytes, and the limit is %d", len(q.SQL), r.options.MaxBytes), "raise proxy.max_statement")
 	}
 	if strings.IndexByte(q.SQL, 0) >= 0 {
-		return refuse(ReasonInvalidEncoding, "the text contains a NUL byte", "")
+		return refuse(reasons.InvalidEncoding, "the text contains a NUL byte", "")
 	}
 	if !utf8.ValidString(q.SQL) {
-		return refuse(ReasonInvalidEncoding, "the text is not UTF-8", "set client_encoding to UTF8 in the client")
+		return refuse(reasons.InvalidEncoding, "the text is not UTF-8", "set client_encoding to UTF8 in the client")
 	}
 	if e, ok := q.Settings["client_encoding"]; ok && !isUTF8Name(e) {
-		return refuse(ReasonInvalidEncoding, "the session's client_encoding is not UTF8", "set client_encoding to UTF8 in the client")
+		return refuse(reasons.InvalidEncoding, "the session's client_encoding is not UTF8", "set client_encoding to UTF8 in the client")
 	}
 	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
-		return refuse(ReasonSettingsUncertain, "standard_conforming_strings is off, so that the parser would read strings differently than the server", "set standard_conforming_strings to on in the client")
+		return refuse(reasons.SettingsUncertain, "standard_conforming_strings is off, so that the parser would read strings differently than the server", "set standard_conforming_strings to on in the client")
 	}
 	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
-		return refuse(ReasonTooLarge, fmt.Sprintf("the statement has more than %d tokens", r.options.MaxTokens), "split the statement")
+		return refuse(reasons.TooLarge, fmt.Sprintf("the statement has more than %d tokens", r.options.MaxTokens), "split the statement")
 	}
 	if d := r.options.database(); d != "" && q.Database != "" && q.Database != d {
-		return refuse(ReasonOtherDatabase, "the session is connected to another database than that of the protected tables", "")
+		return refuse(reasons.OtherDatabase, "the session is connected to another database than that of the protected tables", "")
 	}
 	return nil
 }
@@ -123,10 +124,10 @@ func isOn(value string) bool {
 // parseError converts an error of pgparse or libpg_query to a refusal, without the part of the message that quotes the
 // statement.
 func parseError(sql string, err error) error {
-	refusal := refuse(ReasonUnparseable, "", "")
+	refusal := refuse(reasons.Unparseable, "", "")
 	var limit *pgparse.LimitError
 	if errors.As(err, &limit) {
-		refusal = refuse(ReasonTooDeep, limit.What, "use fewer levels: a list or VALUES instead of a chain of operators")
+		refusal = refuse(reasons.TooDeep, limit.What, "use fewer levels: a list or VALUES instead of a chain of operators")
 		refusal.Offset = limit.Offset
 		return refusal
 	}
@@ -141,7 +142,7 @@ func parseError(sql string, err error) error {
 		refusal.Offset = byteOffset(sql, fault.Cursorpos-1)
 	}
 	if strings.Contains(detail, "memory exhausted") || strings.Contains(detail, "stack depth") {
-		refusal.Reason = ReasonTooDeep
+		refusal.Reason = reasons.TooDeep
 	}
 	return refusal
 }
@@ -165,11 +166,11 @@ func parseOne(sql string, tokens []*pg_query.ScanToken) (*pg_query.RawStmt, []by
 	}
 	switch stmts := tree.GetStmts(); len(stmts) {
 	case 0:
-		return nil, nil, refuse(ReasonEmpty, "the text contains no statement", "")
+		return nil, nil, refuse(reasons.Empty, "the text contains no statement", "")
 	case 1:
 		return stmts[0], wire, nil
 	default:
-		refusal := refuse(ReasonMultipleStatements, "the text contains more than one statement", "send the statements one by one")
+		refusal := refuse(reasons.MultipleStatements, "the text contains more than one statement", "send the statements one by one")
 		refusal.Offset = firstToken(tokens, stmts[1].GetStmtLocation())
 		return nil, nil, refusal
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // TestHostile analyses statements that could harm the parser or this package: for each, Analyze returns a plan or a
@@ -17,33 +18,33 @@ func TestHostile(t *testing.T) {
 		sql  string
 		want rewrite.Reason // "" = analysed
 	}{
-		"NUL":                      {"SELECT 1\x00 FROM users", rewrite.ReasonInvalidEncoding},
-		"not UTF-8":                {"SELECT '\xc3\x28' FROM users", rewrite.ReasonInvalidEncoding},
-		"too long":                 {"SELECT 1 FROM users" + repeat(" ", 256<<10), rewrite.ReasonTooLarge},
-		"sum of 12,000":            {"SELECT 1" + repeat("+1", 12_000) + " FROM users", rewrite.ReasonTooLarge},
-		"sum of 6,000":             {"SELECT 1" + repeat("+1", 6_000) + " FROM users", rewrite.ReasonTooDeep},
+		"NUL":                      {"SELECT 1\x00 FROM users", reasons.InvalidEncoding},
+		"not UTF-8":                {"SELECT '\xc3\x28' FROM users", reasons.InvalidEncoding},
+		"too long":                 {"SELECT 1 FROM users" + repeat(" ", 256<<10), reasons.TooLarge},
+		"sum of 12,000":            {"SELECT 1" + repeat("+1", 12_000) + " FROM users", reasons.TooLarge},
+		"sum of 6,000":             {"SELECT 1" + repeat("+1", 6_000) + " FROM users", reasons.TooDeep},
 		"sum of 990":               {"SELECT 1" + repeat("+1", 990) + " FROM users", ""},
-		"100,000 signs":            {"SELECT " + repeat("+", 100_000) + "1 FROM users", rewrite.ReasonTooLarge},
-		"9,000 signs":              {"SELECT " + repeat("+", 9_000) + "1 FROM users", rewrite.ReasonTooDeep},
-		"comments, 33,000 deep":    {"SELECT count(*) FROM users WHERE id<>1 " + repeat("/*", 33_000) + repeat("*/", 33_000), rewrite.ReasonTooDeep},
+		"100,000 signs":            {"SELECT " + repeat("+", 100_000) + "1 FROM users", reasons.TooLarge},
+		"9,000 signs":              {"SELECT " + repeat("+", 9_000) + "1 FROM users", reasons.TooDeep},
+		"comments, 33,000 deep":    {"SELECT count(*) FROM users WHERE id<>1 " + repeat("/*", 33_000) + repeat("*/", 33_000), reasons.TooDeep},
 		"comments, 50 deep":        {"SELECT count(*) FROM users " + repeat("/* ", 50) + repeat("*/ ", 50), ""},
-		"parentheses, 9,000 deep":  {"SELECT " + repeat("(", 9_000) + "1" + repeat(")", 9_000) + " FROM users", rewrite.ReasonTooDeep},
+		"parentheses, 9,000 deep":  {"SELECT " + repeat("(", 9_000) + "1" + repeat(")", 9_000) + " FROM users", reasons.TooDeep},
 		"parentheses, 990 deep":    {"SELECT " + repeat("(", 990) + "1" + repeat(")", 990) + " FROM users", ""},
 		"sub-selects, 990 deep":    {repeat("SELECT * FROM (", 990) + "SELECT 1 FROM users" + repeat(") x", 990), ""},
-		"sub-selects, 4,900 deep":  {repeat("SELECT (", 4_900) + "SELECT 1" + repeat(")", 4_900), rewrite.ReasonTooDeep},
+		"sub-selects, 4,900 deep":  {repeat("SELECT (", 4_900) + "SELECT 1" + repeat(")", 4_900), reasons.TooDeep},
 		"nested WITH, 990 deep":    {repeat("WITH a AS (", 990) + "SELECT 1 FROM users" + repeat(") SELECT * FROM a", 990), ""},
 		"900 terms of OR":          {"SELECT 1 FROM users WHERE id = 1" + repeat(" OR id BETWEEN 2 AND 3 + 4", 900), ""},
 		"5,000 sibling CTEs":       {"WITH a AS (SELECT 1)" + repeat(", a AS (TABLE a)", 2_200) + " SELECT * FROM a, users", ""},
-		"10,000 statements":        {repeat("SELECT 1;", 6_000), rewrite.ReasonMultipleStatements},
+		"10,000 statements":        {repeat("SELECT 1;", 6_000), reasons.MultipleStatements},
 		"IN list of 9,000":         {"SELECT 1 FROM users WHERE id IN (1" + repeat(",1", 9_000) + ")", ""},
-		"7,000 unknown functions":  {"SELECT f()" + repeat(",f()", 4_000) + " FROM users", rewrite.ReasonUnknownFunction},
-		"nested allowed functions": {"SELECT " + repeat("clip(", 990) + "'users'" + repeat(")", 990) + " FROM transactions", rewrite.ReasonNameInString},
-		"open comment":             {"SELECT 1 FROM users /*" + repeat("/*", 5_000), rewrite.ReasonTooDeep},
-		"open quote":               {`SELECT 1 FROM "users`, rewrite.ReasonUnparseable},
-		"empty quoted name":        {`SELECT 1 FROM ""`, rewrite.ReasonUnparseable},
-		"huge parameter number":    {"SELECT $2147483647 FROM users", rewrite.ReasonParameter},
-		"overflowing parameter":    {"SELECT $99999999999 FROM users", rewrite.ReasonParameter},
-		"bad escaped name":         {`SELECT 1 FROM U&"\zzzz"`, rewrite.ReasonUnparseable},
+		"7,000 unknown functions":  {"SELECT f()" + repeat(",f()", 4_000) + " FROM users", reasons.UnknownFunction},
+		"nested allowed functions": {"SELECT " + repeat("clip(", 990) + "'users'" + repeat(")", 990) + " FROM transactions", reasons.NameInString},
+		"open comment":             {"SELECT 1 FROM users /*" + repeat("/*", 5_000), reasons.TooDeep},
+		"open quote":               {`SELECT 1 FROM "users`, reasons.Unparseable},
+		"empty quoted name":        {`SELECT 1 FROM ""`, reasons.Unparseable},
+		"huge parameter number":    {"SELECT $2147483647 FROM users", reasons.Parameter},
+		"overflowing parameter":    {"SELECT $99999999999 FROM users", reasons.Parameter},
+		"bad escaped name":         {`SELECT 1 FROM U&"\zzzz"`, reasons.Unparseable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +99,7 @@ func TestErrorsQuoteNoLiteral(t *testing.T) {
 func TestReasonsAreListed(t *testing.T) {
 	t.Parallel()
 	listed := map[rewrite.Reason]bool{}
-	for _, r := range rewrite.Reasons() {
+	for _, r := range reasons.All() {
 		if listed[r] {
 			t.Errorf("%s is listed twice", r)
 		}

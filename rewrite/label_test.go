@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // The claims of SECURITY LABELs: masking rules with a declared DP function, on the columns of the tables that a query
@@ -46,10 +47,10 @@ func TestClaimLabels(t *testing.T) {
 		"the function elsewhere":   {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION other.noisy(age, 0.5)")}},
 		"a schema is not required": {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION anon.anon_count(0.5)")}, want: &rewrite.Claim{Epsilon: 0.5, Source: "label", Rule: "public.users.age"}},
 		"no epsilon":               {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(age)")}},
-		"no constant":              {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(age, income)")}, refused: rewrite.ReasonBadClaim},
-		"a negative epsilon":       {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(age, -1)")}, refused: rewrite.ReasonBadClaim},
-		"a syntax error":           {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(")}, refused: rewrite.ReasonBadClaim},
-		"two statements":           {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(1, 2); SELECT 1")}, refused: rewrite.ReasonBadClaim},
+		"no constant":              {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(age, income)")}, refused: reasons.BadClaim},
+		"a negative epsilon":       {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(age, -1)")}, refused: reasons.BadClaim},
+		"a syntax error":           {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(")}, refused: reasons.BadClaim},
+		"two statements":           {labels: []catalog.Label{column(table("users"), "age", "MASKED WITH FUNCTION dp.noisy(1, 2); SELECT 1")}, refused: reasons.BadClaim},
 		"two columns add up":       {labels: []catalog.Label{age, income}, want: &rewrite.Claim{Epsilon: 2.5, Delta: 2e-6, Source: "label", Rule: "public.users.age,public.users.income"}},
 		"two columns share":        {labels: []catalog.Label{age, income}, rules: rewrite.ClaimRules{Combine: "share"}, want: &rewrite.Claim{Epsilon: 2, Delta: 1e-6, Source: "label", Rule: "public.users.age,public.users.income"}},
 		"through a view":           {labels: []catalog.Label{age}, sql: "SELECT count(*) FROM seen", want: ageClaim},
@@ -63,7 +64,7 @@ func TestClaimLabels(t *testing.T) {
 		"a masked role":            {labels: masked, user: "alice", want: ageClaim},
 		"a role without mask":      {labels: masked, user: "bob"},
 		"SET ROLE to it":           {labels: masked, user: "bob", settings: map[string]string{"role": "alice"}, want: ageClaim},
-		"an unknown role":          {labels: masked, user: "alice", sql: "SELECT count(*) FROM public.users", unsure: true, refused: rewrite.ReasonSettingsUncertain},
+		"an unknown role":          {labels: masked, user: "alice", sql: "SELECT count(*) FROM public.users", unsure: true, refused: reasons.SettingsUncertain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +131,7 @@ func TestClaimLabels(t *testing.T) {
 		o.Source.Relations = o.Source.Relations[:1] // users
 		o.Source.Relations[0].Reads = nil
 		_, err := newRewriter(t, o).Analyze(q)
-		if (err != nil) != c.refused || err != nil && reasonOf(t, err) != rewrite.ReasonNoCopy {
+		if (err != nil) != c.refused || err != nil && reasonOf(t, err) != reasons.NoCopy {
 			t.Errorf("%s: %v, refused: want %v", name, err, c.refused)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 func TestNewFaults(t *testing.T) {
@@ -77,8 +78,8 @@ func TestSearchPathValues(t *testing.T) {
 				SQL: "SELECT count(*) FROM users", User: "alice", Database: "shop", Settings: map[string]string{"search_path": c.value},
 			})
 			if c.want == "refused" {
-				if err == nil || reasonOf(t, err) != rewrite.ReasonSettingsUncertain {
-					t.Errorf("%v, want %s", err, rewrite.ReasonSettingsUncertain)
+				if err == nil || reasonOf(t, err) != reasons.SettingsUncertain {
+					t.Errorf("%v, want %s", err, reasons.SettingsUncertain)
 				}
 				return
 			}
@@ -108,30 +109,30 @@ func TestDeclarations(t *testing.T) {
 		},
 		"function that takes a name stays refused": {
 			change: func(o *rewrite.Options) { o.AllowFunctions = []string{"nextval"} },
-			query:  capture.Query{SQL: "SELECT nextval('s') FROM users"}, want: rewrite.ReasonSideEffects,
+			query:  capture.Query{SQL: "SELECT nextval('s') FROM users"}, want: reasons.SideEffects,
 		},
 		"function that reads a name stays refused": {
 			change: func(o *rewrite.Options) { o.AllowFunctions = []string{"to_regclass"} },
-			query:  capture.Query{SQL: "SELECT to_regclass('users') FROM users"}, want: rewrite.ReasonUnsafeFunction,
+			query:  capture.Query{SQL: "SELECT to_regclass('users') FROM users"}, want: reasons.UnsafeFunction,
 		},
 		"qualified declaration, unqualified call, schema in the path": {
 			query: capture.Query{SQL: "SELECT bucket(id) FROM users", Settings: map[string]string{"search_path": "public, util"}},
 		},
 		"qualified declaration, unqualified call, schema not in the path": {
-			query: capture.Query{SQL: "SELECT bucket(id) FROM users"}, want: rewrite.ReasonUnknownFunction,
+			query: capture.Query{SQL: "SELECT bucket(id) FROM users"}, want: reasons.UnknownFunction,
 		},
 		"unqualified declaration, qualified call": {query: capture.Query{SQL: "SELECT any_schema.clip(id) FROM users"}},
 		"signature by the path": {
 			query: capture.Query{SQL: "SELECT noisy(id, 1, 0) FROM users", Settings: map[string]string{"search_path": "public, dp"}}, calls: 1,
 		},
 		"signature of another schema": {
-			query: capture.Query{SQL: "SELECT other.noisy(id, 1, 0) FROM users"}, want: rewrite.ReasonUnknownFunction,
+			query: capture.Query{SQL: "SELECT other.noisy(id, 1, 0) FROM users"}, want: reasons.UnknownFunction,
 		},
 		"unqualified user function under uncertain settings": {
-			query: capture.Query{SQL: "SELECT anon_count(id, 1) FROM public.users", Doubt: capture.AnySetting()}, want: rewrite.ReasonSettingsUncertain,
+			query: capture.Query{SQL: "SELECT anon_count(id, 1) FROM public.users", Doubt: capture.AnySetting()}, want: reasons.SettingsUncertain,
 		},
 		"quoted upper case is another function": {
-			query: capture.Query{SQL: `SELECT "Clip"(id) FROM users`}, want: rewrite.ReasonUnknownFunction,
+			query: capture.Query{SQL: `SELECT "Clip"(id) FROM users`}, want: reasons.UnknownFunction,
 		},
 		"sampling method allowed by name": {
 			change: func(o *rewrite.Options) { o.AllowFunctions = []string{"system_rows"} },
@@ -141,7 +142,7 @@ func TestDeclarations(t *testing.T) {
 			change: func(o *rewrite.Options) {
 				o.Others = append(o.Others, rewrite.Table{Schema: "tenant", Name: "users"})
 			},
-			query: capture.Query{SQL: "SELECT 1 FROM users", Settings: map[string]string{"search_path": "tenant, public"}}, want: rewrite.ReasonUnknownTable,
+			query: capture.Query{SQL: "SELECT 1 FROM users", Settings: map[string]string{"search_path": "tenant, public"}}, want: reasons.UnknownTable,
 		},
 		"a schema that is listed does not hide": {
 			change: func(o *rewrite.Options) {
@@ -150,10 +151,10 @@ func TestDeclarations(t *testing.T) {
 			query: capture.Query{SQL: "SELECT 1 FROM users", Settings: map[string]string{"search_path": "tenant, public"}},
 		},
 		"pg_catalog first, though a table could be called so": {
-			query: capture.Query{SQL: "SELECT 1 FROM pg_class"}, want: rewrite.ReasonSystemCatalogOnly,
+			query: capture.Query{SQL: "SELECT 1 FROM pg_class"}, want: reasons.SystemCatalogOnly,
 		},
 		"another database": {
-			query: capture.Query{SQL: "SELECT 1 FROM users", Database: "mall"}, want: rewrite.ReasonOtherDatabase,
+			query: capture.Query{SQL: "SELECT 1 FROM users", Database: "mall"}, want: reasons.OtherDatabase,
 		},
 		"any database, unqualified": {
 			change: func(o *rewrite.Options) { o.Database = "" },
@@ -165,15 +166,15 @@ func TestDeclarations(t *testing.T) {
 		},
 		"any database, qualified with another": {
 			change: func(o *rewrite.Options) { o.Database = "" },
-			query:  capture.Query{SQL: "SELECT 1 FROM shop.public.users", Database: "mall"}, want: rewrite.ReasonAmbiguousName,
+			query:  capture.Query{SQL: "SELECT 1 FROM shop.public.users", Database: "mall"}, want: reasons.AmbiguousName,
 		},
 		"limit of tokens": {
 			change: func(o *rewrite.Options) { o.MaxTokens = 4 },
-			query:  capture.Query{SQL: "SELECT 1 FROM public.users"}, want: rewrite.ReasonTooLarge,
+			query:  capture.Query{SQL: "SELECT 1 FROM public.users"}, want: reasons.TooLarge,
 		},
 		"limit of bytes": {
 			change: func(o *rewrite.Options) { o.MaxBytes = 18 },
-			query:  capture.Query{SQL: "SELECT 1 FROM users"}, want: rewrite.ReasonTooLarge,
+			query:  capture.Query{SQL: "SELECT 1 FROM users"}, want: reasons.TooLarge,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,57 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
-// Reason is the reason code of a refusal, from a fixed list, fit for a metric label.
-type Reason = judge.Reason
-
-// All reasons. Reasons returns them as a list.
-const (
-	ReasonInvalidEncoding     Reason = "invalid_encoding"              // a NUL byte, text that is not UTF-8, or a client_encoding other than UTF8
-	ReasonTooLarge            Reason = "too_large"                     // too many bytes or tokens
-	ReasonTooDeep             Reason = "too_deep"                      // too many nested levels or comments, or too long a run of operator characters, for the parser
-	ReasonUnparseable         Reason = "unparseable"                   // not a statement of the parser's grammar
-	ReasonEmpty               Reason = "empty"                         // no statement
-	ReasonMultipleStatements  Reason = "multiple_statements"           // more than one statement
-	ReasonNotSelect           Reason = "not_select"                    // neither SELECT, VALUES, TABLE nor a statement that runs one of these; or it ran none
-	ReasonExplain             Reason = "explain"                       // EXPLAIN without ANALYZE runs no query
-	ReasonWrapper             Reason = "wrapper"                       // a statement whose query is not known, or not one query
-	ReasonOtherDatabase       Reason = "other_database"                // the session is connected to another database than that of the protected tables
-	ReasonSideEffects                = judge.ReasonSideEffects         // writes, locks, sleeps or changes its session
-	ReasonNoProtectedTable           = judge.ReasonNoProtectedTable    // reads no protected table
-	ReasonSystemCatalogOnly          = judge.ReasonSystemCatalogOnly   // reads only system catalogs
-	ReasonSystemCatalog              = judge.ReasonSystemCatalog       // reads protected tables and a catalog that describes tables
-	ReasonSystemColumn               = judge.ReasonSystemColumn        // tableoid, ctid, xmin, ...: the values differ between any two copies
-	ReasonSessionDependent           = judge.ReasonSessionDependent    // depends on the user, role, schema or database of the session
-	ReasonSettingsUncertain          = judge.ReasonSettingsUncertain   // the meaning of a name or claim depends on settings that are not known
-	ReasonAmbiguousName              = judge.ReasonAmbiguousName       // a name that may refer to several relations
-	ReasonTempTable                  = judge.ReasonTempTable           // a temporary table, which a replay cannot see
-	ReasonUnknownTable               = judge.ReasonUnknownTable        // neither protected nor public
-	ReasonNoCopy                     = judge.ReasonNoCopy              // depends on protected tables, and a neighbour has no correct copy
-	ReasonResolvesDifferently        = judge.ReasonResolvesDifferently // a function, operator or type that refers to another one in the shadow database
-	ReasonUnknownFunction            = judge.ReasonUnknownFunction     // neither built in nor declared safe
-	ReasonUnsafeFunction             = judge.ReasonUnsafeFunction      // built in, but depends on names, catalogs, files or the session
-	ReasonNameInString               = judge.ReasonNameInString        // a string that is used as a name, or may be and contains the name of a protected table
-	ReasonRowType                    = judge.ReasonRowType             // the row type of a protected table
-	ReasonParameter                  = judge.ReasonParameter           // a parameter without a bound value, or of a user-defined or reg* type
-	ReasonUnsupportedNode            = judge.ReasonUnsupportedNode     // syntax that this package does not support
-	ReasonBadClaim            Reason = "bad_claim"                     // a claim that is negative, too large or no expression of constants
-	ReasonVerifyFailed        Reason = "verify_failed"                 // the rewritten text differs from the original by more than the schemas
-	ReasonInternal            Reason = "internal"                      // an internal error of this package
-)
-
-// Reasons returns every Reason, in a fixed order, so that metrics can be registered before the first refusal.
-func Reasons() []Reason {
-	return []Reason{
-		ReasonInvalidEncoding, ReasonTooLarge, ReasonTooDeep, ReasonUnparseable, ReasonEmpty, ReasonMultipleStatements, ReasonNotSelect, ReasonExplain, ReasonWrapper,
-		ReasonOtherDatabase, ReasonSideEffects, ReasonNoProtectedTable, ReasonSystemCatalogOnly, ReasonSystemCatalog,
-		ReasonSystemColumn, ReasonSessionDependent, ReasonSettingsUncertain, ReasonAmbiguousName, ReasonTempTable,
-		ReasonUnknownTable, ReasonNoCopy, ReasonResolvesDifferently, ReasonUnknownFunction, ReasonUnsafeFunction, ReasonNameInString, ReasonRowType, ReasonParameter,
-		ReasonUnsupportedNode, ReasonBadClaim, ReasonVerifyFailed, ReasonInternal,
-	}
-}
+// Reason is the reason code of a refusal; package reasons lists them.
+type Reason = reasons.Reason
 
 // UnsupportedError is the refusal of a query. No field holds a literal or a parameter of the query; fields may hold
 // identifiers (tables, functions, columns).

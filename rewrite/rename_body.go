@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/body"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // maxRenamedBytes is the longest body that RenameBody changes.
@@ -28,7 +29,7 @@ func RenameBody(text, schema string, scope body.Scope) (renamed string, reads bo
 	plan, err := r.Analyze(query)
 	var refused *UnsupportedError
 	switch {
-	case errors.As(err, &refused) && (refused.Reason == ReasonNoProtectedTable || refused.Reason == ReasonSystemCatalogOnly):
+	case errors.As(err, &refused) && (refused.Reason == reasons.NoProtectedTable || refused.Reason == reasons.SystemCatalogOnly):
 		return "", false, nil
 	case err != nil:
 		return "", true, err

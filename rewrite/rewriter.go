@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Rewriter analyses queries under one set of Options. New creates it. It is immutable and safe for concurrent use.
@@ -109,7 +110,7 @@ func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) { return r.A
 func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			plan, err = nil, refuse(ReasonInternal, fmt.Sprintf("the rewriter panicked with a %T", p), reportBug)
+			plan, err = nil, refuse(reasons.Internal, fmt.Sprintf("the rewriter panicked with a %T", p), reportBug)
 		}
 	}()
 	if len(q.Then) > 0 {
@@ -143,7 +144,7 @@ func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool)
 // plan assembles the Plan.
 func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edits []edit, values map[string]Value) (*Plan, error) {
 	if err := locate(edits, parsed.tokens); err != nil {
-		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
+		return nil, refuse(reasons.VerifyFailed, err.Error(), reportBug)
 	}
 	byPlace := make(map[editKey]edit, len(edits))
 	for _, e := range edits {
@@ -151,7 +152,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	expected, edited, err := r.schema.canonicalize(parsed.wire, byPlace)
 	if err != nil || edited != len(edits) {
-		return nil, refuse(ReasonVerifyFailed, "the syntax tree lacks a name that was found in it", reportBug)
+		return nil, refuse(reasons.VerifyFailed, "the syntax tree lacks a name that was found in it", reportBug)
 	}
 	fingerprint, err := pgparse.Fingerprint(q.SQL)
 	if err != nil {
@@ -179,7 +180,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	p.Summary = cutText(summary, maxSummaryBytes)
 	labelled, role := r.labelled(p.Tables), resolve.PathOf(q, nil).Role
 	if column := r.claims.Unmasked(q, labelled, role); column != "" {
-		return nil, refuse(ReasonNoCopy, "column "+column+" is masked for the role of the query, but not by the same rule in every copy", maskCopies)
+		return nil, refuse(reasons.NoCopy, "column "+column+" is masked for the role of the query, but not by the same rule in every copy", maskCopies)
 	}
 	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
 		Query: q, Tokens: parsed.tokens, Calls: s.Calls, Summary: summary, Tables: p.Tables, Group: p.Group,
@@ -190,7 +191,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	p.Key = p.key(q)
 	if p.Shape, err = p.shape(parsed.wire); err != nil {
-		return nil, refuse(ReasonVerifyFailed, err.Error(), reportBug)
+		return nil, refuse(reasons.VerifyFailed, err.Error(), reportBug)
 	}
 	return p, nil
 }
@@ -199,18 +200,18 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 func refusedClaim(err error) error {
 	var fault *claim.Error
 	if !errors.As(err, &fault) {
-		return refuse(ReasonInternal, "the claim was rejected without a reason", reportBug)
+		return refuse(reasons.Internal, "the claim was rejected without a reason", reportBug)
 	}
-	reason := ReasonBadClaim
+	reason := reasons.BadClaim
 	if fault.Uncertain {
-		reason = ReasonSettingsUncertain
+		reason = reasons.SettingsUncertain
 	}
 	return &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint, expression: fault.Expression}
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that
 // reads one, is in schema and every public table is qualified. Each result is parsed and compared with the original.
-// The error is an *UnsupportedError with ReasonVerifyFailed, or reports an invalid schema.
+// The error is an *UnsupportedError with reasons.VerifyFailed, or reports an invalid schema.
 func (p *Plan) For(schema string) (string, error) {
 	if len(p.steps) > 0 {
 		return p.forSteps(schema)
@@ -221,15 +222,15 @@ func (p *Plan) For(schema string) (string, error) {
 	sql := splice(p.sql, p.edits, schema)
 	wire, err := pgparse.Wire(sql)
 	if err != nil {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text cannot be parsed", reportBug)
+		return "", refuse(reasons.VerifyFailed, "the rewritten text cannot be parsed", reportBug)
 	}
 	got, _, err := p.rewriter.schema.canonicalize(wire, nil)
 	if err != nil {
-		return "", refuse(ReasonVerifyFailed, err.Error(), reportBug)
+		return "", refuse(reasons.VerifyFailed, err.Error(), reportBug)
 	}
 	want := p.expected.fill(func(Table) string { return schema })
 	if !bytes.Equal(want, got.segments[0]) {
-		return "", refuse(ReasonVerifyFailed, "the rewritten text differs from the original by more than the schemas", reportBug)
+		return "", refuse(reasons.VerifyFailed, "the rewritten text differs from the original by more than the schemas", reportBug)
 	}
 	return sql, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // sequenceVersion changes whenever the key of some sequence changes.
@@ -47,11 +48,11 @@ func (r *Rewriter) sequence(q capture.Query, values map[string]Value) (*Plan, er
 	first := p.steps[0]
 	for _, step := range p.steps {
 		if !maps.Equal(step.Settings, first.Settings) || !slices.Equal(step.SearchPath, first.SearchPath) {
-			return nil, refuse(ReasonSettingsUncertain, "the statements of a sequence need the same settings and search path", "")
+			return nil, refuse(reasons.SettingsUncertain, "the statements of a sequence need the same settings and search path", "")
 		}
 	}
 	if p.Claim != nil && p.Claim.Delta >= 1 {
-		return nil, refuse(ReasonBadClaim, "the deltas of the sequence add up to 1 or more", "")
+		return nil, refuse(reasons.BadClaim, "the deltas of the sequence add up to 1 or more", "")
 	}
 	p.Settings, p.SearchPath = first.Settings, first.SearchPath
 	p.Key, p.Shape, p.Group = hexKey(keys.Sum(nil)), hexKey(shapes.Sum(nil)), first.Group

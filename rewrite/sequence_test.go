@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // The plan of a sequence has the tables, the claims and the texts of its statements together, and an identity that
@@ -67,7 +68,7 @@ func TestAnalyzeSequence(t *testing.T) {
 	if c := plan(users, "SELECT sum(n) FROM visits").Claim; c != nil {
 		t.Errorf("claim %+v although a statement has none", c)
 	}
-	for want, then := range map[rewrite.Reason]string{rewrite.ReasonNotSelect: "DELETE FROM users", rewrite.ReasonMultipleStatements: visits + "; " + visits} {
+	for want, then := range map[rewrite.Reason]string{reasons.NotSelect: "DELETE FROM users", reasons.MultipleStatements: visits + "; " + visits} {
 		var refused *rewrite.UnsupportedError
 		if _, err := r.Analyze(capture.Query{SQL: users, Then: []capture.Step{{SQL: then}}}); !errors.As(err, &refused) || refused.Reason != want {
 			t.Errorf("%v, want %s", err, want)

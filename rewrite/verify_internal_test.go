@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // TestWireNumbers compares the field numbers written in this package with the library's descriptors.
@@ -81,8 +82,8 @@ func TestVerifyRefuses(t *testing.T) {
 				return
 			}
 			var refusal *UnsupportedError
-			if !errors.As(err, &refusal) || refusal.Reason != ReasonVerifyFailed {
-				t.Errorf("%q, %v; want %s", got, err, ReasonVerifyFailed)
+			if !errors.As(err, &refusal) || refusal.Reason != reasons.VerifyFailed {
+				t.Errorf("%q, %v; want %s", got, err, reasons.VerifyFailed)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // place is the context of the walk.
@@ -82,7 +83,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 	case *pg_query.RangeTableSample:
 		w.judge.Sample(n)
 	case *pg_query.LockingClause:
-		w.judge.Refuse(ReasonSideEffects, "LockingClause", lockOffset(n, at), "a clause that locks rows", "")
+		w.judge.Refuse(reasons.SideEffects, "LockingClause", lockOffset(n, at), "a clause that locks rows", "")
 		return
 	case *pg_query.InsertStmt, *pg_query.UpdateStmt, *pg_query.DeleteStmt, *pg_query.MergeStmt:
 		w.judge.RefuseChange(string(m.Descriptor().Name()), at.near)
@@ -97,7 +98,7 @@ func (w *walker) visit(m protoreflect.Message, at place) {
 		*pg_query.XmlExpr, *pg_query.XmlSerialize, *pg_query.JsonFormat, *pg_query.JsonReturning, *pg_query.JsonValueExpr,
 		*pg_query.JsonOutput, *pg_query.JsonKeyValue, *pg_query.JsonAggConstructor, *pg_query.JsonIsPredicate:
 	default:
-		w.judge.Refuse(ReasonUnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that dpwatch does not support", "")
+		w.judge.Refuse(reasons.UnsupportedNode, string(m.Descriptor().Name()), at.near, "syntax that dpwatch does not support", "")
 		return
 	}
 	w.children(m, at)
@@ -130,7 +131,7 @@ func lockOffset(n *pg_query.LockingClause, at place) int32 {
 // selectStmt opens the scope of WITH for the rest of the statement, set-operation arms included.
 func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at place) {
 	if n.GetIntoClause() != nil {
-		w.judge.Refuse(ReasonSideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO creates a table", "")
+		w.judge.Refuse(reasons.SideEffects, "IntoClause", n.GetIntoClause().GetRel().GetLocation(), "SELECT INTO creates a table", "")
 		return
 	}
 
@@ -138,7 +139,7 @@ func (w *walker) selectStmt(n *pg_query.SelectStmt, m protoreflect.Message, at p
 	at.ctes = at.ctes.With(with, func(query *pg_query.Node, in *pgparse.CTEs) {
 		cte := query.GetCommonTableExpr()
 		if cte == nil {
-			w.judge.Refuse(ReasonUnsupportedNode, nodeName(query), with.GetLocation(), "an unsupported kind of WITH query", "")
+			w.judge.Refuse(reasons.UnsupportedNode, nodeName(query), with.GetLocation(), "an unsupported kind of WITH query", "")
 			return
 		}
 		w.children(cte.ProtoReflect(), place{ctes: in, userArgs: at.userArgs, near: cte.GetLocation()})

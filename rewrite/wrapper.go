@@ -2,32 +2,34 @@ package rewrite
 
 import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // notSelect refuses a statement that is neither a query nor one that runs a query.
 func notSelect(n *pg_query.Node, offset int) error {
-	refusal := refuse(ReasonNotSelect, "the statement is not a query: only SELECT, VALUES, TABLE and statements that run one are audited", "")
+	refusal := refuse(reasons.NotSelect, "the statement is not a query: only SELECT, VALUES, TABLE and statements that run one are audited", "")
 	refusal.Node, refusal.Offset = nodeName(n), offset
 	because := func(reason Reason, detail, hint string) {
 		refusal.Reason, refusal.Detail, refusal.Hint = reason, detail, hint
 	}
 	switch {
 	case n.GetExplainStmt() != nil:
-		because(ReasonExplain, "EXPLAIN without ANALYZE runs no query", "plans show estimates from statistics of the true rows: let the engine reject EXPLAIN")
+		because(reasons.Explain, "EXPLAIN without ANALYZE runs no query", "plans show estimates from statistics of the true rows: let the engine reject EXPLAIN")
 	case n.GetFetchStmt() != nil:
-		because(ReasonNotSelect, "FETCH and MOVE return or skip a part of a cursor's rows", "nothing to do: the cursor's whole query is audited when DECLARE runs")
+		because(reasons.NotSelect, "FETCH and MOVE return or skip a part of a cursor's rows", "nothing to do: the cursor's whole query is audited when DECLARE runs")
 	case n.GetPrepareStmt() != nil:
-		because(ReasonNotSelect, "PREPARE runs no query", "nothing to do: the statement is audited when EXECUTE runs it")
+		because(reasons.NotSelect, "PREPARE runs no query", "nothing to do: the statement is audited when EXECUTE runs it")
 	case n.GetViewStmt() != nil:
-		because(ReasonNotSelect, "CREATE VIEW runs no query", "nothing to do: a query on the view is audited")
+		because(reasons.NotSelect, "CREATE VIEW runs no query", "nothing to do: a query on the view is audited")
 	case n.GetRefreshMatViewStmt().GetSkipData():
-		because(ReasonNotSelect, "REFRESH MATERIALIZED VIEW WITH NO DATA runs no query", "")
+		because(reasons.NotSelect, "REFRESH MATERIALIZED VIEW WITH NO DATA runs no query", "")
 	case n.GetRefreshMatViewStmt() != nil:
-		because(ReasonWrapper, "the query of the materialized view that REFRESH runs is not known", "set privacy.catalog")
+		because(reasons.Wrapper, "the query of the materialized view that REFRESH runs is not known", "set privacy.catalog")
 	case n.GetExecuteStmt() != nil:
-		because(ReasonWrapper, "the statement that EXECUTE runs was not captured", "prepare it in the same session through the proxy")
+		because(reasons.Wrapper, "the statement that EXECUTE runs was not captured", "prepare it in the same session through the proxy")
 	case n.GetCopyStmt() != nil && !n.GetCopyStmt().GetIsFrom():
-		because(ReasonWrapper, "COPY of a table returns its rows without a query", "COPY (SELECT ...) TO STDOUT is audited")
+		because(reasons.Wrapper, "COPY of a table returns its rows without a query", "COPY (SELECT ...) TO STDOUT is audited")
 	}
 	return refusal
 }

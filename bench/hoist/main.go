@@ -23,6 +23,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -153,8 +154,8 @@ func (b bench) rate(ctx context.Context, s replay.Statement, skip int) (measured
 	}
 	defer r.Close()
 	began, from, n := time.Now(), time.Time{}, 0
-	var start replay.HoistReport
-	report := func() (now replay.HoistReport) {
+	var start hoisting.Report
+	report := func() (now hoisting.Report) {
 		if s.Hoist != nil {
 			now = s.Hoist.Report()
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 func auditsCommand(env environment) *cobra.Command {
@@ -16,7 +16,7 @@ func auditsCommand(env environment) *cobra.Command {
 
 func auditsListCommand(env environment) *cobra.Command {
 	var f adminFlags
-	var filter status.Filter
+	var filter read.Filter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the audits of a running dpwatch, violations first",
 		Long: `List the audits of a running dpwatch, from its admin port: violations first, then those whose queries ran most recently.
@@ -29,7 +29,7 @@ Exit codes: 0 done, also with violations; 1 usage error or no answer.`,
 	}
 	f.add(cmd, statusTimeout)
 	engineFlag(cmd, &f.engine)
-	state, verdict := choice{&filter.State, status.States()}, choice{&filter.Verdict, status.Verdicts()}
+	state, verdict := choice{&filter.State, read.FilterStates()}, choice{&filter.Verdict, read.Verdicts()}
 	cmd.Flags().Var(state, "state", "only audits in this state: "+state.form())
 	cmd.Flags().Var(verdict, "verdict", "only audits with this verdict: "+verdict.form())
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "greatest number of audits; 0 = all")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dpwatch/dpwatch/internal/app/check"
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
@@ -64,11 +65,11 @@ func (f *adminFlags) coverage(ctx context.Context, env environment, engine strin
 		if c, err = setup.LedgerEngine(c, engine); err != nil {
 			return none, fmt.Errorf("%s: %w (--engine NAME)", f.config, err)
 		}
-		read, err := records.ReadCoverage(ctx, c, engine, since)
+		found, err := records.ReadCoverage(ctx, c, engine, since)
 		if err == nil {
-			read.AddViews(ctx, c)
+			found.Views = check.UnauditedViews(ctx, c)
 		}
-		return read, err
+		return found, err
 	}, func(asked status.Target) (records.Coverage, error) {
 		return records.FetchCoverage(ctx, asked, engine, since)
 	})

@@ -75,13 +75,13 @@ var elsewhere = map[string]string{
 // stage says how commands with a beginning are run, in the order of the list. The first that matches counts.
 type stage struct {
 	begins string
-	until  string // a text of the output after which it is ended; "" = it ends
+	until  string // a text of the output after which it is ended; "" = it ends by itself
 	codes  string // exit codes; "" = 0
 }
 
-// stages run against the dpwatch of docs/start.md, which has found a violation; other.yaml is a configuration with
-// other ports and copies.
-var stages = []stage{
+// documentedStages run against the dpwatch of docs/start.md, which has found a violation; other.yaml is a configuration
+// with other ports and copies.
+var documentedStages = []stage{
 	{begins: "dpwatch init "},
 	{begins: "dpwatch generate "},
 	{begins: "dpwatch calibrate ", codes: "0 2"}, // the stand-in of the engine is not right
@@ -147,16 +147,16 @@ func adapted(command string) string {
 func stagesOf(t *testing.T) string {
 	t.Helper()
 	used := map[string]bool{}
-	scripts := make([]string, len(stages))
+	scripts := make([]string, len(documentedStages))
 	for _, d := range documentedCommands(t) {
 		command := adapted(d.text)
-		if i := slices.IndexFunc(stages, func(s stage) bool { return strings.HasPrefix(command, s.begins) }); i >= 0 {
-			used[stages[i].begins] = true
-			codes := stages[i].codes
+		if i := slices.IndexFunc(documentedStages, func(s stage) bool { return strings.HasPrefix(command, s.begins) }); i >= 0 {
+			used[documentedStages[i].begins] = true
+			codes := documentedStages[i].codes
 			if codes == "" {
 				codes = "0"
 			}
-			scripts[i] += fmt.Sprintf("try %q %q %q <<'END_OF_COMMAND'\n%s\nEND_OF_COMMAND\n", d.where, codes, stages[i].until, command)
+			scripts[i] += fmt.Sprintf("try %q %q %q <<'END_OF_COMMAND'\n%s\nEND_OF_COMMAND\n", d.where, codes, documentedStages[i].until, command)
 			continue
 		}
 		known := false
@@ -169,10 +169,10 @@ func stagesOf(t *testing.T) string {
 			}
 		}
 		if !known {
-			t.Errorf("%s: no test runs %s: add it to stages or elsewhere", d.where, d.text)
+			t.Errorf("%s: no test runs %s: add it to documentedStages or elsewhere", d.where, d.text)
 		}
 	}
-	for _, s := range stages {
+	for _, s := range documentedStages {
 		if !used[s.begins] {
 			t.Errorf("no page has a command of the stage %q", s.begins)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 func explainCommand(env environment) *cobra.Command {
@@ -47,16 +48,14 @@ Exit codes: 0 done, whatever the verdict; 1 usage error, no answer, or no such a
 		if err != nil {
 			return err
 		}
-		if full {
-			x = x.Full()
-		}
+		x.Full = full
 		return write(env, x, asJSON())
 	}
 	return cmd
 }
 
 // explain reads the ledger or asks a running dpwatch.
-func (f *adminFlags) explain(ctx context.Context, env environment, o findings.ExplainOptions) (findings.Explanation, error) {
+func (f *adminFlags) explain(ctx context.Context, env environment, o findings.ExplainOptions) (read.Explanation, error) {
 	if f.config != "" && f.address == "" {
 		x, err := findings.Explain(ctx, env, o)
 		if !errors.Is(err, setup.ErrNoLedger) || o.Reveal {
@@ -64,11 +63,11 @@ func (f *adminFlags) explain(ctx context.Context, env environment, o findings.Ex
 		}
 	}
 	if o.Reveal {
-		return findings.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.reveal is values and the token has the role auditor")
+		return read.Explanation{}, errors.New("--reveal needs --config without --address: the admin port withholds values unless log.reveal is values and the token has the role auditor")
 	}
 	asked, err := f.target(env, status.FetchNearest)
 	if err != nil {
-		return findings.Explanation{}, err
+		return read.Explanation{}, err
 	}
 	return findings.ExplainRunning(ctx, asked, o.ID)
 }

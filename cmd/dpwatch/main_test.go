@@ -13,13 +13,13 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app/relay"
+	"github.com/dpwatch/dpwatch/internal/app/querypage"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestMain is also the program itself, for tests that need it as a separate process and for its auditor.
 func TestMain(m *testing.M) {
-	if os.Getenv("DPWATCH_TEST_AS_PROGRAM") == "1" || len(os.Args) == 2 && slices.Contains([]string{"auditor", relay.PageCommand}, os.Args[1]) { // which does not have this variable
+	if os.Getenv("DPWATCH_TEST_AS_PROGRAM") == "1" || len(os.Args) == 2 && slices.Contains([]string{"auditor", querypage.Command}, os.Args[1]) { // which does not have this variable
 		plantPanic()
 		main()
 		return

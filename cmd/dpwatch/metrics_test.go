@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // TestMetrics: all metrics follow Prometheus's conventions and, except those of the relay's own process, have the
@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 		"dpwatch_auditor_memory_limit_bytes 5.36870912e+08", "dpwatch_auditor_process_resident_memory_bytes ", "dpwatch_audit_memory_bytes ",
 		"dpwatch_dp_queries_audited_ratio 1", "dpwatch_oldest_waiting_audit_age_seconds 0", `dpwatch_audits{state="queued"} 0`,
 	}
-	for _, reason := range append(rewrite.Reasons(), "too_many_audits", "shape_sampled", "internal_error", "other") {
+	for _, reason := range append(reasons.All(), "too_many_audits", "shape_sampled", "internal_error", "other") {
 		want = append(want, `dpwatch_queries_skipped_total{reason="`+string(reason)+`"} 0`)
 	}
 	for _, line := range want {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
@@ -44,7 +45,7 @@ func withOptions(env environment, cmd *cobra.Command, f func(context.Context, ne
 		if !c.Neighbours.Configured() {
 			return fmt.Errorf("%s: neighbours.source is not set: name the database with the protected tables", *path)
 		}
-		o, err := setup.NeighbourOptions(c)
+		o, err := stages.NeighbourOptions(c)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func (f *Finding) action() string {
 			last = fmt.Sprintf(" After a repair the alert ends when %d pairs of trials, or fewer if they would have found the bound, show no evidence.", f.Resolving)
 		}
 		return first + "Run dpwatch explain " + f.ID + " for the evidence and the probable cause. Stop the query or raise its claim until the engine is repaired; dpwatch audits accept " + f.ID + " silences it." + last
-	case finding.Suspected:
+	case finding.Unconfirmed:
 		return "No action is needed yet: another message follows if fresh trials confirm it."
 	case finding.EngineDrift:
 		return "Install production's definition of " + f.Function + " in the shadow database."

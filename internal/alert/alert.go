@@ -114,7 +114,7 @@ func New(scale finding.Scale, log *zap.Logger, reg prometheus.Registerer) (*Send
 
 // Send sends one finding to the log, unless package audit logs it.
 func (s *Sender) Send(f Finding) {
-	if f.Kind == finding.Suspected {
+	if f.Kind == finding.Unconfirmed {
 		return
 	}
 	text, fields := f.entry()

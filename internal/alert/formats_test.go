@@ -104,7 +104,7 @@ func TestMessage(t *testing.T) {
 	seen := map[finding.Kind]bool{finding.Deterministic: true}
 	for _, f := range []alert.Finding{
 		leak(),
-		{Kind: finding.Suspected, ID: "1"},
+		{Kind: finding.Unconfirmed, ID: "1"},
 		{Kind: finding.EngineDrift, Function: "public.f"},
 		{Kind: finding.BudgetExceeded, Budget: alert.Budget{Name: "b", Spent: math.Inf(1)}},
 		{Kind: finding.UnclaimedRead, Group: "g"},

@@ -77,7 +77,7 @@ func (s Style) Message(f Finding, now time.Time) Message {
 		Query: f.ID, Fingerprint: f.Group, Summary: f.Summary, Neighbours: list(f.Neighbour), Detail: f.Line.String(),
 	}
 	switch f.Kind {
-	case finding.Violation, finding.Deterministic, finding.Suspected:
+	case finding.Violation, finding.Deterministic, finding.Unconfirmed:
 		m.violation(&f)
 	case finding.BudgetExceeded:
 		b := f.Budget
@@ -115,8 +115,8 @@ func (s Style) Message(f Finding, now time.Time) Message {
 func (m *Message) violation(f *Finding) {
 	m.Subject = "query " + f.ID
 	m.Claimed, m.ClaimDelta, m.ClaimSource = number(f.Epsilon), number(f.Delta), f.Source
-	if f.Kind == finding.Suspected {
-		m.Subject, m.Title = "suspected "+f.ID, "trials suggest that a query leaks more than it claims; fresh trials will confirm it or not"
+	if f.Kind == finding.Unconfirmed {
+		m.Subject, m.Title = "unconfirmed "+f.ID, "trials suggest that a query leaks more than it claims; fresh trials will confirm it or not"
 		return
 	}
 	if f.over() {

@@ -126,7 +126,7 @@ func runShared(ctx context.Context, group *errgroup.Group, opt *Options, r *turn
 // newRunner returns the Runner of an auditor or worker.
 func newRunner(o *Options, env *environment.Reader, counted func(replay.Batch, []bool), recovered func(string, any)) *turn.Runner {
 	return &turn.Runner{
-		Player: o.Player, Environment: env.Read, Budget: o.Budget, Now: o.Now, Seed: o.Seed, Hoisting: hoisting(o),
+		Player: o.Player, Environment: env.Read, Budget: o.Budget, Now: o.Now, Seed: o.Seed, Hoisting: newHoisting(o),
 		VaryText: o.VaryText, Batch: o.BatchTrials, Rounds: o.TurnTrials, Counted: counted, Recovered: recovered,
 	}
 }

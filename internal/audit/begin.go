@@ -12,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -181,8 +182,8 @@ func (d *desk) dropEvidence(j *job) {
 // mostResolving bounds the trials of an audit that may resolve a violation, in multiples of those of another one.
 const mostResolving = 10
 
-// hoisting returns the Hoisting of an audit.
-func hoisting(opt *Options) func(sql string) *replay.Hoisting {
+// newHoisting returns what creates the Hoisting of an audit.
+func newHoisting(opt *Options) func(sql string) *replay.Hoisting {
 	return func(sql string) *replay.Hoisting {
 		h := replay.NewHoisting(opt.NoiseFunctions)
 		h.Announce = func() func() { return opt.Announce(sql) }
@@ -191,11 +192,11 @@ func hoisting(opt *Options) func(sql string) *replay.Hoisting {
 }
 
 // noHoisting returns the report of hoisting before the first turn; nil if hoisting is off.
-func (d *desk) noHoisting() *replay.HoistReport {
+func (d *desk) noHoisting() *hoisting.Report {
 	if !d.opt.Hoist {
 		return nil
 	}
-	return &replay.HoistReport{}
+	return &hoisting.Report{}
 }
 
 // greatestConfidence is the greatest confidence below 1 that a float64 can hold. Where an audit's share of the error

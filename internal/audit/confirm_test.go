@@ -205,8 +205,8 @@ func TestConfirmationInterrupted(t *testing.T) {
 	}
 	r.Submit(query("SELECT slow(noisy(count(*), 0.2)) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
-	e := r.wait(t, "it is confirming", func(e view.Entry) bool { return e.State == view.Confirming || e.State == view.Decided })
-	if e.State != view.Confirming || e.Verdict != string(view.Confirming) || !e.Confirming || e.Report.Verdict != "" || e.Report.Confirmation == nil ||
+	e := r.wait(t, "it is unconfirmed", func(e view.Entry) bool { return e.State == view.Unconfirmed || e.State == view.Decided })
+	if e.State != view.Unconfirmed || e.Verdict != string(view.Unconfirmed) || !e.Confirming || e.Report.Verdict != "" || e.Report.Confirmation == nil ||
 		!strings.HasPrefix(e.Report.Reason, "confirming: ") {
 		t.Fatalf("%s %q: %+v; want an audit that is confirming", e.State, e.Verdict, e.Report)
 	}

@@ -68,7 +68,7 @@ func (s simulated) Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, er
 					if s.broken && w > 0 {
 						shift = 10
 					}
-					round[w], _ = outcome.ParseLine(strconv.AppendFloat(nil, shift+s.coin.ExpFloat64()-s.coin.ExpFloat64(), 'g', -1, 64))
+					round[w], _ = new(outcome.Parser).ParseLine(strconv.AppendFloat(nil, shift+s.coin.ExpFloat64()-s.coin.ExpFloat64(), 'g', -1, 64))
 				}
 				b.Rounds = append(b.Rounds, round)
 			}
@@ -146,7 +146,7 @@ func (m *model) settle(step string, args ...any) {
 		case write:
 			m.written(e.Audit)
 		case found:
-			if e.Kind == finding.Suspected {
+			if e.Kind == finding.Unconfirmed {
 				continue
 			}
 			if e.Status == finding.Resolved {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // effect is what a decision of the desk makes others do. None waits for a database.
@@ -99,8 +99,8 @@ func (e sampled) perform(a *Auditor) {
 
 // perform requests a reading of the catalogs if a refusal may be out of date: the table may have been created since.
 func (e refused) perform(a *Auditor) {
-	switch rewrite.Reason(e.reason) {
-	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
+	switch reasons.Reason(e.reason) {
+	case reasons.UnknownTable, reasons.UnknownFunction, reasons.NoCopy:
 		a.catalogs.Ask()
 	}
 }

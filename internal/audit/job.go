@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/finding"
-	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -42,14 +42,14 @@ type job struct {
 	changes    int               // alarms of its change detector
 	changed    time.Time         // the last one
 
-	epoch    string              // of the copies of the evidence; "" = none yet
-	worlds   []turn.World        // nil before the first turn
-	reported []bool              // by neighbour: its violation has been reported
-	evidence *evidence.Evidence  // nil before the first turn, during a turn, and after the audit is decided
-	seed     uint64              // of the order of the trials of the evidence, see turn.Turn; below 2^53
-	hoisting *replay.HoistReport // nil = trials run the whole query
-	hoisted  int                 // hoisted rounds of the evidence
-	hoistOff string              // why trials may not be hoisted any more; "" = they may
+	epoch    string             // of the copies of the evidence; "" = none yet
+	worlds   []turn.World       // nil before the first turn
+	reported []bool             // by neighbour: its violation has been reported
+	evidence *evidence.Evidence // nil before the first turn, during a turn, and after the audit is decided
+	seed     uint64             // of the order of the trials of the evidence, see turn.Turn; below 2^53
+	hoisting *hoisting.Report   // nil = trials run the whole query
+	hoisted  int                // hoisted rounds of the evidence
+	hoistOff string             // why trials may not be hoisted any more; "" = they may
 
 	life life // what it keeps about the engine
 

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // judge ensures, before the trials of a turn, that the present catalogs allow the query of a job to be replayed, and
@@ -118,7 +119,7 @@ func (a *Auditor) reportCatalog(err error) {
 // suspect requests a reading of the catalogs if a refusal may be out of date: the table may have been created since.
 func (a *Auditor) suspect(reason string) {
 	switch rewrite.Reason(reason) {
-	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
+	case reasons.UnknownTable, reasons.UnknownFunction, reasons.NoCopy:
 		a.catalogs.Ask()
 	}
 }

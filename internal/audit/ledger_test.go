@@ -378,15 +378,15 @@ func TestSuspected(t *testing.T) {
 	stop := l.begin(t)
 	defer func() { stop() }()
 	l.Submit(query("SELECT noisy(count(*), 0.7) FROM people /*dp_epsilon='0.5'*/"))
-	e := l.wait(t, "a suspicion", func(e view.Entry) bool { return e.State == view.Suspected || e.State == view.Decided })
+	e := l.wait(t, "a suspicion", func(e view.Entry) bool { return e.State == view.Unconfirmed || e.State == view.Decided })
 	stop()
-	if e.State != view.Suspected || len(l.findings) > 0 {
+	if e.State != view.Unconfirmed || len(l.findings) > 0 {
 		t.Fatalf("%s: %s, with %d findings; want a suspicion without a finding", e.State, e.Report.Reason, len(l.findings))
 	}
 	l.restart(t, nil)
 	stop = l.begin(t)
 	l.restored(t)
-	if e := l.Status().Audits[0]; e.State != view.Suspected && e.State != view.Confirming {
+	if e := l.Status().Audits[0]; e.State != view.Unconfirmed {
 		t.Errorf("%s in the next process, want a suspicion", e.State)
 	}
 	gate.Pause(false)

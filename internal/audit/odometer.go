@@ -11,19 +11,10 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/internal/odometer"
 )
 
 // meterEvery is the interval at which the budgets are compared with what analysts received.
 const meterEvery = time.Minute
-
-// PrivacyBudget is what the engine promises about all answers to one analyst.
-type PrivacyBudget struct {
-	Name           string
-	ledger.Answers               // the answers that count; Since is not used
-	Period         time.Duration // after which an answer does not count any more; 0 = it always counts
-	odometer.Budget
-}
 
 // overspent is an analyst who was reported to exceed a budget.
 type overspent struct {
@@ -79,7 +70,7 @@ func (a *Auditor) meterNow(ctx context.Context) error {
 
 // compareBudget reports the analysts who have exceeded a budget since the last time. The ledger remembers them after
 // the report, so that none is lost.
-func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *PrivacyBudget) (view.PrivacyBudgetState, error) {
+func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *ledger.PrivacyBudget) (view.PrivacyBudgetState, error) {
 	s := view.PrivacyBudgetState{Name: b.Name}
 	all, err := engine.Received(ctx, b.Window(a.opt.Now()))
 	if err != nil {
@@ -103,7 +94,7 @@ func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *P
 		who := overspent{b.Name, r.Analyst}
 		if a.opt.OnFinding != nil && !a.overspent[who] {
 			a.overspent[who] = true
-			a.opt.OnFinding(alert.Finding{Kind: finding.BudgetExceeded, Budget: b.alert(r)})
+			a.opt.OnFinding(alert.Finding{Kind: finding.BudgetExceeded, Budget: overspending(b, r)})
 		}
 		if err := engine.SetExceeded(ctx, b.Name, r.Analyst, true); err != nil {
 			return s, err
@@ -119,16 +110,8 @@ func (a *Auditor) compareBudget(ctx context.Context, engine *ledger.Engine, b *P
 	return s, nil
 }
 
-// Window returns the answers that count at a time: a part of an hour at the beginning of the period does not.
-func (b *PrivacyBudget) Window(now time.Time) ledger.Answers {
-	w := b.Answers
-	if b.Period > 0 {
-		w.Since = now.Add(-b.Period)
-	}
-	return w
-}
-
-func (b *PrivacyBudget) alert(r ledger.Received) alert.Budget {
+// overspending returns the budget and what an analyst received as an alert has them.
+func overspending(b *ledger.PrivacyBudget, r ledger.Received) alert.Budget {
 	return alert.Budget{
 		Name: b.Name, User: r.Analyst.User, Database: r.Analyst.Database, Application: r.Analyst.Application, Answers: r.Spent.Answers,
 		Epsilon: b.Epsilon, Delta: b.Delta, Spent: r.Spent.Loss(b.Composition, b.Delta), Composition: string(b.Composition), Period: b.Period,

@@ -17,12 +17,12 @@ import (
 // only after the answers kept to it.
 func TestPrivacyBudget(t *testing.T) {
 	t.Parallel()
-	budget := func(name string, epsilon float64, answers ledger.Answers) audit.PrivacyBudget {
-		return audit.PrivacyBudget{Name: name, Answers: answers, Period: 24 * time.Hour, Budget: odometer.Budget{Epsilon: epsilon, Composition: odometer.Basic}}
+	budget := func(name string, epsilon float64, answers ledger.Answers) ledger.PrivacyBudget {
+		return ledger.PrivacyBudget{Name: name, Answers: answers, Period: 24 * time.Hour, Budget: odometer.Budget{Epsilon: epsilon, Composition: odometer.Basic}}
 	}
 	l := newLedgerRig(t, func(o *audit.Options) {
 		o.Workers = 0 // nothing but counts
-		o.Budgets = []audit.PrivacyBudget{
+		o.Budgets = []ledger.PrivacyBudget{
 			budget("two", 2, ledger.Answers{Repeated: true}),
 			budget("cached", 2, ledger.Answers{}),
 		}

@@ -84,7 +84,7 @@ type Options struct {
 	Unclaimed []recognize.UnclaimedRule
 
 	// Budgets are compared with the answers in the ledger every minute.
-	Budgets []PrivacyBudget
+	Budgets []ledger.PrivacyBudget
 
 	// OnSettled is told what Auditor.Settled returns when a write makes it grow; nil = none is needed.
 	OnSettled func(capture.Settled)

@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // TestReplayFindsWhatProductionFound: on two databases, a replay calls the same functions, operators and types as the
@@ -73,8 +74,8 @@ func TestReplayFindsWhatProductionFound(t *testing.T) {
 			plan, err := r.Analyze(capture.Query{SQL: c.sql, User: "ann", Database: o.Source.Database, Settings: map[string]string{"search_path": c.path}})
 			if c.refused != "" {
 				var refusal *rewrite.UnsupportedError
-				if !errors.As(err, &refusal) || refusal.Reason != rewrite.ReasonResolvesDifferently || refusal.Detail != c.refused || refusal.Hint == "" {
-					t.Errorf("%v; want %s: %s", err, rewrite.ReasonResolvesDifferently, c.refused)
+				if !errors.As(err, &refusal) || refusal.Reason != reasons.ResolvesDifferently || refusal.Detail != c.refused || refusal.Hint == "" {
+					t.Errorf("%v; want %s: %s", err, reasons.ResolvesDifferently, c.refused)
 				}
 				return
 			}

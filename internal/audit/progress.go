@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
@@ -58,7 +59,7 @@ func (j *job) note(p *saved.Progress) {
 
 // storedQuery returns the form of a job's query in the ledger.
 func (j *job) storedQuery() ledger.Query {
-	q := saved.QueryOf(j.plan, j.answers)
+	q := recognize.QueryOf(j.plan, j.answers)
 	q.Key, q.FirstSeen, q.LastSeen, q.Statement = j.Key, j.firstSeen, j.LastSeen, capture.AppendBinary(nil, j.query)
 	return q
 }

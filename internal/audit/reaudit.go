@@ -6,7 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // reaudit begins the audits again for which an operator has asked, by the ledger. Violations stay open, as after a
@@ -25,7 +25,7 @@ func (a *Auditor) reaudit(ctx context.Context) error {
 		if a.locked(func() { begun = a.beginAsked(key) }); !begun {
 			continue // with a later call
 		}
-		if err := store.Note(ctx, key, ledger.ActionReaudit, "an operator asked for it"); err != nil {
+		if err := store.Note(ctx, key, read.ActionReaudit, "an operator asked for it"); err != nil {
 			return err
 		}
 		a.mu.Lock()

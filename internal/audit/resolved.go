@@ -141,7 +141,8 @@ func (j *job) recallLife(row *ledger.Audit) {
 
 // live adds to an Entry, whose Verdict is set, what concerns the engine.
 func (j *job) live(e *view.Entry) {
-	e.EntryLife = view.EntryLife{Engine: j.life.Engine, EngineRestarts: j.life.Began, Differ: j.life.Differ, Standing: j.violation(), Resolved: j.life.Resolved, Timing: j.life.Timing}
+	e.Engine, e.EngineRestarts, e.Differ = j.life.Engine, j.life.Began, j.life.Differ
+	e.Standing, e.Resolved, e.Timing = j.violation(), j.life.Resolved, j.life.Timing
 	if e.Standing != nil {
 		e.Verdict = string(analysis.Violation)
 	}

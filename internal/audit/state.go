@@ -21,10 +21,8 @@ func (j *job) state() view.State {
 		return view.Decided
 	case j.trouble != "":
 		return view.Waiting
-	case j.confirming:
-		return view.Confirming
-	case j.doubted:
-		return view.Suspected
+	case j.confirming || j.doubted:
+		return view.Unconfirmed
 	case j.Turns() > 0:
 		return view.Running
 	}
@@ -42,12 +40,13 @@ func (j *job) display(r *analysis.Report) string {
 	switch state {
 	case view.Waiting:
 		r.Reason = "waiting: " + j.trouble
-	case view.Confirming:
-		if r.Confirmation != nil {
-			r.Reason = "confirming: " + r.Reason
+	case view.Unconfirmed:
+		switch {
+		case !j.confirming:
+			r.Reason = fmt.Sprintf("unconfirmed: %d pairs of trials would show a violation if no other query were audited; trials go on until they do among all", r.Trials.D0)
+		case r.Confirmation != nil:
+			r.Reason = "unconfirmed: " + r.Reason
 		}
-	case view.Suspected:
-		r.Reason = fmt.Sprintf("suspected: %d pairs of trials would show a violation if no other query were audited; trials go on until they do among all", r.Trials.D0)
 	case view.Running:
 		r.Reason = fmt.Sprintf("running: %d pairs of trials so far", r.Trials.D0)
 	default:

@@ -9,8 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped.
@@ -95,7 +96,7 @@ func (d *desk) placeQuery(q capture.Query, r recognize.Recognized, key, route st
 			}
 			d.again(j, q, r.Plan, r.Edition)
 		}
-		j.answers = ledger.AddDestinations(j.answers, r.Query.Destinations)
+		j.answers = read.AddDestinations(j.answers, r.Query.Destinations)
 		j.Seen++
 		j.LastSeen = q.Completed
 		d.count(key, true)
@@ -192,14 +193,14 @@ const skippedBacklog = "backlog"
 
 // skipReasons returns every reason for skipping a statement.
 func skipReasons() []string {
-	reasons := []string{recognize.SkippedPanic, recognize.SkippedOther, recognize.SkippedUnevaluated, skippedBacklog, skippedUnclaimed}
-	for _, r := range rewrite.Reasons() {
-		reasons = append(reasons, string(r))
+	all := []string{recognize.SkippedPanic, recognize.SkippedOther, recognize.SkippedUnevaluated, skippedBacklog, skippedUnclaimed}
+	for _, r := range reasons.All() {
+		all = append(all, string(r))
 	}
 	for _, r := range schedule.Refusals() {
-		reasons = append(reasons, string(r))
+		all = append(all, string(r))
 	}
-	return reasons
+	return all
 }
 
 // skip counts a statement that is not audited; the zero Query is one that is not known.

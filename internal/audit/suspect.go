@@ -27,7 +27,7 @@ func (d *desk) reportSuspected(j *job, over bool) {
 		return
 	}
 	f := d.finding(j, 0, j.worst())
-	if f.Kind = finding.Suspected; over {
+	if f.Kind = finding.Unconfirmed; over {
 		f.Status = finding.Resolved
 	}
 	d.alert(f)

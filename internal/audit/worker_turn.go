@@ -205,10 +205,8 @@ func stateOf(p *saved.Progress) view.State {
 	switch {
 	case p.Measuring:
 		return view.Measuring
-	case p.Confirming:
-		return view.Confirming
-	case p.Doubted:
-		return view.Suspected
+	case p.Confirming || p.Doubted:
+		return view.Unconfirmed
 	}
 	return view.Running
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 )
@@ -54,10 +55,10 @@ func (b *board) Update(data []byte) {
 	}
 }
 
-func (b *board) snapshot() (view.Status, map[string]view.Entry) {
+func (b *board) snapshot() (view.Status, map[string]read.Audit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	byName := make(map[string]view.Entry, len(b.status.Audits))
+	byName := make(map[string]read.Audit, len(b.status.Audits))
 	for _, e := range b.status.Audits {
 		if b.sequences[e.App] == strings.Contains(e.Summary, sequenceMark) { // the queries of a sequence are audited alone, too
 			byName[e.App] = e
@@ -75,7 +76,7 @@ func (b *board) progressOf() (decided, total, trials int) {
 		}
 		total++
 		e, ok := byName[q.Name]
-		if ok && (e.State == view.Decided || e.State == view.Measuring) {
+		if ok && (e.State == read.Decided || e.State == read.Measuring) {
 			decided++
 		}
 		if ok && e.Report != nil {
@@ -154,7 +155,7 @@ func (b *board) Result() *Result {
 }
 
 // answer sets Who and Now of a violation.
-func (l *Line) answer(e view.Entry) {
+func (l *Line) answer(e read.Audit) {
 	if e.Verdict != string(analysis.Violation) {
 		return
 	}

@@ -13,7 +13,7 @@ type Kind string
 // The kinds of findings.
 const (
 	Violation        Kind = "violation"         // a query leaks more than it claims
-	Suspected        Kind = "suspected"         // trials show a violation, which fresh trials have not confirmed yet
+	Unconfirmed      Kind = "unconfirmed"       // trials show a violation, which fresh trials have not confirmed yet
 	Deterministic    Kind = "deterministic"     // a violation without any epsilon: the answers never vary, and differ between neighbouring datasets
 	EngineDrift      Kind = "engine_drift"      // production has another definition of a function than the shadow database
 	BudgetExceeded   Kind = "budget_exceeded"   // the answers to an analyst claim more than a budget of the configuration
@@ -24,7 +24,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Violation, Suspected, Deterministic, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
+	return []Kind{Violation, Unconfirmed, Deterministic, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
 }
 
 // OfViolation returns the kind of a violation with a lower bound: Deterministic if that is NaN.
@@ -47,7 +47,7 @@ func (k Kind) Severity() Severity {
 	switch k {
 	case Violation, Deterministic:
 		return ""
-	case Suspected:
+	case Unconfirmed:
 		return Info
 	case BudgetExceeded:
 		return Error

@@ -4,162 +4,33 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/dpwatch/dpwatch/"
 
-// allowed says which packages of this module each package may import (tests apart). A new package must be added.
-var allowed = map[string][]string{
-	"config":                   {"internal/finding", "internal/odometer", "internal/pg/ident", "internal/spelling"},
-	"internal/spelling":        {},
-	"internal/outcome":         {},
-	"internal/preflight":       {"internal/spelling", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/connect", "internal/pg/ident"},
-	"internal/recorded":        {"internal/outcome"},
-	"internal/calibrate":       {"analysis", "analysis/noise", "internal/audit/trial", "internal/chart", "internal/pg/connect", "internal/pg/ident", "internal/report", "internal/showcase", "internal/zoo", "replay"},
-	"internal/capture":         {"internal/pg/ident", "internal/sqltext"},
-	"internal/link":            {},
-	"internal/withheld":        {},
-	"internal/finding":         {},
-	"internal/sqlstate":        {},
-	"internal/alert":           {"internal/finding", "internal/withheld"},
-	"internal/alert/alerttest": {"internal/eventually"},
-	"internal/alert/deliver":   {"internal/alert", "internal/finding", "internal/ledger"},
-	"internal/draft":           {"internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
-	"internal/reload":          {},
-	"internal/web":             {"internal/reload"},
-	"internal/flow":            {},
-	"internal/pgtemp":          {"internal/pg/ident"},
-	"internal/pgtemp/pgtest":   {"internal/pgtemp"},
-	"internal/zoo":             {"internal/pg/ident"},
-	"internal/showcase":        {"internal/generate", "internal/pg/ident", "internal/zoo"},
-	"internal/generate":        {"internal/pg/ident"},
-	"internal/generate/store":  {"internal/generate", "internal/pg/ident"},
-	"proxy":                    {"proxy/internal/relay", "proxy/internal/startup", "proxy/internal/tap", "proxy/internal/tracker", "proxy/internal/wire"},
-	"proxy/internal/relay":     {"proxy/internal/tap", "proxy/internal/wire"},
-	"proxy/internal/tap":       {"internal/capture", "internal/sqltext", "proxy/internal/tracker", "proxy/internal/wire"},
-	"proxy/internal/startup":   {"internal/reload", "proxy/internal/wire"},
-	"proxy/internal/wire":      {},
-	"proxy/internal/tracker":   {"internal/capture", "internal/sqltext"},
-	"internal/sqltext":         {},
-	"internal/golden":          {},
-	"internal/leaktest":        {},
-	"internal/chaos":           {},
-	"internal/program":         {}, // for tests and benchmarks alone
-	"internal/longtest":        {},
-	"analysis/multiplicity":    {},
-	"analysis/noise":           {},
-	"analysis/diagnosis":       {"analysis/noise", "analysis/response", "internal/withheld"},
-	"analysis/response":        {},
-	"analysis/buckets":         {"analysis", "internal/outcome", "internal/withheld"},
-	"analysis/response/survey": {"analysis", "analysis/response", "internal/withheld"},
-	"internal/plot":            {"analysis", "analysis/buckets", "internal/chart"},
-	"internal/pgparse":         {"internal/sqltext"},
-	"replay/hoist":             {"internal/pgparse", "internal/pg/ident"},
-	"rewrite":                  {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/catalog", "internal/pg/ident", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve"},
-	"rewrite/internal/judge":   {"internal/capture", "internal/pgparse", "internal/pg/body", "internal/pg/builtin", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "rewrite/internal/claim", "rewrite/internal/resolve"},
-	"rewrite/internal/claim":   {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
-	"rewrite/internal/resolve": {"internal/capture", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
-	"replay":                   {"internal/capture", "internal/outcome", "internal/sqlstate", "internal/withheld", "replay/hoist", "internal/pg/builtin", "internal/pg/connect", "internal/pg/ident"},
-	"replay/throttle":          {"internal/sqlstate", "internal/pg/connect"},
-	"replay/neighbours":        {"replay/neighbours/internal/build", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/spec", "replay/neighbours/internal/verify", "internal/pg/ident"},
-	"internal/textnumber":      {},
-	"analysis":                 {"analysis/diagnosis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/outcome", "internal/withheld"},
-	"internal/supervise":       {"internal/capture", "internal/link", "internal/sqltext"},
-	"internal/audit/schedule":  {},
-	"internal/audit/sequence":  {},
-	"deploy/compose":           {}, // tests alone
-	"deploy/image":             {},
-	"deploy/package":           {},
-	"internal/audit/timing":    {},
-	"internal/audit/evidence":  {"analysis", "analysis/multiplicity", "internal/outcome", "internal/withheld"},
-	"internal/pg/ident":        {},
-	"internal/pg/builtin":      {},
-	"internal/pg/body":         {"internal/pg/ident", "internal/pgparse"},
-	"internal/pg/catalog":      {"internal/pg/ident"},
-	"internal/pg/catalog/read": {"internal/pg/builtin", "internal/pg/catalog", "internal/pg/connect", "internal/sqlstate"},
-	"internal/pg/connect":      {"internal/pg/ident"},
-	"internal/pg/engine":       {"internal/pg/body", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
-	"internal/eventually":      {},
-	"internal/terminal":        {},
-	"internal/demo":            {"analysis", "config", "internal/app/relay", "internal/app/setup", "internal/app/show", "internal/audit/view", "internal/pages", "internal/pgtemp", "internal/showcase", "internal/terminal", "internal/zoo"},
-	"cmd/dpwatch":              {"analysis", "analysis/response/survey", "config", "internal/app/auditor", "internal/app/check", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/relay", "internal/app/reports", "internal/app/setup", "internal/app/status", "internal/calibrate", "internal/capture", "internal/demo", "internal/draft", "internal/generate", "internal/generate/store", "internal/pages", "internal/pg/connect", "internal/pgtemp", "internal/preflight", "internal/recorded", "internal/showcase", "internal/spelling", "internal/supervise", "internal/terminal", "internal/withheld", "proxy", "replay/neighbours", "rewrite"},
-	"internal/audit":           {"analysis", "analysis/multiplicity", "internal/alert", "internal/audit/budget", "internal/audit/environment", "internal/audit/evidence", "internal/audit/inbox", "internal/audit/keep", "internal/audit/recent", "internal/audit/recognize", "internal/audit/saved", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/trial", "internal/audit/turn", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/odometer", "internal/outcome", "internal/pg/engine", "internal/pg/ident", "internal/withheld", "replay", "replay/throttle", "rewrite"},
-	"internal/odometer":        {},
-	"internal/report":          {"internal/chart"},
-	"docs":                     {},
-	"internal/pages":           {"analysis", "docs", "internal/app/findings", "internal/app/records", "internal/app/relay", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/chart", "internal/ledger", "internal/plot", "internal/web"},
-	"internal/chart":           {},
-	"internal/clienttest":      {}, // for tests alone
-	"internal/ledger":          {"internal/finding", "internal/odometer", "internal/pg/connect", "internal/pg/ident", "internal/sqlstate"},
-	"examples/gateway":         {},
-	"examples/hostile":         {},
-
-	"internal/app/admin":    {"config", "internal/web"},
-	"internal/app/auditor":  {"analysis", "config", "internal/alert", "internal/alert/deliver", "internal/app/admin", "internal/app/setup", "internal/app/show", "internal/audit", "internal/audit/budget", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/link", "internal/pg/ident", "internal/sqltext", "internal/withheld", "replay", "replay/throttle", "rewrite"},
-	"internal/app/check":    {"config", "internal/app/admin", "internal/app/relay", "internal/app/setup", "internal/app/status", "internal/audit/recognize", "internal/capture", "internal/ledger", "internal/pg/connect", "internal/pg/engine", "internal/preflight", "internal/sqlstate", "internal/withheld", "proxy", "replay", "replay/neighbours", "rewrite"},
-	"internal/app/findings": {"analysis", "config", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit/saved", "internal/audit/view", "internal/capture", "internal/ledger", "internal/withheld", "replay", "replay/neighbours"},
-	"internal/app/oneoff":   {"analysis", "analysis/buckets", "analysis/response/survey", "config", "internal/app/setup", "internal/app/show", "internal/audit/evidence", "internal/audit/timing", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/outcome", "internal/pg/catalog/read", "internal/plot", "internal/recorded", "internal/withheld", "replay", "rewrite"},
-	"internal/app/records":  {"analysis", "config", "internal/alert/deliver", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit", "internal/audit/keep", "internal/audit/saved", "internal/audit/schedule", "internal/audit/view", "internal/ledger", "internal/odometer", "internal/withheld", "rewrite"},
-	"internal/app/relay":    {"analysis", "config", "internal/app/admin", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/capture", "internal/ledger", "internal/supervise", "internal/web", "internal/withheld", "proxy"},
-	"internal/app/reports":  {"analysis", "config", "internal/app/findings", "internal/app/oneoff", "internal/app/records", "internal/app/setup", "internal/app/show", "internal/app/status", "internal/audit/saved", "internal/chart", "internal/ledger", "internal/pg/connect", "internal/plot", "internal/report", "internal/withheld"},
-	"internal/app/setup":    {"config", "internal/alert", "internal/alert/deliver", "internal/audit", "internal/audit/budget", "internal/audit/recognize", "internal/capture", "internal/finding", "internal/ledger", "internal/odometer", "internal/pg/body", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/engine", "internal/pg/ident", "internal/sqlstate", "internal/web", "replay", "replay/neighbours", "replay/throttle", "rewrite"},
-	"internal/app/show":     {"analysis"},
-	"internal/app/status":   {"analysis", "config", "internal/app/oneoff", "internal/app/show", "internal/audit/view", "internal/capture", "internal/finding", "internal/ledger", "internal/supervise", "internal/web", "internal/withheld", "proxy"},
-
-	"internal/audit/budget":        {"internal/ledger", "replay"},
-	"internal/audit/inbox":         {"internal/audit/schedule", "internal/capture"},
-	"internal/audit/saved":         {"analysis", "internal/audit/evidence", "internal/audit/timing", "internal/audit/view", "internal/ledger", "replay", "rewrite"},
-	"internal/audit/environment":   {"internal/pg/engine", "rewrite"},
-	"internal/audit/turn":          {"analysis", "internal/audit/budget", "internal/audit/environment", "internal/audit/evidence", "internal/audit/trial", "internal/audit/view", "internal/capture", "internal/pg/engine", "replay", "rewrite"},
-	"internal/audit/trial":         {"analysis", "internal/audit/evidence", "internal/audit/timing", "replay"},
-	"internal/audit/view":          {"analysis", "internal/audit/timing", "internal/finding", "internal/ledger", "replay", "replay/throttle"},
-	"internal/audit/keep":          {"internal/audit/view", "internal/capture", "internal/ledger"},
-	"internal/audit/recent":        {},
-	"internal/audit/recognize":     {"internal/audit/inbox", "internal/audit/recent", "internal/audit/saved", "internal/capture", "internal/ledger", "internal/pg/ident", "rewrite"},
-	"analysis/internal/eprocess":   {},
-	"analysis/internal/fit":        {},
-	"analysis/internal/state":      {"internal/withheld"},
-	"analysis/internal/code":       {"analysis/internal/state"},
-	"analysis/internal/results":    {"analysis/internal/code", "analysis/internal/state", "internal/outcome", "internal/textnumber", "internal/withheld"},
-	"analysis/internal/bins":       {"analysis/internal/code", "analysis/internal/state"},
-	"analysis/internal/event":      {"analysis/internal/bins", "analysis/internal/code", "analysis/internal/eprocess", "analysis/internal/fit", "analysis/internal/state"},
-	"analysis/internal/book":       {"analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/state"},
-	"analysis/internal/lawfit":     {"analysis/internal/bins", "analysis/internal/code", "analysis/internal/event", "analysis/internal/fit"},
-	"analysis/internal/score":      {"analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/state", "internal/outcome", "internal/withheld"},
-	"analysis/internal/dependence": {"analysis/internal/bins", "analysis/internal/code", "analysis/internal/eprocess", "analysis/internal/state"},
-
-	"replay/neighbours/internal/spec":    {"internal/pg/body", "internal/pg/ident"},
-	"replay/neighbours/internal/session": {"internal/pg/connect"},
-	"replay/neighbours/internal/source":  {"replay/neighbours/internal/session", "replay/neighbours/internal/spec", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/ddl":     {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/body", "internal/pgparse", "internal/pg/catalog", "internal/pg/ident"},
-	"replay/neighbours/internal/shadow":  {"replay/neighbours/internal/session", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/catalog/read", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/units":   {"replay/neighbours/internal/source", "replay/neighbours/internal/spec", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/build":   {"replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/catalog", "internal/pg/catalog/read", "internal/pg/ident", "internal/pg/connect"},
-	"replay/neighbours/internal/verify":  {"replay/neighbours/internal/build", "replay/neighbours/internal/ddl", "replay/neighbours/internal/session", "replay/neighbours/internal/shadow", "replay/neighbours/internal/source", "replay/neighbours/internal/spec", "replay/neighbours/internal/units", "internal/pg/catalog", "internal/pg/ident", "internal/pg/connect"},
-}
-
-// pure packages do no I/O, ask no clock, log nothing.
-var pure = []string{"internal/finding", "internal/chart", "internal/report", "internal/pg/body", "internal/pg/builtin", "internal/pg/catalog", "internal/pg/ident", "internal/sqltext", "internal/pgparse", "internal/audit/evidence", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing", "internal/audit/inbox", "internal/odometer", "rewrite", "rewrite/internal/claim", "rewrite/internal/judge", "rewrite/internal/resolve", "replay/hoist", "replay/neighbours/internal/spec", "analysis", "analysis/internal/bins", "analysis/internal/book", "analysis/internal/code", "analysis/internal/dependence", "analysis/internal/eprocess", "analysis/internal/event", "analysis/internal/fit", "analysis/internal/lawfit", "analysis/internal/results", "analysis/internal/score", "analysis/internal/state", "internal/textnumber", "internal/generate", "analysis/response/survey", "analysis/buckets", "analysis/multiplicity", "analysis/noise", "analysis/response", "analysis/diagnosis"}
-
-// impure is what a pure package must not import.
-var impure = []string{"os", "net", "io/ioutil", "os/exec", "log", "log/slog", "math/rand", "go.uber.org/zap", "github.com/jackc/pgx/v5"}
-
 type pkg struct {
 	ImportPath string
 	Imports    []string
-	Deps       []string
 	CgoFiles   []string
 }
 
+// list returns packages as they are built for releases: without the C resolver and user database.
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Deps,CgoFiles"}, args...)...)
-	cmd.Dir = "../.."
+	lookAtSources(t)
+	cmd := exec.Command("go", append([]string{"list", "-tags", "netgo,osusergo", "-json=ImportPath,Imports,CgoFiles"}, args...)...)
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=1") // without it, no package has cgo files
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -178,42 +49,136 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-func TestImportsFollowTheFlow(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, p := range list(t, "./...") {
-		name := strings.TrimPrefix(p.ImportPath, module)
-		seen[name] = true
-		may, known := allowed[name]
-		if !known {
-			t.Errorf("%s is new: say in this test what it may import", name)
-			continue
+// lookAtSources reads the status of every source file, so that go test runs this test again when one has changed: it
+// does not know what go list reads.
+func lookAtSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go"):
+			_, err = os.Stat(path)
 		}
-		for _, imp := range p.Imports {
-			rest, ours := strings.CutPrefix(imp, module)
-			if ours && !slices.Contains(may, rest) {
-				t.Errorf("%s imports %s against the flow", name, rest)
-			}
-			if slices.Contains(pure, name) && slices.Contains(impure, imp) {
-				t.Errorf("%s is pure and imports %s", name, imp)
-			}
-		}
-	}
-	for name := range allowed {
-		if !seen[name] {
-			t.Errorf("%s is in this test but not in the module", name)
-		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
-// The relay's packages never reach cgo: hostile SQL can kill libpg_query's process.
+// TestImportsFollowTheLayers finds these kinds of faults in the imports of packages (tests apart):
+//   - a package imports one of a higher layer: a stage the auditor, the ledger the application, anything the command;
+//   - a package imports another room of its layer: rewrite imports replay, or the pages import the findings;
+//   - a package is in no layer, or layers_test.go has a place for a package that is not there any more;
+//   - a pure package imports one that does I/O, directly or through a package of this module;
+//   - an exception that no import needs any more.
+//
+// TestRelayNeverReachesCgo finds the others. None finds an import of a lower layer that nobody needs.
+func TestImportsFollowTheLayers(t *testing.T) {
+	t.Parallel()
+	for _, fault := range faults(list(t, "./...")) {
+		t.Error(fault)
+	}
+}
+
+// TestWrongImports: each kind of fault is found.
+func TestWrongImports(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, imports, want string }{
+		{"proxy", module + "internal/audit", "proxy of the layer"},
+		{"internal/ledger", module + "config", "internal/ledger of the layer"},
+		{"internal/app/relay", module + "internal/app/stages", "internal/app/relay of the layer"},
+		{"internal/app/show", module + "cmd/dpwatch", "internal/app/show of the layer"},
+		{"rewrite", module + "replay", "both are in the layer"},
+		{"analysis", module + "replay/throttle", "both are in the layer"},
+		{"internal/alert", module + "internal/ledger", "both are in the layer"},
+		{"internal/pg/ident", module + "internal/sqltext", "both are in the layer"},
+		{"replay", module + "internal/chaos", "replay of the layer"},
+		{"internal/brandnew", "fmt", "internal/brandnew is in no layer"},
+		{"rewrite", "os", "rewrite is pure and imports os"},
+		{"analysis/internal/score", "math/rand", "analysis/internal/score is pure and imports math/rand"},
+		{"rewrite/internal/judge", module + "internal/pg/connect", "is pure and imports internal/pg/connect, which is not"},
+	} {
+		all := faults([]pkg{{ImportPath: module + tc.name, Imports: []string{tc.imports}}})
+		if !slices.ContainsFunc(all, func(fault string) bool { return strings.Contains(fault, tc.want) }) {
+			t.Errorf("%s imports %s: no fault with %q", tc.name, tc.imports, tc.want)
+		}
+	}
+	if !slices.Contains(faults(nil), "cmd/dpwatch is in layers_test.go, and no package belongs there") {
+		t.Error("a package that is gone is not reported")
+	}
+}
+
+// relayPackages returns what the relay process calls: what the file of the command run imports.
+func relayPackages(t *testing.T) (paths []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../cmd/dpwatch/run.go", nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range file.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(path, module) {
+			paths = append(paths, path)
+		}
+	}
+	for _, name := range []string{"internal/app/relay", "internal/pages", "proxy"} {
+		if !slices.Contains(paths, module+name) {
+			t.Errorf("cmd/dpwatch/run.go does not import %s: is this test about the relay still?", name)
+		}
+	}
+	return paths
+}
+
+// The packages of the relay process never reach cgo: hostile SQL can kill libpg_query's process.
 func TestRelayNeverReachesCgo(t *testing.T) {
 	t.Parallel()
-	for _, p := range list(t, "./proxy", "./internal/web", "./internal/supervise", "./internal/capture", "./internal/link", "./internal/sqltext", "./config") {
-		for _, dep := range p.Deps {
-			if strings.Contains(dep, "pg_query") {
-				t.Errorf("%s depends on %s", p.ImportPath, dep)
+	relay := relayPackages(t)
+	all := list(t, append([]string{"-deps"}, relay...)...)
+	for _, p := range all {
+		if p.ImportPath != "runtime/cgo" && len(p.CgoFiles) > 0 || strings.Contains(p.ImportPath, "pg_query") { // whoever has cgo files depends on runtime/cgo
+			t.Errorf("the relay depends on cgo: %s", strings.Join(chain(all, relay, p.ImportPath), " -> "))
+		}
+	}
+	if parsers := list(t, "-deps", "./rewrite"); !slices.ContainsFunc(parsers, func(p pkg) bool { return len(p.CgoFiles) > 0 }) {
+		t.Error("rewrite has no cgo package: this test finds none")
+	}
+}
+
+// chain returns a shortest chain of imports from one of several packages to another.
+func chain(all []pkg, from []string, to string) []string {
+	imports := map[string][]string{}
+	for _, p := range all {
+		imports[p.ImportPath] = p.Imports
+	}
+	before := map[string]string{}
+	next := slices.Clone(from)
+	for _, path := range from {
+		before[path] = ""
+	}
+	for len(next) > 0 {
+		path := next[0]
+		next = next[1:]
+		if path == to {
+			var way []string
+			for ; path != ""; path = before[path] {
+				way = append(way, path)
+			}
+			slices.Reverse(way)
+			return way
+		}
+		for _, imported := range imports[path] {
+			if _, seen := before[imported]; !seen {
+				before[imported] = path
+				next = append(next, imported)
 			}
 		}
 	}
+	return []string{to}
 }

@@ -8,27 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
-
-// What an Action can be.
-const (
-	ActionAccept    = "accept"    // a violation sends no alert until a date or another engine
-	ActionRevoke    = "revoke"    // an operator ended an acceptance
-	ActionEnd       = "end"       // the date of an acceptance passed, or the engine changed
-	ActionReproduce = "reproduce" // a query was replayed again with fresh trials
-	ActionReaudit   = "reaudit"   // the audit begins again
-)
-
-// Action is what an operator did with a finding, or the end of an acceptance.
-type Action struct {
-	At       time.Time  `json:"at"` // by the ledger's clock
-	Operator string     `json:"operator"`
-	Role     string     `json:"role"` // of the database
-	Action   string     `json:"action"`
-	Reason   string     `json:"reason"`
-	Until    *time.Time `json:"until,omitempty"` // of an acceptance
-}
 
 // Errors of Accept and Revoke.
 var (
@@ -63,7 +45,7 @@ func (l *Ledger) Accept(ctx context.Context, engine, key, operator, reason strin
 func (l *Ledger) Revoke(ctx context.Context, engine, key, operator, reason string) error {
 	return l.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
 		last, err := lastDecision(ctx, tx, query)
-		if err == nil && last.action != ActionAccept {
+		if err == nil && last.action != read.ActionAccept {
 			err = ErrNotAccepted
 		}
 		if err != nil {

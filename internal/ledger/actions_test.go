@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // TestActions: only a violation can be accepted, until a date in the future; only what is accepted can be revoked; an
@@ -58,7 +59,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	found, err := l.Stored(ctx, "found", 2)
-	if err != nil || len(found) != 1 || len(found[0].Actions) != 4 || found[0].Accepted != nil || found[0].Actions[0].Action != ledger.ActionEnd || found[0].Actions[0].Role == "" {
+	if err != nil || len(found) != 1 || len(found[0].Actions) != 4 || found[0].Accepted != nil || found[0].Actions[0].Action != read.ActionEnd || found[0].Actions[0].Role == "" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

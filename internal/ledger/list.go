@@ -4,83 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/dpwatch/dpwatch/internal/finding"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
-// ListOptions selects queries for a list.
-type ListOptions struct {
-	Engine string // "" = all
-	Search string // part of the summary or of a user's name, or the beginning of a key or fingerprint; "" = all
-	Status string // one of Statuses; "" = all
-	Sort   string // one of Sorts; "" = severity
-	Up     bool   // the smallest first
-	Limit  int
-	Offset int
-}
+// The list of package read in SQL: a filter selects the same audits in the same order as read.Select.
 
-// The statuses of queries in a list.
-const (
-	StatusOpen         = string(finding.Open)
-	StatusAccepted     = string(finding.Accepted)
-	StatusNoEvidence   = "no_evidence"  // decided
-	StatusInconclusive = "inconclusive" // decided
-	StatusRunning      = "running"      // an audit without a verdict
-	StatusUntried      = "untried"      // no audit yet
-)
+// listStatus is read.Audit.ListStatus for a row q of queries with its rows a of audits and c of accepted.
+const listStatus = "coalesce(" + violationStatus + ", CASE WHEN a.query IS NULL THEN '" + read.StatusUntried + `' WHEN a.verdict IN ('no_evidence', 'inconclusive') THEN a.verdict ELSE '` + read.StatusRunning + "' END)"
 
-// listStatus is the status of a query as SQL.
-const listStatus = "coalesce(" + violationStatus + `, CASE WHEN a.query IS NULL THEN 'untried' WHEN a.verdict IN ('no_evidence', 'inconclusive') THEN a.verdict ELSE 'running' END)`
-
-// severest is the bound of a violation as SQL: the order of queries that are equal in the chosen order.
+// severest is the bound of a violation: the order of queries that are equal in the chosen order.
 const severest = "CASE WHEN " + violates + " THEN a.epsilon_lower END"
 
-// sorts are the orders of a list as SQL, by name.
+// sorts are the orders of package read that the ledger has.
 var sorts = map[string]string{
-	"":           "CASE " + violationStatus + " WHEN '" + StatusOpen + "' THEN 2 WHEN '" + StatusAccepted + "' THEN 1 ELSE 0 END",
-	"bound":      "a.epsilon_lower",
-	"claim":      "q.epsilon",
-	"trials":     "coalesce(a.trials, 0)",
-	"executions": "q.executions",
-	"last":       "q.last_seen",
-	"first":      "q.first_seen",
-	"summary":    "q.summary",
+	read.BySeverity:   "CASE " + violationStatus + " WHEN '" + read.StatusOpen + "' THEN 2 WHEN '" + read.StatusAccepted + "' THEN 1 ELSE 0 END",
+	read.ByBound:      "a.epsilon_lower",
+	read.ByClaim:      "q.epsilon",
+	read.ByTrials:     "coalesce(a.trials, 0)",
+	read.ByExecutions: "q.executions",
+	read.ByLast:       "q.last_seen",
+	read.ByFirst:      "q.first_seen",
+	read.BySummary:    `q.summary COLLATE "C"`,
 }
 
-// Listed is a line of a list.
-type Listed struct {
-	Key        string
-	Engine     string
-	Summary    string
-	Epsilon    *float64 // nil = the query has no claim
-	Delta      *float64
-	Executions int64
-	FirstSeen  time.Time
-	LastSeen   time.Time
-	State      string
-	Verdict    string
-	Trials     int64
-	Lower      *float64
-	Status     string
-	// Destinations are where answers went.
-	Destinations []string
-}
+// errFilter is the error of a filter with a part that the ledger does not have.
+var errFilter = errors.New("ledger: a list of queries has no filter by state or verdict, and no cursor")
 
-// ErrSort means that a list has no such order.
-var ErrSort = errors.New("a list of queries cannot be sorted like this")
-
-// List returns a page of the queries, and how many there are on all pages.
-func (l *Ledger) List(ctx context.Context, o ListOptions) (page []Listed, total int, err error) {
-	order, known := sorts[o.Sort]
-	if !known {
-		return nil, 0, ErrSort
+// List returns the page of the queries that a filter selects. It reads no users and no history.
+func (l *Ledger) List(ctx context.Context, f read.Filter) (page read.Page, err error) {
+	order, known := sorts[f.Sort]
+	switch {
+	case !known:
+		return page, read.ErrSort
+	case f.State != "" || f.Verdict != "" || f.Cursor != "":
+		return page, errFilter
 	}
 	direction := "DESC"
-	if o.Up {
+	if f.Up {
 		direction = "ASC"
 	}
 	from := `FROM queries q LEFT JOIN audits a ON a.query = q.id
@@ -89,20 +53,23 @@ func (l *Ledger) List(ctx context.Context, o ListOptions) (page []Listed, total 
 		  OR EXISTS (SELECT FROM query_users u WHERE u.query = q.id AND position(lower($2) IN lower(u.username)) > 0))
 		AND ($3 = '' OR ` + listStatus + ` = $3)`
 	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, "SELECT count(*) "+from, o.Engine, o.Search, o.Status).Scan(&total); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT count(*) "+from, f.Engine, f.Search, f.Status).Scan(&page.Total); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `SELECT q.key, q.engine, q.summary, q.epsilon, q.delta, q.executions, q.first_seen, q.last_seen, coalesce(a.state, ''), coalesce(a.verdict, ''),
-			coalesce(a.trials, 0), a.epsilon_lower, `+listStatus+", q.destinations "+from+" ORDER BY "+order+" "+direction+" NULLS LAST, "+severest+" DESC NULLS LAST, q.last_seen DESC, q.id LIMIT $4 OFFSET $5",
-			o.Engine, o.Search, o.Status, o.Limit, o.Offset)
+		rows, err := tx.Query(ctx, "SELECT "+storedColumns+" "+from+" ORDER BY "+order+" "+direction+" NULLS LAST, "+severest+` DESC NULLS LAST, q.last_seen DESC, q.key COLLATE "C", q.id LIMIT nullif($4::bigint, 0) OFFSET $5`,
+			f.Engine, f.Search, f.Status, f.Limit, f.Offset)
 		if err != nil {
 			return err
 		}
-		page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Listed])
+		found, _, err := collectStored(ctx, tx, rows)
+		for i := range found {
+			page.Audits = append(page.Audits, found[i].Audit())
+		}
 		return err
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("ledger: list queries: %w", sqlstate.Withhold(err))
+		return read.Page{}, fmt.Errorf("ledger: list queries: %w", sqlstate.Withhold(err))
 	}
-	return page, total, nil
+	page.Left = max(0, page.Total-f.Offset-len(page.Audits))
+	return page, nil
 }

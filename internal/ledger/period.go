@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
 // Concerned returns the queries of all engines that a report of a period concerns: those that clients ran or whose
 // audit changed in it, and those with a violation that is not resolved and began before its end. Hours count if they
 // began in the period. At most the given number is returned.
-func (l *Ledger) Concerned(ctx context.Context, since, until time.Time, most int) ([]Stored, error) {
+func (l *Ledger) Concerned(ctx context.Context, since, until time.Time, most int) ([]read.Stored, error) {
 	return l.stored(ctx, `(EXISTS (SELECT FROM query_hours h WHERE h.query = q.id AND h.hour >= ($1::timestamptz[])[1] AND h.hour < ($1::timestamptz[])[2])
 		OR EXISTS (SELECT FROM events e WHERE e.query = q.id AND e.at >= ($1::timestamptz[])[1] AND e.at < ($1::timestamptz[])[2])
 		OR (coalesce(`+violates+`, false) AND q.first_seen < ($1::timestamptz[])[2]))`, []time.Time{Hour(since), until}, most)

@@ -19,7 +19,8 @@ type Query struct {
 	Unreadable          error  `json:"-"` // read only: why there is no Statement
 	Claim               *Claim // nil = none
 	FirstSeen, LastSeen time.Time
-	// Destinations are where the answers went: ToClient, "into table marts.daily". The ledger keeps MostDestinations.
+	// Destinations are where the answers went: read.ToClient, "into table marts.daily". The ledger keeps
+	// read.MostDestinations.
 	Destinations []string `json:",omitempty"`
 }
 

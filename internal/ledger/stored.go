@@ -2,136 +2,83 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
-
-// Stored is what the tables of the ledger have about a query and its audit, without the evidence and the statement.
-type Stored struct {
-	Key          string    `json:"key"`
-	Engine       string    `json:"engine"`
-	Fingerprint  string    `json:"fingerprint"`
-	Summary      string    `json:"summary"`
-	Epsilon      *float64  `json:"epsilon_claimed"` // nil = the query has no claim
-	Delta        *float64  `json:"delta_claimed"`
-	Source       string    `json:"claim_source"`
-	Rule         string    `json:"claim_rule"`
-	Destinations []string  `json:"destinations,omitempty"` // where answers went
-	Executions   int64     `json:"executions"`
-	LastDay      int64     `json:"executions_last_day"` // in the last 24 hours, in whole hours
-	FirstSeen    time.Time `json:"first_seen"`
-	LastSeen     time.Time `json:"last_seen"`
-	State        string    `json:"state"` // "" = the audit has not begun
-	Verdict      string    `json:"verdict"`
-	Trials       int64     `json:"trials"`
-	Lower        *float64  `json:"epsilon_lower"`
-	Begun        int       `json:"begun"` // how often the evidence began
-	Users        []User    `json:"users"`
-	History      []Event   `json:"history"` // the latest first
-	// Violation is the violation that is not resolved, as in the status; absent = none. Actions are what operators did
-	// with it, the latest first, and Accepted is its acceptance, whose date may have passed; nil = it is not accepted.
-	Violation json.RawMessage `json:"violation,omitempty"`
-	Actions   []Action        `json:"actions,omitempty"`
-	Accepted  *Action         `json:"accepted,omitempty"`
-	// DataEpoch and EngineEpoch identify the copies and the engine that gave the evidence; "" = not known.
-	DataEpoch   string `json:"data_epoch,omitempty"`
-	EngineEpoch string `json:"engine_epoch,omitempty"`
-}
-
-// User is who ran a query.
-type User struct {
-	User        string    `json:"user"`
-	Database    string    `json:"database"`
-	Application string    `json:"application_name"`
-	Executions  int64     `json:"executions"`
-	FirstSeen   time.Time `json:"first_seen"`
-	LastSeen    time.Time `json:"last_seen"`
-}
-
-// Event is a change of the state or verdict of an audit.
-type Event struct {
-	At      time.Time `json:"at"`
-	State   string    `json:"state"`
-	Verdict string    `json:"verdict"`
-	Reason  string    `json:"reason"`
-}
-
-// withheldReason replaces a reason that may hold values of rows.
-const withheldReason = "withheld: it may hold values, if log.reveal was values at that time"
-
-// Withhold returns the events without the reasons that may hold values of rows.
-func Withhold(events []Event) []Event {
-	events = slices.Clone(events)
-	for i := range events {
-		e := &events[i]
-		own := e.State == Resolved || e.State == Changed || e.State == ActionReaudit // see Change
-		judged := e.State == "decided" && (e.Verdict == "violation" || e.Verdict == "no_evidence")
-		if e.Reason != "" && !own && !judged { // it may quote an error of a server
-			e.Reason = withheldReason
-		}
-	}
-	return events
-}
 
 // Find returns the stored form of an audit of an engine; false if there is none.
 func (l *Ledger) Find(ctx context.Context, engine, key string) (Audit, bool, error) {
 	return (&Engine{ledger: l, name: engine}).Find(ctx, key)
 }
 
-// storedRows bounds the users and events of a Stored.
+// storedRows bounds the users and events of a read.Stored.
 const storedRows = 20
 
 // Stored returns the queries of all engines whose keys begin with prefix, at most the given number.
-func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]Stored, error) {
+func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]read.Stored, error) {
 	return l.stored(ctx, "starts_with(q.key, $1)", prefix, most)
 }
 
+// storedColumns are the columns of a read.Stored, of rows q of queries and a of audits, for collectStored.
+const storedColumns = `q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions,
+	(SELECT coalesce(sum(h.executions), 0) FROM query_hours h WHERE h.query = q.id AND h.hour > now() - interval '24 hours')::bigint, q.first_seen, q.last_seen,
+	coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation, coalesce(a.data_epoch, ''), coalesce(a.engine_epoch, ''), q.destinations`
+
+// collectStored reads rows of storedColumns and closes them, then reads the acceptances. ids are those of the queries.
+func collectStored(ctx context.Context, tx pgx.Tx, rows pgx.Rows) (found []read.Stored, ids []int64, err error) {
+	var id int64
+	var s read.Stored
+	if _, err = pgx.ForEachRow(rows, []any{
+		&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.LastDay, &s.FirstSeen, &s.LastSeen,
+		&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation), &s.DataEpoch, &s.EngineEpoch, &s.Destinations,
+	}, func() error {
+		ids, found = append(ids, id), append(found, s)
+		return nil
+	}); err != nil {
+		return nil, nil, err
+	}
+	rows, err = tx.Query(ctx, "SELECT query, at, operator, role, action, reason, until FROM "+decisions+" d WHERE query = ANY ($1) AND action = 'accept'", ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	place := map[int64]int{}
+	for i, id := range ids {
+		place[id] = i
+	}
+	var a read.Action
+	_, err = pgx.ForEachRow(rows, []any{&id, &a.At, &a.Operator, &a.Role, &a.Action, &a.Reason, &a.Until}, func() error {
+		accepted := a
+		found[place[id]].Accepted = &accepted
+		return nil
+	})
+	return found, ids, err
+}
+
 // stored returns the queries for which a condition on q (queries) and a (audits) with parameter $1 is true.
-func (l *Ledger) stored(ctx context.Context, condition string, argument any, most int) ([]Stored, error) {
-	var found []Stored
+func (l *Ledger) stored(ctx context.Context, condition string, argument any, most int) ([]read.Stored, error) {
+	var found []read.Stored
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			SELECT q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions,
-			  (SELECT coalesce(sum(h.executions), 0) FROM query_hours h WHERE h.query = q.id AND h.hour > now() - interval '24 hours')::bigint, q.first_seen, q.last_seen,
-			  coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation, coalesce(a.data_epoch, ''), coalesce(a.engine_epoch, ''), q.destinations
-			FROM queries q LEFT JOIN audits a ON a.query = q.id WHERE `+condition+" ORDER BY q.last_seen DESC, q.id LIMIT $2", argument, most)
+		rows, err := tx.Query(ctx, "SELECT "+storedColumns+" FROM queries q LEFT JOIN audits a ON a.query = q.id WHERE "+condition+" ORDER BY q.last_seen DESC, q.id LIMIT $2", argument, most)
 		if err != nil {
 			return err
 		}
 		var ids []int64
-		var id int64
-		var s Stored
-		if _, err = pgx.ForEachRow(rows, []any{
-			&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.LastDay, &s.FirstSeen, &s.LastSeen,
-			&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation), &s.DataEpoch, &s.EngineEpoch, &s.Destinations,
-		}, func() error {
-			ids, found = append(ids, id), append(found, s)
-			return nil
-		}); err != nil {
+		if found, ids, err = collectStored(ctx, tx, rows); err != nil {
 			return err
 		}
 		for i, id := range ids {
-			if found[i].Users, err = collect[User](ctx, tx, "SELECT username, database, application, executions, first_seen, last_seen FROM query_users WHERE query = $1 ORDER BY executions DESC LIMIT $2", id); err != nil {
+			if found[i].Users, err = collect[read.User](ctx, tx, "SELECT username, database, application, executions, first_seen, last_seen FROM query_users WHERE query = $1 ORDER BY executions DESC LIMIT $2", id); err != nil {
 				return err
 			}
-			if found[i].History, err = collect[Event](ctx, tx, "SELECT at, state, verdict, reason FROM events WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
+			if found[i].History, err = collect[read.Event](ctx, tx, "SELECT at, state, verdict, reason FROM events WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
 				return err
 			}
-			if found[i].Actions, err = collect[Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM actions WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
+			if found[i].Actions, err = collect[read.Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM actions WHERE query = $1 ORDER BY id DESC LIMIT $2", id); err != nil {
 				return err
-			}
-			accepted, err := collect[Action](ctx, tx, "SELECT at, operator, role, action, reason, until FROM "+decisions+" d WHERE query = $1 AND action = 'accept' LIMIT $2", id)
-			if err != nil {
-				return err
-			}
-			if len(accepted) > 0 {
-				found[i].Accepted = &accepted[0]
 			}
 		}
 		return nil

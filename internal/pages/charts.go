@@ -6,13 +6,13 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/chart"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // charts draws the evidence of an audit.
-func charts(d *findings.Details) (all []template.HTML) {
+func charts(d *read.Details) (all []template.HTML) {
 	c := d.Charts
 	if c == nil {
 		return nil
@@ -46,7 +46,7 @@ var names = []string{"first trials", "fresh trials, which confirm"}
 
 // pathLines returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure
 // it as another one: their evidence and their bound begin again.
-func pathLines(path []findings.PathPoint, y func(findings.PathPoint) analysis.Float) []chart.Line {
+func pathLines(path []read.PathPoint, y func(read.PathPoint) analysis.Float) []chart.Line {
 	lines := []chart.Line{{Name: names[0], Class: "a"}}
 	for i, p := range path {
 		if i > 0 && p.Bound < path[i-1].Bound && len(lines) == 1 { // otherwise a bound never falls
@@ -65,12 +65,12 @@ func pathLines(path []findings.PathPoint, y func(findings.PathPoint) analysis.Fl
 const steep = 6
 
 // wealthChart draws the evidence over the trials.
-func wealthChart(d *findings.Details) chart.Figure {
+func wealthChart(d *read.Details) chart.Figure {
 	c := d.Charts
 	if c.NoClaim {
 		return chart.Figure{}
 	}
-	lines := pathLines(c.Path, func(p findings.PathPoint) analysis.Float { return p.Wealth })
+	lines := pathLines(c.Path, func(p read.PathPoint) analysis.Float { return p.Wealth })
 	crossed, caption := 0, ""
 	for i := range lines {
 		all := lines[i].Points
@@ -100,8 +100,8 @@ func wealthChart(d *findings.Details) chart.Figure {
 }
 
 // boundChart draws the certified bound over the trials.
-func boundChart(c *findings.Charts) chart.Figure {
-	lines := pathLines(c.Path, func(p findings.PathPoint) analysis.Float { return p.Bound })
+func boundChart(c *read.Charts) chart.Figure {
+	lines := pathLines(c.Path, func(p read.PathPoint) analysis.Float { return p.Bound })
 	title, caption := "No privacy loss is certified yet.", "Above the dashed line it is more than the query claims."
 	if n := len(c.Path); n > 0 && c.Path[n-1].Bound > 0 {
 		title = fmt.Sprintf("A privacy loss of at least epsilon %s is certified.", floor(c.Path[n-1].Bound))
@@ -117,7 +117,7 @@ func boundChart(c *findings.Charts) chart.Figure {
 }
 
 // profileChart draws the delta that is certified for each epsilon.
-func profileChart(c *findings.Charts) chart.Figure {
+func profileChart(c *read.Charts) chart.Figure {
 	lines := []chart.Line{{Name: "delta is at least", Class: "a", Points: plot.ProfilePoints(c.Profile)}}
 	return chart.Lines(chart.Labels{
 		Title: "The privacy profile: for each epsilon, the delta that is certified at least.", Caption: "Each point holds alone, not all of them together.", X: "epsilon", Y: "delta",
@@ -125,13 +125,14 @@ func profileChart(c *findings.Charts) chart.Figure {
 }
 
 // groupChart draws the estimates of groups.
-func groupChart(d *findings.Details) chart.Figure {
-	if len(d.Report.Partitions) < 2 {
+func groupChart(d *read.Details) chart.Figure {
+	groups := d.Audit.Result().Partitions
+	if len(groups) < 2 {
 		return chart.Figure{}
 	}
 	var cells []chart.Cell
-	for _, p := range d.Report.Partitions {
-		cells = append(cells, chart.Cell{Name: p.Key.String(), Value: float64(p.EpsilonEstimate), Mark: p.EpsilonEstimate > d.Claimed.Epsilon})
+	for _, p := range groups {
+		cells = append(cells, chart.Cell{Name: p.Key.String(), Value: float64(p.EpsilonEstimate), Mark: p.EpsilonEstimate > d.Audit.Claim()})
 	}
 	return chart.Strip(chart.Labels{Title: "The groups with the largest estimates.", Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, cells)
 }

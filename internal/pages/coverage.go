@@ -190,12 +190,12 @@ func (s *site) sequences(r *http.Request, engine string) section {
 	if err != nil {
 		return faultSection("Sequences", err)
 	}
-	for _, row := range list.Rows {
-		claim, bound := float(row.Epsilon), float(row.Lower)
-		out.Rows = append(out.Rows, []cell{query(row.Key[:min(12, len(row.Key))], row.Summary), {Meter: statusOf(row.Status)}, {Text: claimAndBound(claim, bound), Meter: bar(claim, bound)}})
+	for i := range list.Audits {
+		a := &list.Audits[i]
+		out.Rows = append(out.Rows, []cell{query(a.ID, show.Printable(a.Summary)), {Meter: statusOf(a.ListStatus())}, {Text: claimAndBound(a.Claim(), a.Bound()), Meter: bar(a.Claim(), a.Bound())}})
 	}
-	if list.Total > len(list.Rows) {
-		out.Notes = append(out.Notes, fmt.Sprintf("The first %d of %d; the page Queries has all.", len(list.Rows), list.Total))
+	if list.Total > len(list.Audits) {
+		out.Notes = append(out.Notes, fmt.Sprintf("The first %d of %d; the page Queries has all.", len(list.Audits), list.Total))
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // functions are those of the templates.
@@ -29,6 +30,9 @@ var functions = template.FuncMap{
 	"status":  statusOf,
 	"linked":  linked,
 	"inc":     func(i int) int { return i + 1 },
+	// What follows comes from clients: the names of tables and users.
+	"printable": show.Printable,
+	"answers":   func(to []string) string { return show.Printable(read.DestinationsText(to)) },
 }
 
 // floor formats a lower bound with three digits, rounded down.

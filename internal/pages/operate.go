@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/web"
@@ -124,12 +125,13 @@ func (s *site) jobs(r *http.Request) (content, error) {
 			parts.Rows = append(parts.Rows, []cell{text(p.Name), text(p.Text)})
 		}
 		queue := section{Title: "Audits that have trials, or wait for them", Header: []string{"Query", "State", "Trials", "Waits for"}, Empty: "None: every audit is decided."}
-		for _, a := range j.Audits {
-			state := a.State
+		for i := range j.Audits {
+			a := &j.Audits[i]
+			state := show.Words(string(a.State))
 			if a.Worker != "" {
 				state += " on worker " + a.Worker
 			}
-			queue.Rows = append(queue.Rows, []cell{query(a.ID, a.Summary), text(state), text(a.Trials), text(a.For)})
+			queue.Rows = append(queue.Rows, []cell{query(a.ID, show.Printable(a.Summary)), text(state), text(a.Trials()), text(show.Printable(a.WaitsFor()))})
 		}
 		if pending += len(j.Audits) + j.LeftOut; j.LeftOut > 0 {
 			queue.Notes = append(queue.Notes, fmt.Sprintf("%d more are not shown.", j.LeftOut))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // overviewData is the content of the first page.
@@ -64,13 +64,13 @@ func overviewTitle(engines []status.Overview) string {
 }
 
 // changeText says in words what happened.
-func changeText(c ledger.Change) string {
+func changeText(c read.Change) string {
 	switch {
-	case c.State == ledger.FirstSeen:
+	case c.State == read.FirstSeen:
 		return "a new query was seen"
-	case c.State == ledger.ActionReaudit:
+	case c.State == read.ActionReaudit:
 		return "the audit begins again: " + c.Reason
-	case c.State == ledger.Resolved:
+	case c.State == read.Resolved:
 		return "the violation was resolved: " + c.Reason
 	case c.Verdict == "violation":
 		return "a violation was found"

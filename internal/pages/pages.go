@@ -16,8 +16,8 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/relay"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/chart"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
@@ -149,7 +149,7 @@ func (s *site) page(name string, build func(*http.Request) (content, error)) htt
 func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code := http.StatusServiceUnavailable
 	switch {
-	case errors.Is(err, errNoPage), errors.Is(err, status.ErrNoAudit):
+	case errors.Is(err, errNoPage), errors.Is(err, read.ErrNoAudit):
 		code = http.StatusNotFound
 	case errors.As(err, new(badRequestError)), errors.As(err, new(relay.RequestError)):
 		code = http.StatusBadRequest

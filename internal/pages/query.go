@@ -9,18 +9,17 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/records"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
 // queryData is the content of the page of one query.
 type queryData struct {
-	Details   findings.Details
+	Details   *read.Details
 	Claim     string
-	Five      []findings.Answer // how bad, what, why, who, what now
-	More      []findings.Answer // the others
+	Five      []read.Answer // how bad, what, why, who, what now
+	More      []read.Answer // the others
 	Charts    []template.HTML
 	Diff      []piece
 	Violation bool
@@ -47,31 +46,31 @@ func (s *site) query(r *http.Request) (content, error) {
 		return content{}, err
 	}
 	data := queryData{
-		Details: d, Claim: claimSentence(&d), Five: d.Answers[:min(answers, len(d.Answers))], More: d.Answers[min(answers, len(d.Answers)):],
-		Charts: charts(&d), Violation: d.Verdict == string(analysis.Violation), Decided: d.Report.Verdict != "" && d.DataEpoch != "", NoValues: !shown, Done: done[r.URL.Query().Get("done")],
+		Details: &d, Claim: claimSentence(&d), Five: d.Answers[:min(answers, len(d.Answers))], More: d.Answers[min(answers, len(d.Answers)):],
+		Charts: charts(&d), Violation: d.Audit.Verdict == string(analysis.Violation), Decided: d.Audit.Result().Verdict != "" && d.Ledger.DataEpoch != "", NoValues: !shown, Done: done[r.URL.Query().Get("done")],
 	}
-	if d.SQL != nil {
-		data.Diff = diff(d.SQL.D0, d.SQL.D1)
+	if d.Audit.SQL != nil {
+		data.Diff = diff(d.Audit.SQL.D0, d.Audit.SQL.D1)
 	}
 	return content{queryTitle(&d), data}, nil
 }
 
 // queryTitle says what is known about a query.
-func queryTitle(d *findings.Details) string {
+func queryTitle(d *read.Details) string {
 	claim := "nothing is claimed"
-	if c := float64(d.Claimed.Epsilon); !math.IsNaN(c) {
+	if c := float64(d.Audit.Claim()); !math.IsNaN(c) {
 		claim = fmt.Sprintf("it claims %.4g", c)
 	}
-	lower := d.Report.EpsilonLower
-	switch analysis.Verdict(d.Verdict) {
+	lower := d.Audit.ViolationBound()
+	switch analysis.Verdict(d.Audit.Verdict) {
 	case analysis.Violation:
 		switch {
-		case d.Report.Deterministic != nil && d.Report.DetectedAt == nil:
+		case d.Audit.Deterministic():
 			return "This query gives the person away: its answers never vary, and differ between D0 and D1."
 		case math.IsNaN(float64(lower)):
 			return "This query leaks more than it claims."
 		}
-		return fmt.Sprintf("This query leaks %s; %s.", atLeast(lower, d.Claimed.Epsilon), claim)
+		return fmt.Sprintf("This query leaks %s; %s.", atLeast(lower, d.Audit.Claim()), claim)
 	case analysis.NoEvidence:
 		return "No leak beyond the claim was found in this query."
 	case analysis.Inconclusive:
@@ -80,24 +79,25 @@ func queryTitle(d *findings.Details) string {
 	return "The audit of this query has no verdict yet."
 }
 
-func claimSentence(d *findings.Details) string {
-	c := float64(d.Claimed.Epsilon)
+func claimSentence(d *read.Details) string {
+	claimed := d.Audit.Result().Claimed
+	c := float64(d.Audit.Claim())
 	answers := ""
-	if to := ledger.DestinationsText(d.Destinations); to != "" {
+	if to := read.DestinationsText(d.Audit.Destinations); to != "" {
 		answers = " Answers went: " + to + "."
 	}
 	if math.IsNaN(c) {
 		return "Nothing is claimed." + answers
 	}
 	text := fmt.Sprintf("Claimed: epsilon %.4g", c)
-	if d.Claimed.Delta > 0 {
-		text += fmt.Sprintf(", delta %.3g", d.Claimed.Delta)
+	if claimed.Delta > 0 {
+		text += fmt.Sprintf(", delta %.3g", claimed.Delta)
 	}
-	if d.Claimed.Source != "" {
-		text += "; source: " + d.Claimed.Source
+	if claimed.Source != "" {
+		text += "; source: " + claimed.Source
 	}
-	if d.Rule != "" {
-		text += " " + d.Rule
+	if d.Audit.ClaimRule != "" {
+		text += " " + d.Audit.ClaimRule
 	}
 	return text + "." + answers
 }

@@ -151,7 +151,7 @@ func (d *Dispatcher) finish(ctx context.Context) {
 func (d *Dispatcher) take(ctx context.Context, f alert.Finding) {
 	m := d.opt.Style.Message(f, d.opt.Now().UTC().Truncate(time.Microsecond))
 	if f.Kind.IsViolation() && m.Status == alert.Firing {
-		d.change(ctx, alert.Message{Subject: "suspected " + f.ID, Status: alert.Ended, EndsAt: m.Updated, Updated: m.Updated, Title: "the suspicion is confirmed"})
+		d.change(ctx, alert.Message{Subject: "unconfirmed " + f.ID, Status: alert.Ended, EndsAt: m.Updated, Updated: m.Updated, Title: "fresh trials have confirmed the violation"})
 	}
 	d.change(ctx, m)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // alerts sends findings to the log and to the receivers.
@@ -147,7 +148,7 @@ func (a *alerts) state() *view.AlertsState {
 }
 
 // standing returns the finding of a violation of an audit.
-func standing(e *view.Entry, v *view.Standing) alert.Finding {
+func standing(e *read.Audit, v *read.Standing) alert.Finding {
 	f := alert.Finding{
 		Group: e.Group, Summary: e.Summary, User: e.User, Database: e.Database, Application: e.App, Route: e.Route, Odds: math.NaN(),
 	}

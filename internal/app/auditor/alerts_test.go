@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // TestConditions: a condition of the auditor is reported once when it has lasted long enough, and once when it is over.
@@ -83,8 +84,8 @@ func TestConditions(t *testing.T) {
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	style := setup.AlertStyle(config.Default())
-	e := &view.Entry{ID: "3f9c", Group: "g", Summary: "s", User: "u", Database: "d"}
-	got := style.Message(standing(e, &view.Standing{Claimed: 0.5, Lower: 3, FirstEngine: "e1", Neighbour: "d1"}), time.Now())
+	e := &read.Audit{ID: "3f9c", Group: "g", Summary: "s", User: "u", Database: "d"}
+	got := style.Message(standing(e, &read.Standing{Claimed: 0.5, Lower: 3, FirstEngine: "e1", Neighbour: "d1"}), time.Now())
 	want := style.Message(alert.Finding{Kind: finding.Violation, ID: "3f9c", Epsilon: 0.5, Lower: 3, EngineEpoch: "e1"}, time.Now())
 	if got.ID != want.ID || got.Subject != want.Subject || got.Severity != finding.Critical || got.Severity != want.Severity || got.Title != want.Title {
 		t.Errorf("%+v, want %+v", got, want)

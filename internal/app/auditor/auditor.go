@@ -23,6 +23,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
@@ -61,7 +62,7 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 		return err
 	}
 	debug.SetMemoryLimit(int64(c.Audit.Memory))
-	gate := setup.NewGate(c)
+	gate := stages.NewGate(c)
 	alerts, err := newAlerts(c, env.Stdout, log.Named("alert"), registry)
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func Run(ctx context.Context, env setup.Environment, conn net.Conn) error {
 		return s
 	}
 	group.Go(func() { reportUntil(ctx, out, status, auditor.Settled, registry, log) })
-	group.Go(func() { contain(log, "set the pace", func() { setup.ApplyDefaultPace(ctx, c, gate, log) }) })
+	group.Go(func() { contain(log, "set the pace", func() { stages.ApplyDefaultPace(ctx, c, gate, log) }) })
 	group.Go(func() { alerts.run(ctx, auditor) })
 	err = receive(in, auditor, gate, log)
 	stop()
@@ -259,32 +260,32 @@ func newAuditor(c config.Config, gate *throttle.Gate, out *link.Writer, send fun
 	if err != nil {
 		return nil, err
 	}
-	setup.SetEngines(&opt, c)
+	stages.SetEngines(&opt, c)
 	opt.Renew = announceNames(opt.Renew, out)
 	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announcer(out), send, setup.OpenLedger(c), setup.OpenSpool(c), time.Duration(c.Ledger.Retention)
 	opt.OnSettled = sendSettled(out)
 	opt.Recorder, opt.Process = setup.OpenRecorder(c), setup.ThisProcess(c)
 	opt.Suspected = c.Alerts.Suspected
-	opt.Budgets, opt.Unclaimed = setup.PrivacyBudgets(c), setup.UnclaimedRules(c.Privacy.UnclaimedReads)
+	opt.Budgets, opt.Unclaimed = setup.PrivacyBudgets(c), stages.UnclaimedRules(c.Privacy.UnclaimedReads)
 	return audit.New(opt)
 }
 
 // auditorOptions translates the configuration to the options of each stage that auditors and workers use.
 func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, registry prometheus.Registerer) (audit.Options, error) {
-	rewriter, err := rewrite.New(setup.RewriteOptions(c))
+	rewriter, err := rewrite.New(stages.RewriteOptions(c))
 	if err != nil {
 		return audit.Options{}, err
 	}
 	budget := budget.New(budget.Limits{Trials: c.Audit.Budget.TrialsPerHour, Seconds: c.Audit.Budget.DatabaseSeconds}, gate, time.Now)
-	options := setup.ReplayOptions(c, setup.Pace(gate, budget))
+	options := stages.ReplayOptions(c, stages.Pace(gate, budget))
 	options.Warn = func(text string) { log.Warn("engine", zap.String("warning", text)) }
 	player, err := replay.New(options)
 	if err != nil {
 		return audit.Options{}, err
 	}
 	return audit.Options{
-		Rewriter: rewriter, Renew: setup.Rewriters(c), RenewEvery: time.Duration(c.Tuning.CatalogRefresh), Player: trial.Replays(player), Evaluate: player.Evaluate, Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
-		Hoist: c.Audit.Hoist, NoiseFunctions: setup.NoiseFunctions(c),
+		Rewriter: rewriter, Renew: stages.Rewriters(c), RenewEvery: time.Duration(c.Tuning.CatalogRefresh), Player: trial.Replays(player), Evaluate: player.Evaluate, Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Tables: ident.BareNames(c.Privacy.Protected),
+		Hoist: c.Audit.Hoist, NoiseFunctions: stages.NoiseFunctions(c),
 		OwnText: c.Shadow.OwnEngines(), Observe: c.Audit.Observe,
 		Family: c.Audit.ErrorRate != config.PerAudit, Discoveries: c.Audit.ErrorRate == config.FDR,
 		Analysis: analysis.Options{

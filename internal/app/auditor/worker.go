@@ -18,6 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay/throttle"
@@ -92,7 +93,7 @@ func newEngineWorker(c config.Config, slots int, log *zap.Logger, registry prome
 		slots = max(1, c.Audit.Workers)
 	}
 	c.Audit.Workers = slots
-	gate := setup.NewGate(c)
+	gate := stages.NewGate(c)
 	opt, err := auditorOptions(c, gate, log, registry)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func newEngineWorker(c config.Config, slots int, log *zap.Logger, registry prome
 
 // run runs turns until ctx is done.
 func (w *engineWorker) run(ctx context.Context, log *zap.Logger) error {
-	go contain(log, "set the pace", func() { setup.ApplyDefaultPace(ctx, w.cfg, w.gate, log) })
+	go contain(log, "set the pace", func() { stages.ApplyDefaultPace(ctx, w.cfg, w.gate, log) })
 	return w.Run(ctx)
 }
 

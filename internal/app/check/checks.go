@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/relay"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/preflight"
@@ -72,11 +73,11 @@ func named(engine string, task preflight.Task) preflight.Task {
 // checkPace reports the default pace of trials, if the configuration does not set one.
 func checkPace(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
-		if !setup.AutomaticPace(c) {
+		if !stages.AutomaticPace(c) {
 			return nil
 		}
 		check := preflight.Check{Name: "audit.share", Object: "the default", Status: preflight.OK}
-		_, why, err := setup.DefaultPace(ctx, c)
+		_, why, err := stages.DefaultPace(ctx, c)
 		if check.Message = why; err != nil {
 			check.Status, check.Message, check.Fix = preflight.Unchecked, why+": "+sqlstate.Withhold(err).Error(), "set audit.share: 0.1 for a server that clients use, 1 for another"
 		}
@@ -86,7 +87,7 @@ func checkPace(c config.Config) preflight.Task {
 
 func preflightOptions(c config.Config) preflight.Options {
 	o := preflight.Options{
-		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: setup.ConnectTimeout, D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: stages.ConnectTimeout, D0: c.Shadow.D0, D1: c.Shadow.D1,
 		Protected: c.Privacy.Protected, Public: c.Privacy.Public, SearchPath: c.Shadow.SearchPath, ClientPath: c.Privacy.SearchPath,
 		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: c.Shadow.Beside(),
 	}
@@ -169,7 +170,7 @@ func checkRights(c config.Config) preflight.Task {
 		ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
 		defer cancel()
 		check := preflight.Check{Name: "replay role", Object: "rights", Status: preflight.OK, Message: "none beyond reading the copies"}
-		o := setup.ReplayOptions(c, nil)
+		o := stages.ReplayOptions(c, nil)
 		player, err := replay.New(o)
 		var excess []replay.Excess
 		if err == nil {
@@ -200,7 +201,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 			object = "engine of " + c.Shadow.Copies()[i]
 		}
 		check := preflight.Check{Name: name, Object: object, Status: preflight.OK, Message: "accepts sessions"}
-		player, err := replay.New(setup.ReplayOptions(c, nil))
+		player, err := replay.New(stages.ReplayOptions(c, nil))
 		warning := ""
 		if err == nil {
 			warning, err = player.CheckEngine(ctx, i)
@@ -228,13 +229,13 @@ func checkNeighbours(c config.Config) preflight.Task {
 			return []preflight.Check{differ}
 		}
 		differ.Fix = "run `dpwatch neighbours verify`"
-		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), setup.ConnectTimeout)(ctx), checkSet(ctx, c)), differ)
+		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), checkSet(ctx, c)), differ)
 	}
 }
 
 // recordOf returns what the record of the current set says; nothing if it cannot be read, which checkSet reports.
 func recordOf(ctx context.Context, c config.Config) preflight.Set {
-	o, err := setup.NeighbourOptions(c)
+	o, err := stages.NeighbourOptions(c)
 	if err != nil {
 		return preflight.Set{}
 	}
@@ -253,7 +254,7 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
 	defer cancel()
 	check := preflight.Check{Name: "neighbours", Object: "the set of copies", Status: preflight.Fault}
-	o, err := setup.NeighbourOptions(c)
+	o, err := stages.NeighbourOptions(c)
 	var set neighbours.Set
 	if err == nil {
 		set, err = neighbours.Current(ctx, o.Target, o.Control) // only the owner of the record can read it

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -64,7 +65,7 @@ func checkClocks(c config.Config) preflight.Task {
 				continue
 			}
 			check := preflight.Check{Name: "clock", Object: key, Status: preflight.OK}
-			off, err := clockOf(ctx, databases[key], setup.ConnectTimeout)
+			off, err := clockOf(ctx, databases[key], stages.ConnectTimeout)
 			check.Message = fmt.Sprintf("differs by %s from this machine's", off.Round(time.Millisecond))
 			switch {
 			case err != nil:
@@ -156,7 +157,7 @@ func checkCaptured(c config.Config) preflight.Task {
 		}
 		var rewriter *rewrite.Rewriter
 		if err == nil {
-			rewriter, err = setup.Rewriters(c)(ctx)
+			rewriter, err = stages.Rewriters(c)(ctx)
 		}
 		if err != nil {
 			check.Message = sqlstate.Withhold(err).Error()
@@ -270,7 +271,7 @@ func replayRate(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter
 	if err != nil {
 		return 0, err
 	}
-	player, err := replay.New(setup.ReplayOptions(c, nil))
+	player, err := replay.New(stages.ReplayOptions(c, nil))
 	if err != nil {
 		return 0, err
 	}

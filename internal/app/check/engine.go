@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
@@ -14,7 +14,7 @@ import (
 // functions.
 func checkVersion(c config.Config) preflight.Task {
 	return func(ctx context.Context) []preflight.Check {
-		shadow, production := setup.EngineReaders(c)
+		shadow, production := stages.EngineReaders(c)
 		if shadow == nil {
 			return []preflight.Check{{
 				Name: "shadow.engine.version", Object: "the engine beside the database", Status: preflight.Unchecked,

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
@@ -23,7 +25,7 @@ func checkViews(c config.Config) preflight.Task {
 		ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
 		defer cancel()
 		const name = "views that draw noise"
-		rewriter, err := setup.Rewriters(c)(ctx)
+		rewriter, err := stages.Rewriters(c)(ctx)
 		if err != nil {
 			return []preflight.Check{{Name: name, Object: c.EngineName(), Status: preflight.Unchecked, Message: sqlstate.Withhold(err).Error()}}
 		}
@@ -41,4 +43,22 @@ func checkViews(c config.Config) preflight.Task {
 		}
 		return checks
 	}
+}
+
+// UnauditedViews returns the views of an engine that draw fresh noise and on which queries are not audited. It reads
+// the catalogs, and parses the definitions of views; of a catalog that cannot be read it returns none.
+func UnauditedViews(ctx context.Context, c config.Config) (all []records.CoverageView) {
+	if c.Privacy.Catalog == "" {
+		return nil
+	}
+	rewriter, err := stages.Rewriters(c)(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, v := range rewriter.NoisyViews() {
+		if v.Fault != "" {
+			all = append(all, records.CoverageView{View: v.String(), Why: v.Fault})
+		}
+	}
+	return all
 }

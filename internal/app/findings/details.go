@@ -2,90 +2,24 @@ package findings
 
 import (
 	"context"
-	"time"
 
-	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
-
-// Details is what the page of one query shows.
-type Details struct {
-	Explanation
-	Answers     []Answer       `json:"answers"` // the five questions, then what is not proven, then what could not be read
-	Fingerprint string         `json:"fingerprint"`
-	State       string         `json:"state"`
-	History     []ledger.Event `json:"history"` // the latest first
-	Begun       int            `json:"begun"`   // how often the evidence began
-	DataEpoch   string         `json:"data_epoch"`
-	EngineEpoch string         `json:"engine_epoch"`
-	Charts      *Charts        `json:"charts,omitempty"` // nil = the ledger has no evidence
-	Reproduces  bool           `json:"-"`                // fresh trials run now
-	Values      bool           `json:"values"`           // values of rows are shown
-}
-
-// Answer is a question about an audit with its answer.
-type Answer struct {
-	Question string   `json:"question"`
-	Lines    []string `json:"lines"`
-}
-
-// Charts are the figures of an audit as numbers to draw.
-type Charts struct {
-	Claim      float64        `json:"claim"`
-	Delta      float64        `json:"delta"`
-	NoClaim    bool           `json:"no_claim"`
-	Threshold  float64        `json:"threshold"`       // of a single audit: ln(1/alpha)
-	Fleet      float64        `json:"fleet_threshold"` // at which this one reports a violation: not less, by audit.error_rate
-	Path       []PathPoint    `json:"path"`
-	Profile    []ProfilePoint `json:"profile"`
-	Histogram  *Histogram     `json:"histogram,omitempty"`  // with values alone
-	Categories *Categories    `json:"categories,omitempty"` // with values alone
-}
-
-// PathPoint is the state of the evidence after some pairs of trials.
-type PathPoint struct {
-	Pairs  int            `json:"pairs"`
-	Wealth analysis.Float `json:"wealth_log"`
-	Bound  analysis.Float `json:"epsilon_lower"`
-}
-
-// ProfilePoint is a point of the certified privacy profile.
-type ProfilePoint = analysis.ProfilePoint
-
-// Histogram is the counts of answers on D0 and D1; see [analysis.Histogram].
-type Histogram struct {
-	Label     string       `json:"label"`
-	Edges     []float64    `json:"edges"`
-	D0        []int        `json:"d0"`
-	D1        []int        `json:"d1"`
-	Event     [][2]float64 `json:"event"`
-	Direction string       `json:"direction"`
-}
-
-// Categories is the counts of answers that are no numbers; see [analysis.Categories].
-type Categories struct {
-	Label     string   `json:"label"`
-	Names     []string `json:"names"`
-	D0        []int    `json:"d0"`
-	D1        []int    `json:"d1"`
-	Event     []bool   `json:"event"`
-	Direction string   `json:"direction"`
-}
 
 // ReadDetails reads the details of an audit from the ledgers of a configuration. Without values, nothing that it
 // returns holds any.
-func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id string, values bool) (Details, error) {
+func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id string, values bool) (read.Details, error) {
 	l, s, err := records.FindInLedgers(ctx, c, id)
 	if err != nil {
-		return Details{}, err
+		return read.Details{}, err
 	}
 	defer l.Close()
 	if c, err = setup.EngineOf(c, s.Engine); err != nil {
-		return Details{}, err
+		return read.Details{}, err
 	}
 	c.Log.Reveal = config.RevealNone // the key is for logs: who may see values here depends on the role
 	if values {
@@ -93,60 +27,17 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 	}
 	x, row, err := ExplainAudit(ctx, env, c, l, s, values)
 	if err != nil {
-		return Details{}, err
+		return read.Details{}, err
 	}
-	d := NewDetails(x, values)
-	d.Fingerprint, d.State, d.History, d.Begun, d.DataEpoch, d.EngineEpoch = s.Fingerprint, s.State, s.History, s.Begun, s.DataEpoch, s.EngineEpoch
-	if !values {
-		d.History = ledger.Withhold(d.History)
-	}
+	d := read.NewDetails(x, values)
 	figures, err := saved.ReadFigures(&row)
 	if err != nil {
 		d.Note("The figures in the ledger cannot be read: " + err.Error())
 		return d, nil
 	}
 	if len(figures.Path) > 0 {
-		d.Charts = newCharts(&figures.Figures, values)
+		d.Charts = read.NewCharts(&figures.Figures, values)
 		d.Charts.Fleet = max(figures.Threshold, d.Charts.Threshold)
 	}
 	return d, nil
 }
-
-// NewDetails returns the details of an explanation; values is whether values of rows may be shown.
-func NewDetails(x Explanation, values bool) Details {
-	d := Details{Explanation: x, Values: values}
-	for _, p := range x.Parts() {
-		if len(p.Lines) > 0 {
-			d.Answers = append(d.Answers, Answer{p.Title, p.Lines})
-		}
-	}
-	return d
-}
-
-// Note adds a line to what could not be read.
-func (d *Details) Note(text string) {
-	d.Answers = append(d.Answers, Answer{"Not read", []string{text}})
-}
-
-func newCharts(f *analysis.Figures, values bool) *Charts {
-	c := &Charts{Claim: f.Claim.Epsilon, Delta: f.Claim.Delta, NoClaim: f.NoClaim, Threshold: f.Threshold, Profile: f.Profile}
-	if f.NoClaim {
-		c.Claim = 0
-	}
-	for _, p := range f.Path {
-		c.Path = append(c.Path, PathPoint{p.Pairs, analysis.Float(p.Wealth), analysis.Float(p.Line)})
-	}
-	if h := f.Histogram; h != nil && values {
-		c.Histogram = &Histogram{h.Label.Reveal(), h.Edges.Reveal(), h.D0, h.D1, h.Event.Reveal(), h.Direction}
-	}
-	if g := f.Categories; g != nil && values {
-		c.Categories = &Categories{Label: g.Label.Reveal(), D0: g.D0, D1: g.D1, Event: g.Event, Direction: g.Direction}
-		for _, name := range g.Names {
-			c.Categories.Names = append(c.Categories.Names, name.Reveal())
-		}
-	}
-	return c
-}
-
-// DetailsAge is how long details are shown again before they are read again.
-const DetailsAge = 3 * time.Second

@@ -14,9 +14,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // ReproduceOptions are the flags of dpwatch audits reproduce.
@@ -28,19 +28,19 @@ type ReproduceOptions struct {
 	Operator  string // "" = the user of this process
 	Reveal    bool   // show the values of rows, and the statement with its literals
 
-	Former *records.Former // to compare with; nil = what the ledger has now
+	Former *read.Former // to compare with; nil = what the ledger has now
 }
 
 // Reproduction is the result of fresh trials, beside what the ledger had. Its JSON form is a contract with scripts.
 type Reproduction struct {
-	oneoff.Conclusion
+	read.Conclusion
 	ID      string `json:"id"`
 	Key     string `json:"key"`
 	Engine  string `json:"engine"`
 	Summary string `json:"summary"`
 	// Confirmed means that the fresh trials have the former verdict.
-	Confirmed bool           `json:"confirmed"`
-	Former    records.Former `json:"former"`
+	Confirmed bool        `json:"confirmed"`
+	Former    read.Former `json:"former"`
 }
 
 // Reproduce replays the query of an audit in the ledger with fresh trials, and evidence from zero. The evidence in the
@@ -98,7 +98,7 @@ func ReproduceWith(ctx context.Context, env setup.Environment, c config.Config, 
 }
 
 // storedQuery returns the captured query of an audit that can be reproduced.
-func storedQuery(ctx context.Context, l *ledger.Ledger, s records.Audit) (capture.Query, error) {
+func storedQuery(ctx context.Context, l *ledger.Ledger, s read.Stored) (capture.Query, error) {
 	row, found, err := l.Find(ctx, s.Engine, s.Key)
 	switch {
 	case err != nil:
@@ -140,7 +140,7 @@ func (r Reproduction) Write(w io.Writer) error {
 	table := show.NewTable(&b)
 	table.Row("", "BEFORE", "NOW")
 	table.Row("  verdict", show.Words(r.Former.Verdict), show.Words(string(r.Verdict)))
-	table.Row("  epsilon lower bound", show.Number(r.Former.Lower), status.BoundText(r.Report))
+	table.Row("  epsilon lower bound", show.Number(r.Former.Lower), (&read.Audit{Report: &r.Report}).BoundText())
 	table.Row("  pairs of trials", fmt.Sprint(r.Former.Trials), fmt.Sprint(r.Trials.D0))
 	table.Row("  neighbour", cmp.Or(r.Former.Neighbour, "-"), cmp.Or(r.Neighbour, "-"))
 	table.Flush()

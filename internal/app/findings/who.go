@@ -4,83 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// Who is who is affected by a finding, and who asked the query. It holds pseudonyms of units, never their keys.
-type Who struct {
-	Neighbour string `json:"neighbour"` // with the strongest evidence
-	Units     []Unit `json:"units"`     // that were tried
-	Leaking   int    `json:"leaking"`   // of Units, those with a violation
-	// Random are the units that were chosen at random, and Share the interval for the share of all units that leak;
-	// null without random units.
-	Random        int         `json:"random"`
-	RandomLeaking int         `json:"random_leaking"`
-	Share         *[2]float64 `json:"leaking_share"`
-	Unknown       string      `json:"choice_unknown,omitempty"` // why it is not known how the units were chosen
-
-	Executions int64         `json:"executions"`
-	LastDay    *int64        `json:"executions_last_day,omitempty"` // in the last 24 hours, in whole hours
-	FirstSeen  time.Time     `json:"first_seen"`
-	LastSeen   time.Time     `json:"last_seen"`
-	Users      []ledger.User `json:"users"` // those with the most executions
-}
-
-// Unit is a unit that was tried: a neighbour of D0.
-type Unit struct {
-	Schema    string           `json:"schema"`
-	Pseudonym string           `json:"pseudonym,omitempty"`
-	Rule      string           `json:"rule,omitempty"`  // that chose it
-	Value     string           `json:"value,omitempty"` // of the rule; only if it is revealed
-	Verdict   analysis.Verdict `json:"verdict"`
-	Lower     analysis.Float   `json:"epsilon_lower"`
-}
-
-// shareConfidence is the confidence of Who.Share.
-const shareConfidence = 0.95
-
-func whoOf(a *status.AuditRow, s *records.Audit) Who {
-	w := Who{Neighbour: a.Neighbour, Units: []Unit{}, Executions: int64(a.Seen), FirstSeen: a.FirstSeen, LastSeen: a.LastSeen, Users: []ledger.User{}}
-	for _, n := range a.Neighbours {
-		w.Units = append(w.Units, Unit{Schema: n.Schema, Verdict: n.Verdict, Lower: n.Lower})
-	}
-	if len(w.Units) == 0 && a.Neighbour != "" {
-		r := a.Result()
-		w.Units = append(w.Units, Unit{Schema: a.Neighbour, Verdict: r.Verdict, Lower: r.EpsilonLower})
-	}
-	for _, u := range w.Units {
-		if u.Verdict == analysis.Violation {
-			w.Leaking++
-		}
-	}
-	w.Unknown = "the records of the neighbours are read with --config only"
-	if s != nil {
-		w.Executions, w.FirstSeen, w.LastSeen, w.Users, w.LastDay = s.Executions, s.FirstSeen, s.LastSeen, s.Users, &s.LastDay
-	} else if a.User != "" {
-		w.Users = []ledger.User{{User: a.User, Database: a.Database, Application: a.App, Executions: int64(a.Seen), FirstSeen: a.FirstSeen, LastSeen: a.LastSeen}}
-	}
-	return w
-}
-
 // neighbourMembers reads how the units were chosen, by schema. The values of the rules are personal data and returned
 // only if they are revealed. unknown says why nothing is known.
-func neighbourMembers(ctx context.Context, c config.Config, reveal bool) (members map[string]Unit, unknown string) {
+func neighbourMembers(ctx context.Context, c config.Config, reveal bool) (members map[string]read.Unit, unknown string) {
 	if !c.Neighbours.Configured() {
 		return nil, "neighbours.source is not set, so dpwatch did not create the copies"
 	}
-	o, err := setup.NeighbourOptions(c)
+	o, err := stages.NeighbourOptions(c)
 	if err != nil {
 		return nil, withheld.Reveal(err)
 	}
@@ -93,70 +33,14 @@ func neighbourMembers(ctx context.Context, c config.Config, reveal bool) (member
 	case err != nil:
 		return nil, "the records of the neighbours cannot be read: " + err.Error()
 	}
-	members = map[string]Unit{}
+	members = map[string]read.Unit{}
 	for _, m := range list {
 		rule, value, _ := strings.Cut(m.Why, ": ")
-		u := Unit{Pseudonym: m.Unit, Rule: rule}
+		u := read.Unit{Pseudonym: m.Unit, Rule: rule, Random: strings.HasPrefix(rule, string(neighbours.Random))}
 		if reveal {
 			u.Value = fmt.Sprintf("%s, %d rows", value, m.Rows)
 		}
 		members[m.Schema] = u
 	}
 	return members, ""
-}
-
-// choose adds how the units were chosen, and the share of all units that leak if some were chosen at random.
-func (w *Who) choose(members map[string]Unit, unknown string) {
-	w.Unknown = unknown
-	for i := range w.Units {
-		u := &w.Units[i]
-		m := members[u.Schema]
-		u.Pseudonym, u.Rule, u.Value = m.Pseudonym, m.Rule, m.Value
-		if strings.HasPrefix(u.Rule, string(neighbours.Random)) {
-			w.Random++
-			if u.Verdict == analysis.Violation {
-				w.RandomLeaking++
-			}
-		}
-	}
-	if w.Random > 0 {
-		low, high := analysis.ClopperPearson(w.RandomLeaking, w.Random, 1-shareConfidence)
-		w.Share = &[2]float64{low, high}
-	}
-}
-
-// lines describes the units and the users.
-func (w *Who) lines() []string {
-	all := []string{fmt.Sprintf("Units tried: %d; with a violation: %d.", len(w.Units), w.Leaking)}
-	for _, u := range w.Units {
-		text := fmt.Sprintf("%s: %s, epsilon lower bound %s", u.Schema, show.Words(string(u.Verdict)), show.Number(u.Lower))
-		if u.Verdict == "" {
-			text = u.Schema + ": no verdict"
-		}
-		if u.Rule != "" {
-			text += fmt.Sprintf("; unit %s, chosen by the rule %s", u.Pseudonym, u.Rule)
-		}
-		if u.Value != "" {
-			text += " (" + u.Value + ")"
-		}
-		all = append(all, "  "+text)
-	}
-	switch {
-	case w.Share != nil:
-		all = append(all, fmt.Sprintf("Of %d units chosen at random, %d leak: between %.1f %% and %.1f %% of all units at confidence %g, where a unit without a violation counts as one that does not leak.",
-			w.Random, w.RandomLeaking, 100*w.Share[0], 100*w.Share[1], shareConfidence))
-	case w.Unknown != "":
-		all = append(all, "How the units were chosen is not known: "+w.Unknown+".")
-	default:
-		all = append(all, "No unit was chosen at random, so the share of all units that leak is not known: add the rule random to neighbours.choose.")
-	}
-	text := fmt.Sprintf("Clients ran the query %d times, first %s, last %s", w.Executions, show.Moment(w.FirstSeen), show.Moment(w.LastSeen))
-	if w.LastDay != nil {
-		text += fmt.Sprintf("; %d times in the last 24 hours", *w.LastDay)
-	}
-	all = append(all, text+".")
-	for _, u := range slices.Clone(w.Users) {
-		all = append(all, fmt.Sprintf("  %s, application %q, database %s: %d times, first %s, last %s", u.User, u.Application, u.Database, u.Executions, show.Moment(u.FirstSeen), show.Moment(u.LastSeen)))
-	}
-	return all
 }

@@ -6,23 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/recorded"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
-
-// InputReport describes how the files of recorded results were read.
-type InputReport struct {
-	D0 recorded.Input `json:"d0"`
-	D1 recorded.Input `json:"d1"`
-	// Seed is the seed of the random order in which the results were analyzed; nil for the order of the files.
-	Seed *uint64 `json:"seed"`
-}
 
 // FileOptions configures how files of results are read and in which order they are analyzed.
 type FileOptions struct {
@@ -33,14 +25,14 @@ type FileOptions struct {
 
 // Analyze analyzes two files of results, pair by pair, in random order or in the order of the files. It writes plots
 // into the directory plots, unless that is empty or the analysis was refused.
-func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Options, plots string) (Conclusion, error) {
+func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Options, plots string) (read.Conclusion, error) {
 	files, err := recorded.Open(d0, d1, o.Options)
 	if err != nil {
-		return Conclusion{}, err
+		return read.Conclusion{}, err
 	}
 	defer files.Close()
 	in := files.Inputs()
-	found := Conclusion{Input: &InputReport{D0: in[0], D1: in[1]}}
+	found := read.Conclusion{Input: &read.InputReport{D0: in[0], D1: in[1]}}
 	pairs := files.Pairs()
 	opt.MaxTrials, opt.Salt = max(pairs, 1), rand.Text()
 	e, err := evidence.New(claim, opt, 1)
@@ -49,7 +41,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	var misfit error
 	switch isInfeasible := errors.As(err, &infeasible); {
 	case err != nil && !isInfeasible:
-		return Conclusion{}, err
+		return read.Conclusion{}, err
 	case pairs == 0:
 		reason = fmt.Sprintf("a file is empty: %d results on D0, %d on D1", in[0].Trials, in[1].Trials)
 	case unequal(in):
@@ -65,7 +57,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	if used > 0 && !o.InOrder {
 		shuffled, err := recorded.Shuffle(files, o.Seed, order.Add)
 		if err != nil {
-			return Conclusion{}, err
+			return read.Conclusion{}, err
 		}
 		defer shuffled.Close()
 		next, found.Input.Seed = shuffled.Next, &o.Seed
@@ -73,7 +65,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	for range used {
 		x, y, err := next()
 		if err != nil {
-			return Conclusion{}, err
+			return read.Conclusion{}, err
 		}
 		if o.InOrder {
 			order.Add(x, y)
@@ -81,14 +73,14 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 		e.Add([]outcome.Outcome{x, y})
 	}
 	if err := cmp.Or(files.Rest(), misfit); err != nil { // an invalid result is reported first
-		return Conclusion{}, err
+		return read.Conclusion{}, err
 	}
 	if reason != "" {
 		found.Report = refused(claim, opt.Confidence, reason)
 	} else {
 		if plots != "" {
 			if _, err := plot.Write(plots, e.Audit(0).Figures()); err != nil {
-				return Conclusion{}, err
+				return read.Conclusion{}, err
 			}
 		}
 		found.Report = e.Report(0)
@@ -130,25 +122,8 @@ func unusedTrials(in [2]recorded.Input) []string {
 	return nil
 }
 
-// describeInput describes how a file was read.
-func describeInput(in recorded.Input) string {
-	if in.Format == recorded.Lines || in.Format == recorded.JSONL {
-		return fmt.Sprintf("%s: one result a line, %d results%s", in.Format, in.Trials, empties(in))
-	}
-	text := fmt.Sprintf("%s: columns %s", in.Format, strings.Join(in.Columns, ", "))
-	if in.Trial == "" {
-		return text + fmt.Sprintf("; every line a trial, %d trials%s", in.Trials, empties(in))
-	}
-	text += "; trials by " + in.Trial
-	if len(in.Keys) > 0 {
-		text += ", keys " + strings.Join(in.Keys, ", ")
-	}
-	return text + fmt.Sprintf("; %d rows in %d trials%s", in.Rows, in.Trials, empties(in))
-}
-
-func empties(in recorded.Input) string {
-	if in.Empty == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %d of them without a row", in.Empty)
+func refused(claim analysis.Claim, confidence float64, reason string) analysis.Report {
+	r := analysis.Refused(claim, confidence, reason)
+	r.Claimed.Source = "flag"
+	return r
 }

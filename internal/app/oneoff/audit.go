@@ -13,9 +13,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -58,10 +58,10 @@ type Progress struct {
 }
 
 // Audit audits one query, from its first trial to its verdict.
-func Audit(ctx context.Context, env setup.Environment, f *Options, progress Progress) (Conclusion, error) {
+func Audit(ctx context.Context, env setup.Environment, f *Options, progress Progress) (read.Conclusion, error) {
 	player, copies, statement, err := f.prepare(ctx, env)
 	if err != nil {
-		return Conclusion{}, err
+		return read.Conclusion{}, err
 	}
 	once := trial.Once{
 		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText, Measure: f.Measure,
@@ -89,9 +89,9 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	case errors.As(err, &infeasible):
 		report := refused(once.Claim, f.Confidence, err.Error())
 		report.Claimed.Source = f.source
-		return Conclusion{Report: report, Queries: f.queries(), SQL: &view.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
+		return read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
 	case err != nil:
-		return Conclusion{}, err
+		return read.Conclusion{}, err
 	}
 	c, err := f.conclude(shown, statement)
 	if f.Timing > 0 && err == nil {
@@ -132,16 +132,16 @@ func (f *Options) analysisOptions() analysis.Options {
 }
 
 // conclude reports on the neighbour with the strongest evidence, and writes its plots into Plot.
-func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (Conclusion, error) {
-	var c Conclusion
+func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.Conclusion, error) {
+	var c read.Conclusion
 	worst, reports := shown.Worst()
 	for i, r := range reports {
-		c.Neighbours = append(c.Neighbours, view.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
+		c.Neighbours = append(c.Neighbours, read.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
 	}
 	c.Report, c.Neighbour = reports[worst], f.D1[worst]
 	shown.Audit(worst).AddProfile(&c.Report)
 	c.Claimed.Source = f.source
-	c.SQL, c.Queries = &view.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
+	c.SQL, c.Queries = &read.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
 	if s.Hoist != nil {
 		report := s.Hoist.Report()
 		c.Hoisting = &report

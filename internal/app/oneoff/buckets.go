@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/recorded"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -18,8 +19,8 @@ import (
 // Buckets is the report of the bucket estimator on recorded results.
 type Buckets struct {
 	buckets.Report
-	Input    InputReport     `json:"input"`
-	Warnings []withheld.Text `json:"warnings"`
+	Input    read.InputReport `json:"input"`
+	Warnings []withheld.Text  `json:"warnings"`
 }
 
 // BucketOptions configures AnalyzeBuckets.
@@ -53,7 +54,7 @@ func AnalyzeBuckets(d0, d1 string, o FileOptions, claim analysis.Claim, b Bucket
 	if unequal(in) {
 		return Buckets{}, fmt.Errorf("%s has %d trials and %s has %d: give both files the same number of trials", d0, in[0].Trials, d1, in[1].Trials)
 	}
-	found := Buckets{Input: InputReport{D0: in[0], D1: in[1]}}
+	found := Buckets{Input: read.InputReport{D0: in[0], D1: in[1]}}
 	var order analysis.Order
 	next := files.Next
 	if !o.InOrder && files.Pairs() > 0 {
@@ -129,7 +130,7 @@ func (b Buckets) Write(w io.Writer) error {
 		fmt.Fprintf(table, "  event\tmore likely on %s: %d of %d results on D0, %d on D1\n", b.Direction, b.Report.Event[0], b.Testing, b.Report.Event[1])
 	}
 	fmt.Fprintf(table, "  estimate\tepsilon %.4g, the point estimate of the bucket method from all pairs: no bound\n", float64(b.Estimate))
-	fmt.Fprintf(table, "  D0 read as\t%s\n  D1 read as\t%s\n", describeInput(b.Input.D0), describeInput(b.Input.D1))
+	fmt.Fprintf(table, "  D0 read as\t%s\n  D1 read as\t%s\n", b.Input.D0, b.Input.D1)
 	for _, warning := range b.Warnings {
 		fmt.Fprintf(table, "  warning\t%s\n", show.Printable(warning.String()))
 	}

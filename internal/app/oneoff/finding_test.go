@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/diagnosis"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestConclusionHasTheFinding(t *testing.T) {
 	t.Parallel()
 	none := analysis.Float(math.NaN())
-	c := Conclusion{Report: analysis.Report{
+	c := read.Conclusion{Report: analysis.Report{
 		Verdict: analysis.Violation, EpsilonEstimate: none, WealthLog: none, MinimalDetectable: none,
 		Attacker: analysis.Attacker{PriorOdds: 1, LikelihoodRatio: 31, PosteriorOdds: 31, Breached: true, PosteriorOddsLower: 1.5},
 		Finding: &analysis.Finding{

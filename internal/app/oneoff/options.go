@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -115,7 +116,7 @@ func (f *Options) validate() error {
 func (f *Options) ReplayOptions() replay.Options {
 	o := replay.Options{ConnectTimeout: 10 * time.Second, MaxRows: 100_000, MaxBytes: 64 << 20}
 	if f.Loaded != nil {
-		o = setup.ReplayOptions(*f.Loaded, nil)
+		o = stages.ReplayOptions(*f.Loaded, nil)
 	}
 	o.DSN, o.SearchPath, o.StatementTimeout = f.DSN, f.SearchPath, f.Timeout
 	o.Engines, o.Copies, o.Protocol = f.Engines, f.schemas(), replay.Protocol(f.Protocol)

@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // AuditPlan is what dpwatch audit would do. Its JSON form is a contract with scripts.
@@ -21,7 +21,7 @@ type AuditPlan struct {
 	Claimed analysis.Claimed `json:"claimed"`
 	// Queries is the number of statements of a sequence, 0 for a single query.
 	Queries    int                     `json:"queries,omitempty"`
-	Neighbours map[string]view.SQLPair `json:"neighbours"` // what is replayed, by the neighbour's schema
+	Neighbours map[string]read.SQLPair `json:"neighbours"` // what is replayed, by the neighbour's schema
 	Protocol   string                  `json:"protocol"`
 	Hoist      bool                    `json:"hoist"` // trials may reuse the deterministic part of the query
 	// The largest numbers of executions on D0: of the first trials, of a confirmation if they show a violation, of its
@@ -43,11 +43,11 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	claim := analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}
 	p := AuditPlan{
 		Claimed: analysis.Claimed{Epsilon: analysis.Float(f.Epsilon), Delta: f.Delta, Source: f.source}, Queries: f.queries(),
-		Neighbours: map[string]view.SQLPair{}, Protocol: f.Protocol, Hoist: s.Hoist != nil,
+		Neighbours: map[string]read.SQLPair{}, Protocol: f.Protocol, Hoist: s.Hoist != nil,
 		FirstTrials: f.MaxTrials, Confirmation: 2 * f.MaxTrials, Measurement: f.Measure, Latencies: f.Timing,
 	}
 	for i, schema := range f.D1 {
-		p.Neighbours[schema] = view.SQLPair{D0: s.Text(0), D1: s.Text(i + 1)}
+		p.Neighbours[schema] = read.SQLPair{D0: s.Text(0), D1: s.Text(i + 1)}
 	}
 	once := trial.Once{Player: player, Copies: copies, Statement: s, Claim: claim, Analysis: f.analysisOptions()}
 	if _, err := once.Evidence(); err != nil {

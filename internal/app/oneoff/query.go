@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // query reads the query and removes the final semicolon.
@@ -98,7 +100,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	plan, err := rewriter.Analyze(q)
 	if err != nil {
 		var refused *rewrite.UnsupportedError
-		if errors.As(err, &refused) && refused.Reason == rewrite.ReasonParameter && len(f.Params) == 0 {
+		if errors.As(err, &refused) && refused.Reason == reasons.Parameter && len(f.Params) == 0 {
 			refused.Hint = "give the value of $1 with --param VALUE; repeat --param for $2, $3, ..."
 		}
 		return replay.Statement{}, Refusal(q.SQL, err)
@@ -120,7 +122,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	if f.Hoist && len(f.following) == 0 {
 		var noise []string
 		if f.Loaded != nil {
-			noise = setup.NoiseFunctions(*f.Loaded)
+			noise = stages.NoiseFunctions(*f.Loaded)
 		}
 		s.Hoist = replay.NewHoisting(noise)
 	}
@@ -148,12 +150,12 @@ func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
 // table with a copy in D0 is protected and every function is allowed.
 func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
 	if f.Loaded != nil && !f.Given["from"] {
-		opt = setup.RewriteOptions(*f.Loaded)
+		opt = stages.RewriteOptions(*f.Loaded)
 		if opt.ShadowPath = nil; len(f.Engines) == 0 {
 			opt.ShadowPath = f.SearchPath
 		}
 		if dsn := f.Loaded.Privacy.Catalog; dsn != "" {
-			if opt.Source, err = read.Catalog(ctx, dsn.Reveal(), setup.CatalogTimeout); err != nil {
+			if opt.Source, err = read.Catalog(ctx, dsn.Reveal(), stages.CatalogTimeout); err != nil {
 				return opt, fmt.Errorf("privacy.catalog: %w", err)
 			}
 		}
@@ -173,7 +175,7 @@ func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (op
 	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
 	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks
 	// look private.
-	opt.Shadow, err = read.Catalog(ctx, f.DSN, setup.CatalogTimeout)
+	opt.Shadow, err = read.Catalog(ctx, f.DSN, stages.CatalogTimeout)
 	return opt, err
 }
 

@@ -111,7 +111,7 @@ func (s Survey) Write(w io.Writer) error {
 	if s.Claim != nil {
 		fmt.Fprintf(table, "  claimed\tepsilon %g, delta %g; the mechanism needs delta %.4g at this epsilon\n", s.Claim.Epsilon, s.Claim.Delta, float64(s.Delta))
 	}
-	fmt.Fprintf(table, "  answers\t%d (read as %s)\n", s.Answers, describeInput(s.Input))
+	fmt.Fprintf(table, "  answers\t%d (read as %s)\n", s.Answers, s.Input)
 	if s.Unseen > 0 {
 		fmt.Fprintf(table, "  unseen\t%d of the declared categories are in no answer\n", s.Unseen)
 	}

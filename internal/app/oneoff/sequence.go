@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay"
@@ -80,15 +79,4 @@ func (f *Options) compose(plan *rewrite.Plan, where string) error {
 	all := rewrite.Compose(&rewrite.Claim{Epsilon: f.Epsilon, Delta: f.Delta, Source: f.Composition}, &rewrite.Claim{Epsilon: c.Epsilon, Delta: delta})
 	f.Epsilon, f.Delta = all.Epsilon, all.Delta
 	return nil
-}
-
-// ofSequence returns the sentence of a verdict about a sequence of n queries; n = 0 for a single query.
-func ofSequence(sentence string, n int) string {
-	if n == 0 {
-		return sentence
-	}
-	return strings.NewReplacer(
-		"the answers of this query are", fmt.Sprintf("the answers of these %d queries together are", n),
-		"this query leaks", fmt.Sprintf("the answers of these %d queries together leak", n),
-	).Replace(sentence)
 }

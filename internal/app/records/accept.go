@@ -17,6 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // AcceptOptions are the flags of dpwatch audits accept.
@@ -66,9 +67,9 @@ func Accept(ctx context.Context, c config.Config, o AcceptOptions) (Decision, er
 		return Decision{}, err
 	}
 	defer l.Close()
-	d := Decision{ID: s.ID(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Action: ledger.ActionAccept, Operator: Operator(o.Operator), Until: &until, Reason: o.Reason}
+	d := Decision{ID: s.ID(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Action: read.ActionAccept, Operator: Operator(o.Operator), Until: &until, Reason: o.Reason}
 	if o.Revoke {
-		d.Action, d.Until = ledger.ActionRevoke, nil
+		d.Action, d.Until = read.ActionRevoke, nil
 		err = l.Revoke(ctx, s.Engine, s.Key, d.Operator, d.Reason)
 	} else {
 		err = l.Accept(ctx, s.Engine, s.Key, d.Operator, d.Reason, until)

@@ -12,7 +12,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
 )
@@ -76,7 +75,7 @@ func ReadBudgets(ctx context.Context, c config.Config) (Budgets, error) {
 	return all, nil
 }
 
-func budgetUse(ctx context.Context, l *ledger.Ledger, engine string, b *audit.PrivacyBudget, now time.Time) (BudgetUse, error) {
+func budgetUse(ctx context.Context, l *ledger.Ledger, engine string, b *ledger.PrivacyBudget, now time.Time) (BudgetUse, error) {
 	use := BudgetUse{Name: b.Name, Epsilon: b.Epsilon, Delta: b.Delta, Composition: string(b.Composition), Period: "ever", Analysts: []AnalystSpent{}}
 	if b.Period > 0 {
 		use.Period = b.Period.String()

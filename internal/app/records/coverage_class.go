@@ -3,9 +3,9 @@ package records
 import (
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/internal/read"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Class is what became of a statement.
@@ -62,9 +62,9 @@ func classOfQuery(outcome string) Class {
 		return classUnclaimed
 	case ledger.Untestable:
 		return classRefused
-	case ledger.Untried, string(view.Waiting):
+	case ledger.Untried, string(read.Waiting):
 		return classWaiting
-	case string(view.Running), string(view.Suspected), string(view.Confirming), string(view.Measuring):
+	case string(read.Running), string(read.Unconfirmed), string(read.Measuring):
 		return classProgress
 	}
 	return classAudited
@@ -77,7 +77,7 @@ func classOfReason(reason string) Class {
 		return classNoPlace
 	case "unclaimed_read":
 		return classUnclaimed
-	case reasonUnprotected, string(rewrite.ReasonNoProtectedTable), string(rewrite.ReasonSystemCatalogOnly), string(rewrite.ReasonNotSelect), string(rewrite.ReasonExplain), string(rewrite.ReasonEmpty):
+	case reasonUnprotected, string(reasons.NoProtectedTable), string(reasons.SystemCatalogOnly), string(reasons.NotSelect), string(reasons.Explain), string(reasons.Empty):
 		return classOther
 	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
 		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
@@ -99,42 +99,42 @@ const (
 func remedies() map[string]string {
 	const clients, manual, bug = "change the client's statement: see the examples", "docs/rewriting.md", "report it as a bug"
 	return map[string]string{
-		"violation":                               "dpwatch audits list --verdict violation",
-		"inconclusive":                            "dpwatch audits list --verdict inconclusive",
-		ledger.Untried:                            "wait, or raise audit.workers",
-		string(view.Waiting):                      "dpwatch audits list --state waiting: why it cannot be replayed; dpwatch doctor",
-		ledger.Untestable:                         "dpwatch audits list --verdict inconclusive: the reason; raise audit.max_trials",
-		ledger.Unclaimed:                          "give the query a claim: claims.rules, claims.default",
-		string(schedule.TooManyAudits):            "raise audit.max_audits and audit.memory",
-		string(schedule.ShapeSampled):             "check which user sends so many constants",
-		"unclaimed_read":                          "it reads the data itself: privacy.unclaimed_reads",
-		"backlog":                                 "check which user sends so many different statements",
-		ReasonQueueFull:                           "check which user sends so many statements",
-		ReasonAuditorEnded:                        "see the log for why the auditor ended",
-		ReasonSetAside:                            "see the log: the statement ended the auditor",
-		ReasonNotFollowed:                         "sessions, each with an unknown number of statements: see dpwatch status and the log",
-		keep.NotRecorded:                          "see ledger in dpwatch status",
-		"client_encoding":                         "set client_encoding to UTF8 in the client",
-		"standard_conforming_strings":             "set standard_conforming_strings to on in the client",
-		"too_long":                                "raise proxy.max_statement",
-		"over_budget":                             "send fewer statements before the answers are read",
-		"unknown_statement":                       "prepared before the capture began: reconnect the client",
-		"arguments":                               "use plain literals in EXECUTE, and built-in types of parameters",
-		string(rewrite.ReasonTooLarge):            "raise proxy.max_statement",
-		string(rewrite.ReasonOtherDatabase):       "check privacy.database",
-		string(rewrite.ReasonUnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
-		string(rewrite.ReasonUnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",
-		string(rewrite.ReasonNoCopy):              "create the relation in every copy, or dpwatch neighbours create --replace; the examples and the log name it",
-		string(rewrite.ReasonResolvesDifferently): "create the same functions and types in the shadow database",
-		string(rewrite.ReasonSettingsUncertain):   "the examples name the setting and what may have changed it: set it again after that, or DISCARD ALL",
-		string(rewrite.ReasonAmbiguousName):       "set privacy.catalog",
-		string(rewrite.ReasonBadClaim):            "correct the claim",
-		"claim_not_evaluated":                     "the shadow database evaluates claims that are expressions: see shadow in dpwatch status",
-		string(rewrite.ReasonSideEffects):         clients, string(rewrite.ReasonSystemColumn): clients, string(rewrite.ReasonUnsafeFunction): clients,
-		string(rewrite.ReasonNameInString): clients, string(rewrite.ReasonRowType): clients, string(rewrite.ReasonTempTable): clients,
-		string(rewrite.ReasonSystemCatalog): clients, string(rewrite.ReasonSessionDependent): clients, string(rewrite.ReasonParameter): clients,
-		string(rewrite.ReasonInvalidEncoding): clients, string(rewrite.ReasonTooDeep): clients, string(rewrite.ReasonMultipleStatements): clients,
-		string(rewrite.ReasonWrapper): manual, string(rewrite.ReasonUnsupportedNode): manual, string(rewrite.ReasonUnparseable): manual,
-		string(rewrite.ReasonVerifyFailed): bug, string(rewrite.ReasonInternal): bug, "internal_error": bug, "other": bug, "unreadable": bug,
+		"violation":                         "dpwatch audits list --verdict violation",
+		"inconclusive":                      "dpwatch audits list --verdict inconclusive",
+		ledger.Untried:                      "wait, or raise audit.workers",
+		string(read.Waiting):                "dpwatch audits list --state waiting: why it cannot be replayed; dpwatch doctor",
+		ledger.Untestable:                   "dpwatch audits list --verdict inconclusive: the reason; raise audit.max_trials",
+		ledger.Unclaimed:                    "give the query a claim: claims.rules, claims.default",
+		string(schedule.TooManyAudits):      "raise audit.max_audits and audit.memory",
+		string(schedule.ShapeSampled):       "check which user sends so many constants",
+		"unclaimed_read":                    "it reads the data itself: privacy.unclaimed_reads",
+		"backlog":                           "check which user sends so many different statements",
+		ReasonQueueFull:                     "check which user sends so many statements",
+		ReasonAuditorEnded:                  "see the log for why the auditor ended",
+		ReasonSetAside:                      "see the log: the statement ended the auditor",
+		ReasonNotFollowed:                   "sessions, each with an unknown number of statements: see dpwatch status and the log",
+		keep.NotRecorded:                    "see ledger in dpwatch status",
+		"client_encoding":                   "set client_encoding to UTF8 in the client",
+		"standard_conforming_strings":       "set standard_conforming_strings to on in the client",
+		"too_long":                          "raise proxy.max_statement",
+		"over_budget":                       "send fewer statements before the answers are read",
+		"unknown_statement":                 "prepared before the capture began: reconnect the client",
+		"arguments":                         "use plain literals in EXECUTE, and built-in types of parameters",
+		string(reasons.TooLarge):            "raise proxy.max_statement",
+		string(reasons.OtherDatabase):       "check privacy.database",
+		string(reasons.UnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
+		string(reasons.UnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",
+		string(reasons.NoCopy):              "create the relation in every copy, or dpwatch neighbours create --replace; the examples and the log name it",
+		string(reasons.ResolvesDifferently): "create the same functions and types in the shadow database",
+		string(reasons.SettingsUncertain):   "the examples name the setting and what may have changed it: set it again after that, or DISCARD ALL",
+		string(reasons.AmbiguousName):       "set privacy.catalog",
+		string(reasons.BadClaim):            "correct the claim",
+		"claim_not_evaluated":               "the shadow database evaluates claims that are expressions: see shadow in dpwatch status",
+		string(reasons.SideEffects):         clients, string(reasons.SystemColumn): clients, string(reasons.UnsafeFunction): clients,
+		string(reasons.NameInString): clients, string(reasons.RowType): clients, string(reasons.TempTable): clients,
+		string(reasons.SystemCatalog): clients, string(reasons.SessionDependent): clients, string(reasons.Parameter): clients,
+		string(reasons.InvalidEncoding): clients, string(reasons.TooDeep): clients, string(reasons.MultipleStatements): clients,
+		string(reasons.Wrapper): manual, string(reasons.UnsupportedNode): manual, string(reasons.Unparseable): manual,
+		string(reasons.VerifyFailed): bug, string(reasons.Internal): bug, "internal_error": bug, "other": bug, "unreadable": bug,
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // CoverageSample is an example of the statements that are not audited for a reason. It holds no value of a row, and
@@ -109,7 +109,7 @@ func sampleRemedy(s *ledger.Sample) string {
 		return "let " + client + " use fewer distinct constants"
 	case "unclaimed_read":
 		return fmt.Sprintf("add a rule for user %s to privacy.unclaimed_reads or claims.rules, or take the right to read the tables from it", s.User)
-	case string(rewrite.ReasonOtherDatabase):
+	case string(reasons.OtherDatabase):
 		return fmt.Sprintf("set privacy.database to %s if its tables are protected", cmp.Or(s.Database, s.User))
 	}
 	return remedies()[s.Reason]

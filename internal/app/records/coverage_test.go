@@ -8,27 +8,27 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/proxy"
-	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Every reason for which a statement is not audited has a class, and what to do if that may be a DP query.
 func TestReasonsOfCoverage(t *testing.T) {
 	t.Parallel()
-	reasons := []string{"backlog", "internal_error", "other", recognize.SkippedUnevaluated, ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded}
-	for _, r := range rewrite.Reasons() {
-		reasons = append(reasons, string(r))
+	names := []string{"backlog", "internal_error", "other", recognize.SkippedUnevaluated, ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, keep.NotRecorded}
+	for _, r := range reasons.All() {
+		names = append(names, string(r))
 	}
 	for _, r := range schedule.Refusals() {
-		reasons = append(reasons, string(r))
+		names = append(names, string(r))
 	}
 	relay := status.SkippedStatements(proxy.Stats{})
 	for r := range relay {
-		reasons = append(reasons, r)
+		names = append(names, r)
 		if c := classOfReason(r); c != classLost && c != classOther {
 			t.Errorf("%s has class %s: the relay refuses nothing", r, c)
 		}
 	}
-	for _, r := range reasons {
+	for _, r := range names {
 		if c := classOfReason(r); c != classOther && remedies()[r] == "" {
 			t.Errorf("%s (%s) has no remedy", r, c)
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/app/status"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
@@ -64,14 +64,14 @@ func (r *Relay) storedAudit(w http.ResponseWriter, q *http.Request) {
 	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
 		a, err := records.ReadAudit(ctx, *r.current.Load(), q.PathValue("id"))
 		if !web.MayReadValues(ctx) {
-			a.History = ledger.Withhold(a.History)
+			a.History = read.WithholdReasons(a.History)
 		}
 		return a, err
 	})
 }
 
 // fromLedger answers a request from the ledger. One request at a time reads it.
-func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, read func(context.Context) (any, error)) {
+func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, answer func(context.Context) (any, error)) {
 	if !r.reading.TryLock() {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "dpwatch: another request reads the ledger; try again later", http.StatusServiceUnavailable)
@@ -80,9 +80,9 @@ func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, read func(con
 	defer r.reading.Unlock()
 	ctx, cancel := context.WithTimeout(q.Context(), setup.LedgerTimeout)
 	defer cancel()
-	v, err := read(ctx)
+	v, err := answer(ctx)
 	switch {
-	case errors.Is(err, status.ErrNoAudit):
+	case errors.Is(err, read.ErrNoAudit):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusNotFound)
 	case errors.Is(err, records.ErrAmbiguous), errors.Is(err, ledger.ErrNoEngine), errors.As(err, &RequestError{}):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)

@@ -13,82 +13,30 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app/findings"
-	"github.com/dpwatch/dpwatch/internal/app/oneoff"
+	"github.com/dpwatch/dpwatch/internal/app/querypage"
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/withheld"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
-// PageCommand is the hidden command of the process that reads evidence and parses SQL for the page of a query: not in
-// the process that relays the traffic.
-const PageCommand = "page"
-
-// pageRequest is what that process reads.
-type pageRequest struct {
-	Configuration json.RawMessage `json:"configuration"` // see config.Resolved.Encode
-	ID            string          `json:"id"`
-	Values        bool            `json:"values"`
-	Reproduce     bool            `json:"reproduce"` // run fresh trials instead
-	Operator      string          `json:"operator"`
-}
-
-// pageAnswer is what it writes.
-type pageAnswer struct {
-	Details *findings.Details `json:"details"`
-	Error   string            `json:"error"`
-	Absent  bool              `json:"absent"`  // there is no such audit
-	Request bool              `json:"request"` // the request is at fault: it means several audits
-}
-
-// Limits of that process.
+// Limits of the process that reads an audit for a page.
 const (
 	pageTimeout   = setup.LedgerTimeout
 	maxPageAnswer = 16 << 20
 	maxDetails    = 32 // that are kept
+	// detailsAge is how long details are shown again before they are read again.
+	detailsAge = 3 * time.Second
 )
-
-// RunPage is that process: it reads a request from standard input and writes the answer to standard output.
-func RunPage(ctx context.Context, env setup.Environment) error {
-	var q pageRequest
-	if err := json.NewDecoder(env.Stdin).Decode(&q); err != nil {
-		return errors.New("the command page is internal and started by dpwatch run: use dpwatch explain ID --config FILE")
-	}
-	c, err := config.DecodeWhole(q.Configuration)
-	if err != nil {
-		return err
-	}
-	var a pageAnswer
-	if q.Reproduce {
-		quiet := oneoff.Progress{Begin: func(string, int) {}, Add: func(int) {}, End: func() {}}
-		_, err = findings.ReproduceWith(ctx, env, c, findings.ReproduceOptions{ID: q.ID, Operator: q.Operator}, quiet)
-	} else {
-		var d findings.Details
-		if d, err = findings.ReadDetails(ctx, env, c, q.ID, q.Values); err == nil {
-			a.Details = &d
-		}
-	}
-	if err != nil {
-		a.Error, a.Absent = withheld.Reveal(err), errors.Is(err, status.ErrNoAudit)
-		a.Request = errors.Is(err, records.ErrAmbiguous)
-		if !q.Values {
-			a.Error = err.Error()
-		}
-	}
-	return json.NewEncoder(env.Stdout).Encode(a)
-}
 
 // keptDetails are details that were read a short time ago.
 type keptDetails struct {
 	at time.Time
-	d  findings.Details
+	d  read.Details
 }
 
 // Details returns what the page of one query shows: the one whose id or key begins with id. Without values, it holds
 // none. One process at a time reads it.
-func (r *Relay) Details(ctx context.Context, id string, values bool) (findings.Details, error) {
+func (r *Relay) Details(ctx context.Context, id string, values bool) (read.Details, error) {
 	if r.current.Load().AllEngines()[0].LedgerDSN() == "" {
 		return r.runningDetails(id, values)
 	}
@@ -97,38 +45,38 @@ func (r *Relay) Details(ctx context.Context, id string, values bool) (findings.D
 	case r.detailing <- struct{}{}:
 		defer func() { <-r.detailing }()
 	case <-ctx.Done():
-		return findings.Details{}, ctx.Err()
+		return read.Details{}, ctx.Err()
 	}
-	if kept, ok := r.details[key]; ok && time.Since(kept.at) < findings.DetailsAge {
-		kept.d.Reproduces = r.reproducing(kept.d.Key)
+	if kept, ok := r.details[key]; ok && time.Since(kept.at) < detailsAge {
+		kept.d.Reproduces = r.reproducing(kept.d.Audit.Key)
 		return kept.d, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	a, err := r.ask(ctx, pageRequest{ID: id, Values: values})
+	a, err := r.ask(ctx, querypage.Request{ID: id, Values: values})
 	switch {
 	case err != nil:
-		return findings.Details{}, err
+		return read.Details{}, err
 	case a.Absent:
-		return findings.Details{}, fmt.Errorf("the ledger has %w %q: it may be older than ledger.retention", status.ErrNoAudit, id)
+		return read.Details{}, fmt.Errorf("the ledger has %w %q: it may be older than ledger.retention", read.ErrNoAudit, id)
 	case a.Request:
-		return findings.Details{}, RequestError{errors.New(a.Error)}
+		return read.Details{}, RequestError{errors.New(a.Error)}
 	case a.Details == nil:
-		return findings.Details{}, errors.New(a.Error)
+		return read.Details{}, errors.New(a.Error)
 	}
 	if len(r.details) >= maxDetails {
 		clear(r.details)
 	}
 	r.details[key] = keptDetails{time.Now(), *a.Details}
-	a.Details.Reproduces = r.reproducing(a.Details.Key)
+	a.Details.Reproduces = r.reproducing(a.Details.Audit.Key)
 	return *a.Details, nil
 }
 
 // runningDetails returns what the status has of an audit, if there is no ledger.
-func (r *Relay) runningDetails(id string, values bool) (findings.Details, error) {
+func (r *Relay) runningDetails(id string, values bool) (read.Details, error) {
 	all, err := r.Snapshots("", values)
 	if err != nil {
-		return findings.Details{}, err
+		return read.Details{}, err
 	}
 	var last error
 	for _, s := range all {
@@ -140,24 +88,22 @@ func (r *Relay) runningDetails(id string, values bool) (findings.Details, error)
 		if !values {
 			a.SQL = nil
 		}
-		x := findings.ExplainRow(&a, nil)
-		d := findings.NewDetails(x, values)
-		d.State, d.Fingerprint = string(a.State), a.Group
+		d := read.NewDetails(read.Explain(a, nil), values)
 		d.Note("There is no ledger: set ledger.dsn, and the history, the figures and who ran the query are kept.")
 		return d, nil
 	}
-	return findings.Details{}, last
+	return read.Details{}, last
 }
 
 // ask runs the process for a page.
-func (r *Relay) ask(ctx context.Context, q pageRequest) (a pageAnswer, err error) {
+func (r *Relay) ask(ctx context.Context, q querypage.Request) (a querypage.Answer, err error) {
 	q.Configuration = *r.resolved.Load()
 	text, err := json.Marshal(q)
 	if err != nil {
 		return a, err
 	}
 	out := &boundedBuffer{most: maxPageAnswer}
-	cmd := exec.CommandContext(ctx, r.binary, PageCommand)
+	cmd := exec.CommandContext(ctx, r.binary, querypage.Command)
 	cmd.Env, cmd.Stdin, cmd.Stdout = r.childEnv, bytes.NewReader(text), out // standard error may hold values: a panic's message
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {

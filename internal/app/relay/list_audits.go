@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
@@ -18,14 +19,14 @@ const maxPage = 1000
 // listAudits answers GET /api/audits; the parameters are state, verdict, limit (100), cursor and, of several engines,
 // engine.
 func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
-	f := status.Filter{State: q.FormValue("state"), Verdict: q.FormValue("verdict"), Cursor: q.FormValue("cursor")}
+	f := read.Filter{State: q.FormValue("state"), Verdict: q.FormValue("verdict"), Cursor: q.FormValue("cursor")}
 	var err error
 	if f.Limit, err = strconv.Atoi(cmp.Or(q.FormValue("limit"), "100")); err != nil || f.Limit < 1 || f.Limit > maxPage {
 		http.Error(w, "dpwatch: limit must be from 1 to "+strconv.Itoa(maxPage), http.StatusBadRequest)
 		return
 	}
-	if f.State != "" && !slices.Contains(status.States(), f.State) || f.Verdict != "" && !slices.Contains(status.Verdicts(), f.Verdict) {
-		http.Error(w, "dpwatch: state must be one of "+strings.Join(status.States(), ", ")+"; verdict one of "+strings.Join(status.Verdicts(), ", "), http.StatusBadRequest)
+	if f.State != "" && !slices.Contains(read.FilterStates(), f.State) || f.Verdict != "" && !slices.Contains(read.Verdicts(), f.Verdict) {
+		http.Error(w, "dpwatch: state must be one of "+strings.Join(read.FilterStates(), ", ")+"; verdict one of "+strings.Join(read.Verdicts(), ", "), http.StatusBadRequest)
 		return
 	}
 	e, err := r.engine(q.FormValue("engine"))
@@ -44,7 +45,7 @@ func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
 	}
 	l, err := s.List(f)
 	switch {
-	case errors.Is(err, status.ErrCursor):
+	case errors.Is(err, read.ErrCursor):
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
 	case err != nil:
 		w.Header().Set("Retry-After", "1")

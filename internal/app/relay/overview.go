@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // EngineNames returns the names of the engines.
@@ -74,27 +73,27 @@ const shownChanges = 20
 type recent struct {
 	mu  sync.Mutex // guards the following, and keeps two pages from reading the ledger
 	at  time.Time
-	all []ledger.Change
+	all []read.Change
 	err error
 }
 
 // Changes returns the latest changes of the audits of an engine, or of all with the name "", from the ledgers. They may
 // be some seconds old.
-func (r *Relay) Changes(ctx context.Context, engine string) ([]ledger.Change, error) {
+func (r *Relay) Changes(ctx context.Context, engine string) ([]read.Change, error) {
 	r.recent.mu.Lock()
 	defer r.recent.mu.Unlock()
-	if time.Since(r.recent.at) > findings.DetailsAge {
+	if time.Since(r.recent.at) > detailsAge {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), setup.LedgerTimeout) // the result is for other pages as well
 		defer cancel()
 		r.recent.all, r.recent.err = readChanges(ctx, *r.current.Load())
 		r.recent.at = time.Now()
 	}
-	all := slices.DeleteFunc(slices.Clone(r.recent.all), func(c ledger.Change) bool { return engine != "" && c.Engine != engine })
+	all := slices.DeleteFunc(slices.Clone(r.recent.all), func(c read.Change) bool { return engine != "" && c.Engine != engine })
 	return all[:min(len(all), shownChanges)], r.recent.err
 }
 
-func readChanges(ctx context.Context, c config.Config) ([]ledger.Change, error) {
-	var all []ledger.Change
+func readChanges(ctx context.Context, c config.Config) ([]read.Change, error) {
+	var all []read.Change
 	for _, one := range setup.Ledgers(c) {
 		l, err := records.Open(ctx, one)
 		if err != nil {
@@ -107,7 +106,7 @@ func readChanges(ctx context.Context, c config.Config) ([]ledger.Change, error) 
 		}
 		all = append(all, changes...)
 	}
-	slices.SortStableFunc(all, func(x, y ledger.Change) int { return y.At.Compare(x.At) })
+	slices.SortStableFunc(all, func(x, y read.Change) int { return y.At.Compare(x.At) })
 	for i := range all {
 		all[i].Summary = show.Printable(all[i].Summary)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/app/querypage"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 )
 
@@ -27,7 +28,7 @@ func (r *Relay) Reproduce(id, operator string) error {
 	go func() {
 		ctx, cancel := context.WithTimeout(r.ending, reproduceLimit)
 		defer cancel()
-		a, err := r.ask(ctx, pageRequest{ID: id, Reproduce: true, Operator: operator})
+		a, err := r.ask(ctx, querypage.Request{ID: id, Reproduce: true, Operator: operator})
 		if err == nil && a.Error != "" {
 			err = errors.New(a.Error)
 		}

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	reports "github.com/dpwatch/dpwatch/internal/report"
 )
 
@@ -19,7 +17,7 @@ import (
 func (r *Report) document() reports.Document {
 	d := reports.Document{Title: "Audit of differential privacy: " + r.period(), Lead: []string{r.headline()}}
 	if r.one && len(r.Findings) == 1 {
-		d.Title = "Audit " + r.Findings[0].ID + ": " + show.Words(r.Findings[0].Verdict)
+		d.Title = "Audit " + r.Findings[0].Audit.ID + ": " + show.Words(r.Findings[0].Audit.Verdict)
 	}
 	if r.Revealed {
 		d.Lead = append(d.Lead, "CONFIDENTIAL: this report may show values of rows and statements with their literals. Protect it like the raw data.")
@@ -44,7 +42,7 @@ func (r *Report) period() string {
 
 func (r *Report) headline() string {
 	if r.one {
-		return r.Findings[0].Summary
+		return r.Findings[0].Audit.Summary
 	}
 	found, accepted := 0, 0
 	for _, a := range r.Audits {
@@ -87,40 +85,39 @@ func orDash(text string) string {
 // finding has the answers about an audit, as dpwatch explain gives them.
 func (r *Report) finding(i int) reports.Section {
 	x, s := &r.Findings[i], reports.Section{}
-	s.Title = "Audit " + x.ID + ": " + show.Words(x.Verdict)
-	rows := [][]string{{"query", x.Summary}, {"engine", x.Engine}, {"claimed", status.ClaimText(x.Claimed)}, {"claim from", strings.TrimSpace(x.Claimed.Source + " " + x.Rule)}, {"key", x.Key}}
-	for _, a := range r.Audits {
-		if a.Key == x.Key && a.Engine == x.Engine {
-			rows = append(rows, []string{"epoch of the copies", orDash(a.DataEpoch)}, []string{"epoch of the engine", orDash(a.EngineEpoch)},
-				[]string{"evidence begun", fmt.Sprint(a.Begun, " times")}, []string{"evidence, SHA-256", orDash(a.Evidence)})
+	a, claimed := &x.Audit, x.Audit.Result().Claimed
+	s.Title = "Audit " + a.ID + ": " + show.Words(a.Verdict)
+	rows := [][]string{{"query", a.Summary}, {"engine", a.EngineName}, {"claimed", a.ClaimText()}, {"claim from", strings.TrimSpace(claimed.Source + " " + a.ClaimRule)}, {"key", a.Key}}
+	for _, row := range r.Audits {
+		if row.Key == a.Key && row.Engine == a.EngineName {
+			rows = append(rows, []string{"version of the copies", orDash(row.DataEpoch)}, []string{"version of the engine", orDash(row.EngineEpoch)},
+				[]string{"evidence begun", fmt.Sprint(row.Begun, " times")}, []string{"evidence, SHA-256", orDash(row.Evidence)})
 		}
 	}
-	if to := ledger.DestinationsText(x.Destinations); to != "" {
+	if to := read.DestinationsText(a.Destinations); to != "" {
 		rows = append(rows, []string{"answers went", to})
 	}
-	if x.Accepted != nil {
-		rows = append(rows, []string{"accepted", status.AcceptedText(x.Accepted)})
+	if a.Accepted != nil {
+		rows = append(rows, []string{"accepted", read.AcceptedText(a.Accepted)})
 	}
-	if x.Statement != "" {
-		rows = append(rows, []string{"statement", x.Statement})
-		rows = append(rows, cells(findings.ParameterRows(x.Parameters))...)
+	if x.Asked.Statement != "" {
+		rows = append(rows, []string{"statement", x.Asked.Statement})
+		rows = append(rows, cells(read.ParameterRows(x.Asked.Parameters))...)
 	}
-	for _, next := range x.Then {
-		rows = append(append(rows, []string{"then", next.Statement}), cells(findings.ParameterRows(next.Parameters))...)
+	for _, next := range x.Asked.Then {
+		rows = append(append(rows, []string{"then", next.Statement}), cells(read.ParameterRows(next.Parameters))...)
 	}
-	if x.SQL != nil {
-		rows = append(rows, []string{"SQL on D0", x.SQL.D0}, []string{"SQL on D1", x.SQL.D1})
+	if a.SQL != nil {
+		rows = append(rows, []string{"SQL on D0", a.SQL.D0}, []string{"SQL on D1", a.SQL.D1})
 	}
 	s.Table = &reports.Table{Rows: rows}
-	for _, part := range x.Parts() {
-		if len(part.Lines) > 0 {
-			s.Sections = append(s.Sections, reports.Section{Title: part.Title, Lines: part.Lines})
-		}
+	for _, answer := range x.Answers() {
+		s.Sections = append(s.Sections, reports.Section{Title: answer.Question, Lines: answer.Lines})
 	}
 	if len(r.plots[i]) > 0 {
 		s.Sections = append(s.Sections, reports.Section{Title: "The evidence in plots", Charts: r.plots[i]})
 	}
-	if actions := cells(status.ActionRows(x.Actions)); len(actions) > 0 {
+	if actions := cells(read.ActionRows(x.Ledger.Actions)); len(actions) > 0 {
 		s.Sections = append(s.Sections, reports.Section{Title: "What operators did, the latest first", Table: &reports.Table{Rows: actions}})
 	}
 	return s

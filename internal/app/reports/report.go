@@ -18,6 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/chart"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/plot"
+	"github.com/dpwatch/dpwatch/internal/read"
 	reports "github.com/dpwatch/dpwatch/internal/report"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -40,13 +41,13 @@ func Formats() []string { return []string{"html", "json"} }
 
 // Report is the contents of a report. Its JSON form is a contract with scripts.
 type Report struct {
-	Created  time.Time              `json:"created"`
-	Version  string                 `json:"dpwatch_version"`
-	Since    *time.Time             `json:"since"` // null = ever
-	Until    time.Time              `json:"until"`
-	Revealed bool                   `json:"revealed"`
-	Audits   []ReportAudit          `json:"audits"`
-	Findings []findings.Explanation `json:"findings"` // of the violations, or of the audit that was asked for
+	Created  time.Time          `json:"created"`
+	Version  string             `json:"dpwatch_version"`
+	Since    *time.Time         `json:"since"` // null = ever
+	Until    time.Time          `json:"until"`
+	Revealed bool               `json:"revealed"`
+	Audits   []ReportAudit      `json:"audits"`
+	Findings []read.Explanation `json:"findings"` // of the violations, or of the audit that was asked for
 	// OtherEngines are audits in the ledger of engines that the configuration does not have; they are not in the
 	// report.
 	OtherEngines int                 `json:"audits_of_other_engines"`
@@ -95,7 +96,7 @@ func New(ctx context.Context, env setup.Environment, o Options) (*Report, error)
 	r := &Report{
 		Created: time.Now().UTC(), Version: setup.Version, Until: o.Until, Revealed: o.Reveal || c.Log.ShowsSQL(), one: o.ID != "",
 		postgresql: map[string]string{}, configurations: map[string]string{},
-		Audits: []ReportAudit{}, Findings: []findings.Explanation{}, Errors: []ErrorRate{}, Accepted: []ledger.Acceptance{},
+		Audits: []ReportAudit{}, Findings: []read.Explanation{}, Errors: []ErrorRate{}, Accepted: []ledger.Acceptance{},
 	}
 	if r.Until.IsZero() || r.Until.After(r.Created) {
 		r.Until = r.Created
@@ -109,7 +110,7 @@ func New(ctx context.Context, env setup.Environment, o Options) (*Report, error)
 			return nil, err
 		}
 		defer l.Close()
-		return r, r.add(ctx, env, c, l, []ledger.Stored{s.Stored}, o.Reveal)
+		return r, r.add(ctx, env, c, l, []read.Stored{s}, o.Reveal)
 	}
 	for _, one := range setup.Ledgers(c) {
 		if err := r.read(ctx, env, c, one, o.Reveal); err != nil {
@@ -133,7 +134,7 @@ func (r *Report) read(ctx context.Context, env setup.Environment, c, one config.
 		return err
 	}
 	defer l.Close()
-	var all []ledger.Stored
+	var all []read.Stored
 	if r.Since == nil {
 		all, err = l.Stored(ctx, "", reportedAudits)
 	} else {
@@ -166,9 +167,8 @@ func (r *Report) read(ctx context.Context, env setup.Environment, c, one config.
 }
 
 // add adds audits of a ledger, and their engines.
-func (r *Report) add(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, all []ledger.Stored, reveal bool) error {
-	for _, stored := range all {
-		s := records.Audit{Stored: stored}
+func (r *Report) add(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, all []read.Stored, reveal bool) error {
+	for _, s := range all {
 		own, err := setup.EngineOf(c, s.Engine)
 		if err != nil && !r.one {
 			r.OtherEngines++
@@ -191,7 +191,7 @@ func (r *Report) add(ctx context.Context, env setup.Environment, c config.Config
 	return nil
 }
 
-func reportAudit(s *records.Audit) ReportAudit {
+func reportAudit(s *read.Stored) ReportAudit {
 	f := s.Former()
 	row := ReportAudit{Summary: s.Summary, Executions: s.Executions, LastSeen: s.LastSeen.UTC(), Accepted: s.Accepted != nil && s.Accepted.Until != nil && s.Accepted.Until.After(time.Now())}
 	row.Audit = reports.Audit{
@@ -205,7 +205,7 @@ func reportAudit(s *records.Audit) ReportAudit {
 }
 
 // explain adds the answers about an audit with its plots.
-func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, s records.Audit, row *ReportAudit, reveal bool) error {
+func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Config, l *ledger.Ledger, s read.Stored, row *ReportAudit, reveal bool) error {
 	x, stored, err := findings.ExplainAudit(ctx, env, c, l, s, reveal)
 	if err != nil {
 		return err
@@ -213,8 +213,8 @@ func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Co
 	if stored.Progress != nil {
 		row.Evidence = reports.Hash(stored.Progress)
 	}
-	if x.Report.Confidence > 0 {
-		row.Confidence = &x.Report.Confidence
+	if c := x.Audit.Result().Confidence; c > 0 {
+		row.Confidence = &c
 	}
 	var plots []chart.Figure
 	figures, err := saved.ReadFigures(&stored)

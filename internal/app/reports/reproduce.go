@@ -10,9 +10,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/findings"
 	"github.com/dpwatch/dpwatch/internal/app/oneoff"
-	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // ManifestOptions are the flags of dpwatch audits reproduce that concern the manifest of a report.
@@ -46,7 +46,7 @@ func ReproduceManifest(ctx context.Context, env setup.Environment, o findings.Re
 		if a.Lower != nil {
 			lower = *a.Lower
 		}
-		o.ID, o.Former = a.Key, &records.Former{Verdict: a.Verdict, Lower: analysis.Float(lower), Trials: a.Trials}
+		o.ID, o.Former = a.Key, &read.Former{Verdict: a.Verdict, Lower: analysis.Float(lower), Trials: a.Trials}
 		r, err := findings.Reproduce(ctx, env, o, progress)
 		if err != nil {
 			failed = append(failed, err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/web"
-	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // Load reads and validates a configuration file. The error lists all errors of the file. The Resolved is the same
@@ -22,12 +21,6 @@ func Load(env Environment, path string) (config.Config, config.Resolved, error) 
 	c, resolved, err := config.ParseAndCheck(path, data, env.Getenv)
 	if err != nil {
 		return c, resolved, fmt.Errorf("the configuration is not valid:\n%w", err)
-	}
-	// Checks that only the stages can make. New parses no SQL, so it can run in the relay process.
-	for _, one := range c.AllEngines() {
-		if _, err := rewrite.New(RewriteOptions(one)); err != nil {
-			return c, resolved, fmt.Errorf("%s: engine %s: %w", path, one.EngineName(), err)
-		}
 	}
 	for _, l := range c.Admin {
 		if l.TokenFile == "" {

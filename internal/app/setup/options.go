@@ -1,220 +1,17 @@
 package setup
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"reflect"
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/dpwatch/dpwatch/config"
-	"github.com/dpwatch/dpwatch/internal/audit"
-	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
-	"github.com/dpwatch/dpwatch/internal/pg/catalog"
-	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/replay"
-	"github.com/dpwatch/dpwatch/replay/neighbours"
-	"github.com/dpwatch/dpwatch/rewrite"
 )
-
-// NoiseFunctions returns the names of the declared DP functions, without schemas.
-func NoiseFunctions(c config.Config) []string {
-	var names []string
-	for _, s := range RewriteOptions(c).Claims.Signatures {
-		names = append(names, ident.Bare(s.Function))
-	}
-	return names
-}
-
-// ReplayOptions translates the configuration to the options of package replay. pace may be nil.
-func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
-	return replay.Options{
-		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
-		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
-		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
-		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
-	}
-}
-
-// ConnectTimeout bounds connecting to the shadow database and to other databases.
-const ConnectTimeout = 5 * time.Second
-
-// auditConnections is the number of connections of one audit.
-const auditConnections = 2
 
 // TurnTrials is the minimum number of rounds that one audit runs before its sessions are closed and another audit gets
 // its turn.
 const TurnTrials = 200
-
-// RewriteOptions translates the configuration to the options of package rewrite, without catalogs.
-func RewriteOptions(c config.Config) rewrite.Options {
-	opt := rewrite.Options{
-		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
-		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement),
-		Neighbours: c.Shadow.Copies(),
-		Claims: rewrite.ClaimRules{
-			Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
-			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
-		},
-	}
-	if !c.Shadow.Beside() { // an engine beside the database resolves names itself
-		opt.ShadowPath = c.Shadow.SearchPath
-	}
-	for _, f := range c.Claims.Functions {
-		opt.Claims.Signatures = append(opt.Claims.Signatures, rewrite.Signature{
-			Function: f.Name, Epsilon: f.Epsilon, Delta: f.Delta, EpsilonName: f.EpsilonName, DeltaName: f.DeltaName,
-		})
-	}
-	for _, r := range c.Claims.Rules {
-		opt.Claims.Rules = append(opt.Claims.Rules, rewrite.Rule{
-			Name: r.Name, User: r.User, Database: r.Database, ApplicationName: r.ApplicationName,
-			Table: ident.ParseTable(r.Table), Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta,
-		})
-	}
-	if d := c.Claims.Default; d != nil {
-		opt.Claims.Default = &rewrite.Claim{Epsilon: d.Epsilon, Delta: d.Delta}
-	}
-	for _, t := range c.Claims.Trust {
-		opt.Claims.TrustComment = opt.Claims.TrustComment || t == "comment"
-		opt.Claims.TrustSetting = opt.Claims.TrustSetting || t == "setting"
-	}
-	return opt
-}
-
-// UnclaimedRules translates the policies for unclaimed reads. The patterns are valid.
-func UnclaimedRules(u config.UnclaimedReads) []recognize.UnclaimedRule {
-	var rules []recognize.UnclaimedRule
-	for _, r := range append(slices.Clone(u.Rules), config.UnclaimedRule{Policy: u.Policy}) {
-		rule := recognize.UnclaimedRule{User: r.User, Database: r.Database, ApplicationName: r.ApplicationName, Policy: recognize.Policy(r.Policy)}
-		if r.Table != "" {
-			rule.Table = ident.ParseTable(r.Table)
-		}
-		if r.Pattern != "" {
-			rule.Pattern = regexp.MustCompile(r.Pattern)
-		}
-		rules = append(rules, rule)
-	}
-	return rules
-}
-
-// settingOrNone returns rewrite's notation for "no setting" if name is empty.
-func settingOrNone(name string) string {
-	if name == "" {
-		return "-"
-	}
-	return name
-}
-
-func tables(names []string) []rewrite.Table {
-	out := make([]rewrite.Table, len(names))
-	for i, name := range names {
-		out[i] = ident.ParseTable(name)
-	}
-	return out
-}
-
-// neighbourWorkers is the number of neighbours that are built concurrently.
-const neighbourWorkers = 2
-
-// NeighbourOptions translates the configuration to the options of package neighbours.
-func NeighbourOptions(c config.Config) (neighbours.Options, error) {
-	n := c.Neighbours
-	table := ident.ParseTable
-	column := func(name string) neighbours.Column {
-		i := strings.LastIndexByte(name, '.')
-		return neighbours.Column{Table: table(name[:i]), Name: name[i+1:]}
-	}
-	o := neighbours.Options{
-		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: c.ControlSchema(), D0: c.Shadow.D0, D1: c.Shadow.D1,
-		Unit:       neighbours.Unit{Table: table(c.Privacy.Unit.Table), Key: c.Privacy.Unit.Key},
-		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath,
-		Relation: neighbours.Relation(n.Relation), Method: neighbours.Method(n.Method), CopyLimit: int64(n.CopyLimit),
-		Grant: n.Grant, Workers: neighbourWorkers, RenameBody: rewrite.RenameBody,
-	}
-	for _, name := range c.Privacy.Protected {
-		o.Protected = append(o.Protected, table(name))
-	}
-	for _, name := range c.Privacy.Public {
-		o.Public = append(o.Public, table(name))
-	}
-	for _, p := range c.Privacy.Paths {
-		o.Paths = append(o.Paths, neighbours.Path{Table: table(p.Table), Columns: p.Columns, To: table(p.To), On: p.On})
-	}
-	for _, x := range n.Choose {
-		choice := neighbours.Choice{Rule: neighbours.Rule(x.Rule), K: x.K, Seed: int64(x.Seed)}
-		for _, name := range x.Columns {
-			choice.Columns = append(choice.Columns, column(name))
-		}
-		o.Choose = append(o.Choose, choice)
-	}
-	for _, m := range n.Measures {
-		text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-		o.Measures = append(o.Measures, neighbours.Measure{Column: column(m.Column), Low: text(m.Low), High: text(m.High)})
-	}
-	replay, err := pgx.ParseConfig(c.Shadow.DSN.Reveal())
-	if err != nil {
-		return o, fmt.Errorf("shadow.dsn is not a connection string")
-	}
-	if o.Target == "" {
-		o.Target = c.Shadow.DSN.Reveal()
-	}
-	target, err := pgx.ParseConfig(o.Target)
-	if err != nil {
-		return o, fmt.Errorf("neighbours.target is not a connection string")
-	}
-	if target.Database != replay.Database {
-		return o, fmt.Errorf("neighbours.target is database %s and shadow.dsn is database %s: both must be the shadow database", target.Database, replay.Database)
-	}
-	if len(o.Grant) == 0 && target.User != replay.User {
-		o.Grant = []string{replay.User}
-	}
-	return o, nil
-}
-
-// CatalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
-const CatalogTimeout = time.Minute
-
-// Rewriters returns a function that returns a Rewriter for the configuration and the current catalogs: the same one as
-// before if they are the same. If a catalog cannot be read, the error names it, and the Rewriter uses the last one that
-// was read, or none. The function is not safe for concurrent use.
-func Rewriters(c config.Config) func(context.Context) (*rewrite.Rewriter, error) {
-	opt := RewriteOptions(c)
-	var last *rewrite.Rewriter
-	return func(ctx context.Context) (*rewrite.Rewriter, error) {
-		var errs []error
-		changed := last == nil
-		refresh := func(what string, dsn config.Secret, into **catalog.Catalog) {
-			if dsn == "" {
-				return
-			}
-			got, err := read.Catalog(ctx, dsn.Reveal(), CatalogTimeout)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", what, err))
-				return
-			}
-			if !reflect.DeepEqual(*into, got) {
-				*into, changed = got, true
-			}
-		}
-		refresh("shadow.dsn", c.Shadow.DSN, &opt.Shadow)
-		refresh("privacy.catalog", c.Privacy.Catalog, &opt.Source)
-		if !changed {
-			return last, errors.Join(errs...)
-		}
-		r, err := rewrite.New(opt)
-		last = r
-		return r, errors.Join(append(errs, err)...)
-	}
-}
 
 // sequenceWindow is the time from the first query of a session's group to its last.
 const sequenceWindow = 5 * time.Minute
@@ -228,10 +25,10 @@ func SequenceWindow(c config.Audit) time.Duration {
 }
 
 // PrivacyBudgets translates the budgets of a configuration.
-func PrivacyBudgets(c config.Config) []audit.PrivacyBudget {
-	var all []audit.PrivacyBudget
+func PrivacyBudgets(c config.Config) []ledger.PrivacyBudget {
+	var all []ledger.PrivacyBudget
 	for _, b := range c.Budgets {
-		all = append(all, audit.PrivacyBudget{
+		all = append(all, ledger.PrivacyBudget{
 			Name: b.Name, Period: time.Duration(b.Period), Budget: odometer.Budget{Epsilon: b.Epsilon, Delta: b.Delta, Composition: b.Compose()},
 			Answers: ledger.Answers{
 				Analyst:      ledger.Analyst{User: b.User, Database: b.Database, Application: b.ApplicationName},

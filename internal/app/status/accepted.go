@@ -4,26 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
-	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
-// AcceptedText describes an acceptance.
-func AcceptedText(c *view.Accepted) string {
-	return fmt.Sprintf("until %s, or until the engine changes; by %s on %s: %s", show.Moment(c.Until), c.Operator, show.Moment(c.At), c.Reason)
-}
-
-// acceptedUntil returns until when a violation is accepted; "-" if it is not.
-func (a *AuditRow) acceptedUntil() string {
-	if a.Accepted == nil {
-		return "-"
-	}
-	return show.Moment(a.Accepted.Until)
-}
-
 // violationsLine counts violations.
-func violationsLine(found []AuditRow) string {
+func violationsLine(found []read.Audit) string {
 	accepted := 0
 	for _, a := range found {
 		if a.Accepted != nil {
@@ -52,17 +38,4 @@ func alertsLine(a *view.AlertsState) string {
 		text += "; FAULT: " + a.Trouble
 	}
 	return text
-}
-
-// ActionRows describes what operators did, as rows of a section.
-func ActionRows(actions []ledger.Action) [][2]string {
-	var rows [][2]string
-	for _, a := range actions {
-		text := a.Action
-		if a.Until != nil {
-			text += " until " + show.Moment(*a.Until)
-		}
-		rows = append(rows, [2]string{show.Moment(a.At), fmt.Sprintf("%s, by %s (database role %s): %s", text, a.Operator, a.Role, a.Reason)})
-	}
-	return rows
 }

@@ -1,13 +1,12 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Job is what the auditor of one engine does.
@@ -15,18 +14,10 @@ type Job struct {
 	Engine  string
 	Paused  bool
 	Parts   []Part       // what limits replays, and what they cost
-	Audits  []PendingRow // without a verdict, or measuring: those that have their trials first
+	Audits  []read.Audit // without a verdict, or measuring: those that have their trials first
 	LeftOut int          // audits beyond those listed
 	Workers []WorkerRow  // on other machines
 	Fault   string       // why nothing is known
-}
-
-// PendingRow is an audit that has trials, or waits for them.
-type PendingRow struct {
-	ID, Summary, State, Worker string
-	For                        string // what it waits for; "" = nothing
-	Trials                     int
-	waits                      bool
 }
 
 // WorkerRow is a worker on another machine.
@@ -50,44 +41,18 @@ func (s *Snapshot) Job() Job {
 	add := func(name, text string) { j.Parts = append(j.Parts, Part{Name: name, Text: show.Printable(text)}) }
 	add("pace", s.paceLine())
 	if b := s.auditor.Budget; b != nil {
-		add("budget", budgetLine(b))
+		add("replay budget", budgetLine(b))
 	}
 	add("audits", statesLine(s.auditor.Audits))
 	add("memory", fmt.Sprintf("the audits take about %d MiB", s.auditor.Memory.Audits>>20))
 	if t := s.auditor.Turns; t != nil {
 		add("turns of workers", workersLine(s.auditor))
 	}
-	for i := range s.auditor.Audits {
-		a := &s.auditor.Audits[i]
-		if a.State != view.Decided {
-			j.Audits = append(j.Audits, pendingRow(a))
-		}
-	}
-	slices.SortStableFunc(j.Audits, func(x, y PendingRow) int {
-		if x.waits != y.waits {
-			return cmp.Compare(len(x.For), len(y.For))
-		}
-		return cmp.Compare(y.Trials, x.Trials)
-	})
-	if n := len(j.Audits) - shownPending; n > 0 {
-		j.Audits, j.LeftOut = j.Audits[:shownPending], n
-	}
+	pending := slices.DeleteFunc(slices.Clone(s.auditor.Audits), func(a read.Audit) bool { return a.State == read.Decided })
+	first, _ := read.Select(pending, read.Filter{Sort: read.Pending, Limit: shownPending}) // there is such an order
+	j.Audits, j.LeftOut = first.Audits, first.Left
 	for _, w := range s.auditor.Workers {
 		j.Workers = append(j.Workers, WorkerRow{w.ID, show.Printable(w.Host), w.Version, w.Slots, w.Turns, w.Silent.Round(time.Second).String() + " ago", show.Printable(w.Refused)})
 	}
 	return j
-}
-
-func pendingRow(a *view.Entry) PendingRow {
-	row := PendingRow{ID: a.ID, Summary: show.Printable(a.Summary), State: show.Words(string(a.State)), Worker: a.Worker}
-	if a.Report != nil {
-		row.Trials = a.Report.Trials.D0
-	}
-	if a.WaitingFor != nil {
-		row.For, row.waits = waitingText(a.WaitingFor), true
-	}
-	if a.Trouble != "" {
-		row.For = show.Printable(a.Trouble)
-	}
-	return row
 }

@@ -45,7 +45,7 @@ func (s *Snapshot) parts() (all []Part) {
 	add(s.held(), "pace", "%s", s.paceLine())
 	if a := s.auditor; a != nil {
 		if a.Budget != nil {
-			add(false, "budget", "%s", budgetLine(a.Budget))
+			add(false, "replay budget", "%s", budgetLine(a.Budget))
 		}
 		c := a.Coverage
 		add(false, "coverage", "%.3g %% of %.0f distinct DP queries audited; users with audits: %d", 100*c.AuditedQueries, c.Queries, c.Owners)
@@ -58,7 +58,7 @@ func (s *Snapshot) parts() (all []Part) {
 			add(a.Alerts.Late(), "alerts", "%s", alertsLine(a.Alerts))
 		}
 		for _, b := range a.PrivacyBudgets {
-			add(b.Exceeded > 0, "budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
+			add(b.Exceeded > 0, "privacy budget "+b.Name, "analysts: %d, of whom %d exceed it; the largest share is %.3g %% (dpwatch budgets)", b.Analysts, b.Exceeded, 100*b.Spent)
 		}
 		if a.Faults > 0 {
 			add(true, "replay faults", "%d batches could not be replayed", a.Faults)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Snapshot is the status of a running dpwatch.
@@ -22,7 +23,7 @@ type Snapshot struct {
 	address string
 	Relay   RelayStatus
 	auditor *view.Status // nil = the auditor has not sent one
-	Audits  []AuditRow   // violations first, then by the time of the last query
+	Audits  []read.Audit // violations first, then by the time of the last query
 
 	engines []*Snapshot // of several engines, if none was chosen; then the fields of one engine are empty
 }
@@ -65,7 +66,7 @@ func NewSnapshot(text []byte) (*Snapshot, error) {
 		err = json.Unmarshal(s.Relay.Audit, &s.auditor)
 	}
 	if err == nil && s.auditor != nil {
-		s.Audits, err = auditRows(s.auditor, s.Relay.Audit)
+		s.Audits, err = audits(s.auditor, s.Relay.Engine, s.Relay.Audit)
 	}
 	return s, err
 }
@@ -111,9 +112,9 @@ func (s *Snapshot) Write(w io.Writer) error {
 		b.WriteString("\n")
 		table = show.NewTable(&b)
 		table.Row("ID", "SUMMARY", "USER", "CLAIM", "LOWER BOUND", "TRIALS", "FIRST SEEN", "ACCEPTED UNTIL")
-		for _, a := range found {
-			r := a.Result()
-			table.Row(a.ID, show.Shortened(a.Summary), a.User, ClaimText(r.Claimed), a.boundText(r), fmt.Sprint(r.Trials.D0), show.Moment(a.FirstSeen), a.acceptedUntil())
+		for i := range found {
+			a := &found[i]
+			table.Row(a.ID, show.Shortened(a.Summary), a.User, a.ClaimText(), a.BoundText(), fmt.Sprint(a.Trials()), show.Moment(a.FirstSeen), a.AcceptedUntil())
 		}
 		table.Flush()
 	}
@@ -224,13 +225,13 @@ func ledgerLine(l *view.LedgerState) string {
 }
 
 // statesLine counts audits by state.
-func statesLine(audits []view.Entry) string {
-	count := map[view.State]int{}
+func statesLine(audits []read.Audit) string {
+	count := map[read.State]int{}
 	for _, a := range audits {
 		count[a.State]++
 	}
 	var parts []string
-	for _, state := range view.States() {
+	for _, state := range read.States() {
 		if count[state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[state], state))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -45,7 +46,7 @@ func withholdStatus(s *view.Status) {
 	}
 }
 
-func withholdEntry(a *view.Entry, hide func(*string)) {
+func withholdEntry(a *read.Audit, hide func(*string)) {
 	troubled := a.Trouble != ""
 	hide(&a.Trouble)
 	a.SQL = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Record writes the observations since the last write. A batch whose write failed is written again with its number, so
@@ -149,7 +150,7 @@ func (k *Keeper) See(key string, query ledger.Query, q capture.Query, placed, be
 		s = &ledger.Sighting{Query: query, User: q.User, Database: q.Database, Application: q.ApplicationName}
 		k.sightings[at] = s
 	}
-	s.Query.Destinations = ledger.AddDestinations(s.Query.Destinations, query.Destinations)
+	s.Query.Destinations = read.AddDestinations(s.Query.Destinations, query.Destinations)
 	s.Executions++
 	if !placed {
 		s.Unplaced++

@@ -13,10 +13,11 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/recent"
-	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Recognized is the result of Analyze for a statement.
@@ -128,7 +129,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		var u *rewrite.UnsupportedError
 		if errors.As(err, &u) {
 			result.Detail, result.Advice = u.Detail, u.Hint
-			if u.Reason == rewrite.ReasonSettingsUncertain {
+			if u.Reason == reasons.SettingsUncertain {
 				settled, _ := present.Settle(q.Doubt)
 				result.Detail, result.Advice = explainDoubt(settled, u.Detail, u.Hint)
 			}
@@ -136,7 +137,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		}
 		return result
 	}
-	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, saved.QueryOf(plan, []string{cmp.Or(plan.Destination, ledger.ToClient)}), plan
+	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, QueryOf(plan, []string{cmp.Or(plan.Destination, read.ToClient)}), plan
 	result.Unclaimed = r.policyOf(q, plan)
 	return result
 }
@@ -243,7 +244,7 @@ func Unlisted(err error) string {
 		return ""
 	}
 	switch u.Reason {
-	case rewrite.ReasonUnknownTable, rewrite.ReasonUnknownFunction, rewrite.ReasonNoCopy:
+	case reasons.UnknownTable, reasons.UnknownFunction, reasons.NoCopy:
 		return strings.ToValidUTF8(u.Detail[:min(len(u.Detail), maxUnlisted)], "")
 	}
 	return ""

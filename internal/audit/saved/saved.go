@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
-	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
 // Reports returns the neighbours of an audit in the ledger with their reports, which of them is the worst, and the
@@ -79,7 +79,7 @@ type Progress struct {
 	Hoisted    int    // hoisted rounds of the evidence
 	Seed       uint64 // of the order of its trials; 0 = of an earlier version, which did not store it
 	HoistOff   string // why its trials must not be hoisted; "" = they may be
-	Hoisting   *replay.HoistReport
+	Hoisting   *hoisting.Report
 	Confirming bool
 	Measuring  bool
 	Suspected  float64

@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
 	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
 // Kind is what a turn is for.
@@ -70,7 +71,7 @@ type Advance struct {
 	Reports    []analysis.Report // one per neighbour; nil = as before
 	Confirming bool              // fresh trials must confirm the violation that trials show, or have done so
 	Suspected  float64           // the wealth to be confirmed, at the beginning of a confirmation in this turn
-	Hoisting   *replay.HoistReport
+	Hoisting   *hoisting.Report
 	Hoisted    int    // hoisted rounds of the evidence
 	HoistOff   string // see Turn
 }

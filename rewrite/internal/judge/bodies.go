@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // bodyPath returns the path of a function's own SET search_path; without one the names in its body depend on the
@@ -89,7 +90,7 @@ const notReplayable = "contains a part that cannot be replayed: "
 
 // describeBody returns the fault of a statement of a body.
 func describeBody(r Refusal) string {
-	if r.Reason == ReasonUnsupportedNode {
+	if r.Reason == reasons.UnsupportedNode {
 		return notReplayable + r.Node
 	}
 	return notReplayable + r.Detail

@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Call checks a call. copied is the function if the call must go to the neighbours' copies of it, otherwise zero; texts
@@ -23,7 +24,7 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	}
 	s.Functions[dotted] = true
 	if len(parts) == 0 || len(parts) > 2 {
-		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted+" is qualified with a database", "qualify it with its schema alone")
+		s.Refuse(reasons.UnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted+" is qualified with a database", "qualify it with its schema alone")
 		return Table{}, false
 	}
 	schema, name := pgparse.Name(n.GetFuncname())
@@ -66,11 +67,11 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 		s.Unknown = true
 		s.columnCall(name, n.GetLocation())
 	case class == functionVolatile || isForeignFamily(name):
-		s.Refuse(ReasonSideEffects, "FuncCall", n.GetLocation(), "function "+dotted+" has side effects", "if it is safe to replay, list it in claims.safe_functions")
+		s.Refuse(reasons.SideEffects, "FuncCall", n.GetLocation(), "function "+dotted+" has side effects", "if it is safe to replay, list it in claims.safe_functions")
 	case class == functionUnlisted:
 		s.Refuse(class.refusal(), "FuncCall", n.GetLocation(), "function "+dotted+class.why(), "if it is safe to replay, list it in claims.safe_functions")
 	default:
-		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" is neither built in nor declared safe",
+		s.Refuse(reasons.UnknownFunction, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" is neither built in nor declared safe",
 			"if it is safe to replay, list it in claims.safe_functions, or, if it takes the epsilon, in claims.functions")
 	}
 	return copied, texts
@@ -142,7 +143,7 @@ func isNameType(name string) bool {
 // columnCall checks a column in function notation.
 func (s *Statement) columnCall(name string, offset int32) {
 	if isSystemColumn(name) {
-		s.Refuse(ReasonSystemColumn, "FuncCall", offset, "system column "+name, "")
+		s.Refuse(reasons.SystemColumn, "FuncCall", offset, "system column "+name, "")
 	}
 }
 
@@ -155,7 +156,7 @@ func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users 
 		f, detail = s.rules.names.callOfReader(schema, name, users, s.rules.functions.class("", name) != functionUser)
 	}
 	if detail != "" {
-		s.Refuse(ReasonNoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
+		s.Refuse(reasons.NoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
 			"create it with the same arguments in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema, or write its query into the statement").mayBeProtected = true
 		return Table{}, false
 	}
@@ -197,7 +198,7 @@ func (s *Statement) callee(n *pg_query.FuncCall, schema, name string, users []*c
 	case schema == "" && s.path.Uncertain:
 		s.refuseUncertain("FuncCall", n.GetLocation(), "function "+name, "")
 	case len(users) == 0:
-		s.Refuse(ReasonUnknownFunction, "FuncCall", n.GetLocation(), "function "+name+" is not in the shadow database's catalog", "")
+		s.Refuse(reasons.UnknownFunction, "FuncCall", n.GetLocation(), "function "+name+" is not in the shadow database's catalog", "")
 	}
 	for _, f := range users {
 		s.callees[Table{Schema: f.Schema, Name: f.Name}] = true
@@ -208,7 +209,7 @@ func (s *Statement) callee(n *pg_query.FuncCall, schema, name string, users []*c
 func (s *Statement) changed(node string, offset int32, function string, settings ...string) bool {
 	for _, name := range settings {
 		if s.query.Doubt.Has(name) {
-			s.Refuse(ReasonSettingsUncertain, node, offset, "function "+function+" reads the setting "+name+", which the session may have changed",
+			s.Refuse(reasons.SettingsUncertain, node, offset, "function "+function+" reads the setting "+name+", which the session may have changed",
 				"set it again after calls of functions that change settings")
 			return true
 		}
@@ -233,5 +234,5 @@ func (s *Statement) Sample(n *pg_query.RangeTableSample) {
 	if len(parts) <= 2 && (builtin || s.rules.functions.isAllowed(schema, name, s.path)) {
 		return
 	}
-	s.Refuse(ReasonUnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, ".")+" is neither built in nor declared safe", "if it is safe to replay, list it in claims.safe_functions")
+	s.Refuse(reasons.UnknownFunction, "RangeTableSample", n.GetLocation(), "sampling method "+strings.Join(parts, ".")+" is neither built in nor declared safe", "if it is safe to replay, list it in claims.safe_functions")
 }

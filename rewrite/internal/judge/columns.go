@@ -7,6 +7,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Column checks a column, and resolves the relation in schema.relation.column and database.schema.relation.column like
@@ -18,7 +19,7 @@ func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 	}
 	last := fields[len(fields)-1]
 	if isSystemColumn(last) && !s.isHarmlessColumn(n, fields) {
-		s.Refuse(ReasonSystemColumn, "ColumnRef", n.GetLocation(), "system column "+last, "")
+		s.Refuse(reasons.SystemColumn, "ColumnRef", n.GetLocation(), "system column "+last, "")
 	}
 	switch len(fields) {
 	case 1:
@@ -33,7 +34,7 @@ func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 		}
 		s.userAttribute(last, true, "ColumnRef", n.GetLocation())
 	default:
-		s.Refuse(ReasonUnsupportedNode, "ColumnRef", n.GetLocation(), "a column name with more than four parts", "")
+		s.Refuse(reasons.UnsupportedNode, "ColumnRef", n.GetLocation(), "a column name with more than four parts", "")
 		return Table{}, resolve.KindUnknown
 	}
 	if len(fields) == 2 || len(fields) == 4 && !s.inDatabase(fields[0], "ColumnRef", n.GetLocation()) {
@@ -45,7 +46,7 @@ func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 	case resolve.KindProtected, resolve.KindPublic, resolve.KindSystem:
 		return t, kind
 	}
-	s.unreadable(t, kind, ReasonUnknownTable, n.GetLocation())
+	s.unreadable(t, kind, reasons.UnknownTable, n.GetLocation())
 	return Table{}, resolve.KindUnknown
 }
 
@@ -81,7 +82,7 @@ func (s *Statement) userAttribute(name string, row bool, node string, offset int
 		s.assume(AssumedAttribute)
 		return
 	case slices.ContainsFunc(source.Functions[name], s.rules.names.isReader):
-		s.Refuse(ReasonNoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or rename the column")
+		s.Refuse(reasons.NoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or rename the column")
 		return
 	}
 	for _, f := range source.Functions[name] {
@@ -96,7 +97,7 @@ func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 	for _, i := range n.GetIndirection() {
 		name := i.GetString_().GetSval()
 		if isSystemColumn(name) {
-			s.Refuse(ReasonSystemColumn, "A_Indirection", near, "system column "+name, "")
+			s.Refuse(reasons.SystemColumn, "A_Indirection", near, "system column "+name, "")
 		}
 		if s.printed {
 			continue
@@ -112,7 +113,7 @@ func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 func (s *Statement) castAttribute(name string, offset int32) {
 	switch {
 	case isNameType(name):
-		s.Refuse(ReasonNameInString, "A_Indirection", offset, "type "+name+" in attribute notation converts text to the name of an object", "")
+		s.Refuse(reasons.NameInString, "A_Indirection", offset, "type "+name+" in attribute notation converts text to the name of an object", "")
 	case s.rules.functions.source != nil && len(s.rules.functions.source.Types[name]) > 0:
 		s.userType([]string{name}, offset)
 	}

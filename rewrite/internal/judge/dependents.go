@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // dependents finds, in the catalogs, the relations that read protected tables or are part of them. A view reads the
@@ -75,7 +76,7 @@ func (n *names) dependents(o Options, f *functions, j *checker) {
 			if of != t {
 				detail = "reads " + of.String() + ", which " + detail
 			}
-			n.refused[t] = fault{ReasonSessionDependent, detail, ""}
+			n.refused[t] = fault{reasons.SessionDependent, detail, ""}
 		}
 	}
 }
@@ -96,17 +97,17 @@ func rowSecured(x *catalog.Index, t Table) (Table, bool) {
 
 // fault is why a listed or dependent relation cannot be read in a replay.
 type fault struct {
-	reason       Reason
+	reason       reasons.Reason
 	detail, hint string
 }
 
 func noCopy(detail string) fault {
-	return fault{ReasonNoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema"}
+	return fault{reasons.NoCopy, detail, "create it in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema"}
 }
 
 // noReplay returns the fault of a public view.
 func noReplay(detail string) fault {
-	return fault{ReasonNoCopy, detail, "replace it in the shadow database by a materialized view, or by a table with the same rows"}
+	return fault{reasons.NoCopy, detail, "replace it in the shadow database by a materialized view, or by a table with the same rows"}
 }
 
 // bases returns, for every relation that reads a protected table or is part of one, these protected tables. It includes
@@ -173,10 +174,10 @@ func (n *names) publicFault(j *checker, public Table, neighbours []string) {
 		r := j.shadow.Relations[t]
 		switch {
 		case slices.Contains(neighbours, t.Schema):
-			n.refused[public] = fault{ReasonNoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "list it in privacy.protected and give every neighbour a copy: a public table must be the same on every neighbour"}
+			n.refused[public] = fault{reasons.NoCopy, fmt.Sprintf("is listed in privacy.public, but reads %s in the shadow database", t), "list it in privacy.protected and give every neighbour a copy: a public table must be the same on every neighbour"}
 			return
 		case r != nil && r.Kind == catalog.KindForeign:
-			n.refused[public] = fault{ReasonNoCopy, "reads a foreign table in the shadow database", "copy its rows into a table of the shadow database"}
+			n.refused[public] = fault{reasons.NoCopy, "reads a foreign table in the shadow database", "copy its rows into a table of the shadow database"}
 			return
 		case r == nil:
 			continue

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // A body in another language than SQL and PL/pgSQL is not parsed: a word in it may be the name of a table, or not. Such
@@ -69,7 +70,7 @@ func (s *Statement) callMayRead(schema, name, node string, offset int32, users [
 	if s.mayRead == nil {
 		dotted := strings.TrimPrefix(schema+"."+name, ".")
 		s.mayRead = &Refusal{
-			Reason: ReasonNoCopy, Node: node, Offset: int(offset), Detail: describeFunctions(dotted, users) + " contains the name of a protected table, and its body is not analysed",
+			Reason: reasons.NoCopy, Node: node, Offset: int(offset), Detail: describeFunctions(dotted, users) + " contains the name of a protected table, and its body is not analysed",
 			Hint: "read the table in the statement itself",
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // functionClass says whether a replay may call a function.
@@ -27,14 +28,14 @@ const (
 func (c functionClass) isListed() bool { return c != functionUser && c != functionUnlisted }
 
 // refusal returns the reason to refuse a built-in function, "" if it is safe.
-func (c functionClass) refusal() Reason {
+func (c functionClass) refusal() reasons.Reason {
 	switch c {
 	case functionNever:
-		return ReasonUnsafeFunction
+		return reasons.UnsafeFunction
 	case functionVolatile, functionNeverVolatile:
-		return ReasonSideEffects
+		return reasons.SideEffects
 	case functionUnlisted:
-		return ReasonUnknownFunction
+		return reasons.UnknownFunction
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Some constructs depend on the session or on the copy of a table, and are harmless in certain places: where their
@@ -69,7 +70,7 @@ func (s *Statement) SessionValue(n *pg_query.SQLValueFunction, keyword string) {
 }
 
 func (s *Statement) refuseSession(keyword, node string, offset int32) {
-	s.Refuse(ReasonSessionDependent, node, offset, keyword+" depends on the session",
+	s.Refuse(reasons.SessionDependent, node, offset, keyword+" depends on the session",
 		"remove it, or only show it, as a column of the result: a replay runs in another session, as another role")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 //go:embed builtin_operators.txt
@@ -35,7 +36,7 @@ func (s *Statement) SubLink(n *pg_query.SubLink) {
 func (s *Statement) Operator(written []*pg_query.Node, e resolve.Operands, node string, offset int32) {
 	switch schema, _ := pgparse.Name(written); {
 	case len(written) > 2:
-		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+strings.Join(pgparse.Strings(written), ".")+" is qualified with a database", "qualify it with its schema alone")
+		s.Refuse(reasons.UnknownFunction, node, offset, "operator "+strings.Join(pgparse.Strings(written), ".")+" is qualified with a database", "qualify it with its schema alone")
 	case e.Name != "":
 		s.operatorCall(schema, e, node, offset)
 	}
@@ -47,7 +48,7 @@ func (s *Statement) operatorCall(schema string, e resolve.Operands, node string,
 	dotted := strings.TrimPrefix(schema+"."+name, ".")
 	if schema == "pg_catalog" {
 		if !functions.builtinOperators[name] {
-			s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted+" is built into the server, but is not in the list of operators that dpwatch knows", "")
+			s.Refuse(reasons.UnknownFunction, node, offset, "operator "+dotted+" is built into the server, but is not in the list of operators that dpwatch knows", "")
 		}
 		return
 	}
@@ -57,7 +58,7 @@ func (s *Statement) operatorCall(schema string, e resolve.Operands, node string,
 			s.assume(AssumedBuiltin)
 			return
 		}
-		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted+" is not built in, and its function is not known", "set privacy.catalog to read the engine's catalog")
+		s.Refuse(reasons.UnknownFunction, node, offset, "operator "+dotted+" is not built in, and its function is not known", "set privacy.catalog to read the engine's catalog")
 		return
 	}
 	s.use(nameUse{kind: useOperator, schema: schema, name: name, operands: e, node: node, offset: offset, builtin: builtin})
@@ -76,7 +77,7 @@ func (s *Statement) operatorCall(schema string, e resolve.Operands, node string,
 		}
 	}
 	if !found && !builtin {
-		s.Refuse(ReasonUnknownFunction, node, offset, "operator "+dotted+" is not in the engine's catalog", "")
+		s.Refuse(reasons.UnknownFunction, node, offset, "operator "+dotted+" is not in the engine's catalog", "")
 	}
 }
 
@@ -95,9 +96,9 @@ func (s *Statement) implied(f Table, what, node string, offset int32) {
 	case s.callees != nil:
 		s.callees[f] = true
 	case functions.readsProtected(s.rules.names, f.Schema, f.Name, functions.source.Find(f.Schema, f.Name, nil)):
-		s.Refuse(ReasonNoCopy, node, offset, what+" calls the function "+f.String()+", which reads a protected table", "call the function by its name: then the neighbours' copies of it can be used")
+		s.Refuse(reasons.NoCopy, node, offset, what+" calls the function "+f.String()+", which reads a protected table", "call the function by its name: then the neighbours' copies of it can be used")
 	case !functions.isHarmless(f):
-		s.Refuse(ReasonUnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.Find(f.Schema, f.Name, nil))+", which is neither immutable nor declared safe",
+		s.Refuse(reasons.UnknownFunction, node, offset, what+" calls the "+describeFunctions(f.String(), functions.source.Find(f.Schema, f.Name, nil))+", which is neither immutable nor declared safe",
 			"if it is safe to replay, list the function in claims.safe_functions")
 	default:
 		s.assumeFunction(f.String(), functions.source.Find(f.Schema, f.Name, nil))
@@ -114,7 +115,7 @@ func (s *Statement) impliedBuiltin(name, what, node string, offset int32) {
 	switch {
 	case class == functionSafe:
 	case strings.HasPrefix(name, "reg") && strings.HasSuffix(name, "in"):
-		s.Refuse(ReasonNameInString, node, offset, what+" converts text to the name of an object", "")
+		s.Refuse(reasons.NameInString, node, offset, what+" converts text to the name of an object", "")
 	case class == functionNever || class == functionNeverVolatile:
 		s.Refuse(class.refusal(), node, offset, detail, "")
 	case !s.rules.functions.isAllowed("pg_catalog", name, resolve.Path{}):

@@ -8,11 +8,12 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // doubtReasons are the reasons to refuse a name that cannot be resolved, by what is in doubt.
-var doubtReasons = map[resolve.Doubt]Reason{
-	resolve.DoubtSettings: ReasonSettingsUncertain, resolve.DoubtAmbiguous: ReasonAmbiguousName, resolve.DoubtUnlisted: ReasonUnknownTable,
+var doubtReasons = map[resolve.Doubt]reasons.Reason{
+	resolve.DoubtSettings: reasons.SettingsUncertain, resolve.DoubtAmbiguous: reasons.AmbiguousName, resolve.DoubtUnlisted: reasons.UnknownTable,
 }
 
 // Relation resolves a relation in FROM that is no CTE, and records that the statement reads it. It returns
@@ -22,13 +23,13 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		return Table{}, resolve.KindUnknown
 	}
 	if n.GetSchemaname() == "" && slices.Contains(s.query.Temporary, n.GetRelname()) {
-		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" is a temporary table of the session",
+		s.Refuse(reasons.TempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" is a temporary table of the session",
 			"if another table is meant, qualify the name with its schema: a replay cannot see temporary tables",
 		).mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
 	}
 	if n.GetSchemaname() == "" && s.query.Doubt.Temporary && !s.path.Uncertain {
-		s.Refuse(ReasonTempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" may be a temporary table of the session, which has created some of unknown names",
+		s.Refuse(reasons.TempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" may be a temporary table of the session, which has created some of unknown names",
 			"qualify the name with its schema").mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
 	}
@@ -56,7 +57,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 	case resolve.KindSystem:
 		s.system = true
 		if !resolve.IsStaticCatalog(t) {
-			s.Refuse(ReasonSystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String()+" describes other tables in a replay", "query the catalog separately")
+			s.Refuse(reasons.SystemCatalog, "RangeVar", n.GetLocation(), "relation "+t.String()+" describes other tables in a replay", "query the catalog separately")
 		}
 	default:
 		s.unreadable(t, kind, doubtReasons[doubt], n.GetLocation())
@@ -66,22 +67,22 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 }
 
 // unreadable refuses a relation that is neither protected nor public nor a system relation.
-func (s *Statement) unreadable(t Table, kind resolve.Kind, reason Reason, offset int32) {
+func (s *Statement) unreadable(t Table, kind resolve.Kind, reason reasons.Reason, offset int32) {
 	relation := "relation " + strings.TrimPrefix(t.String(), ".")
 	var r *Refusal
 	switch {
 	case kind == resolve.KindTemp:
-		r = s.Refuse(ReasonTempTable, "RangeVar", offset, relation+" is temporary", "")
-	case reason == ReasonSettingsUncertain:
+		r = s.Refuse(reasons.TempTable, "RangeVar", offset, relation+" is temporary", "")
+	case reason == reasons.SettingsUncertain:
 		r = s.refuseUncertain("RangeVar", offset, relation, "")
-	case reason == ReasonAmbiguousName:
+	case reason == reasons.AmbiguousName:
 		r = s.Refuse(reason, "RangeVar", offset, relation+" may be in several schemas of the search_path",
 			"qualify the name, or set privacy.catalog to read what the schemas contain (information_schema is never read)")
 	case t.Schema == "" && s.rules.names.Protected[t.Name]:
 		r = s.Refuse(reason, "RangeVar", offset, relation+" is not in the session's search_path, but a protected table of that name exists",
 			"qualify the name with its schema")
 	default:
-		r = s.Refuse(ReasonUnknownTable, "RangeVar", offset, relation+" is neither protected nor public",
+		r = s.Refuse(reasons.UnknownTable, "RangeVar", offset, relation+" is neither protected nor public",
 			"list it in privacy.protected, if it contains or reads personal data, or in privacy.public")
 	}
 	r.mayBeProtected = s.rules.names.Protected[t.Name]
@@ -92,6 +93,6 @@ func (s *Statement) inDatabase(name, node string, offset int32) bool {
 	if name == "" || name == cmp.Or(s.rules.options.Database, s.query.Database) {
 		return true
 	}
-	s.Refuse(ReasonAmbiguousName, node, offset, "a name is qualified with a database other than that of the session", "remove the database: the server accepts only the current one").mayBeProtected = true
+	s.Refuse(reasons.AmbiguousName, node, offset, "a name is qualified with a database other than that of the session", "remove the database: the server accepts only the current one").mayBeProtected = true
 	return false
 }

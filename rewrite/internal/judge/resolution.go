@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // nameUse is one use of a function's, operator's or type's name, to be looked up in the shadow database.
@@ -117,7 +118,7 @@ func (s *Statement) resolve() {
 			continue
 		}
 		if detail := s.differs(u); detail != "" {
-			s.Refuse(ReasonResolvesDifferently, u.node, u.offset, string(u.kind)+" "+strings.TrimPrefix(u.schema+"."+u.name, ".")+" "+detail,
+			s.Refuse(reasons.ResolvesDifferently, u.node, u.offset, string(u.kind)+" "+strings.TrimPrefix(u.schema+"."+u.name, ".")+" "+detail,
 				"create the engine's functions, operators and types in the same schemas of the shadow database, or qualify the name with a schema that contains the same ones in both")
 		}
 	}

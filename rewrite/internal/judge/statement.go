@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Statement checks one statement. A walk of its tree calls the method of each node that names a relation, column,
@@ -64,7 +65,7 @@ func (r *Rules) statement(q capture.Query, path resolve.Path) *Statement {
 func (s *Statement) AssumeSetters() { s.assume(AssumedSetters) }
 
 // Refuse records a refusal. hint "" stands for the usual one of the reason. The result is valid until the next refusal.
-func (s *Statement) Refuse(reason Reason, node string, offset int32, detail, hint string) *Refusal {
+func (s *Statement) Refuse(reason reasons.Reason, node string, offset int32, detail, hint string) *Refusal {
 	if hint == "" {
 		hint = usualHints[reason]
 	}
@@ -79,7 +80,7 @@ func (s *Statement) refuseUncertain(node string, offset int32, object, hint stri
 	if s.callees != nil {
 		detail = object + " has no schema, and the function sets no search_path"
 	}
-	return s.Refuse(ReasonSettingsUncertain, node, offset, detail, cmp.Or(hint, "qualify the name with its schema"))
+	return s.Refuse(reasons.SettingsUncertain, node, offset, detail, cmp.Or(hint, "qualify the name with its schema"))
 }
 
 // RefuseChange refuses a statement, or a part of one, that changes data.
@@ -88,7 +89,7 @@ func (s *Statement) RefuseChange(node string, offset int32) {
 	if s.callees != nil {
 		detail = "a statement that changes data"
 	}
-	s.Refuse(ReasonSideEffects, node, offset, detail, "")
+	s.Refuse(reasons.SideEffects, node, offset, detail, "")
 }
 
 // Verdict selects the refusal to report, or nil, after the walk. Side effects come first, then whether the query
@@ -100,7 +101,7 @@ func (s *Statement) Verdict(claims bool) *Refusal {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
 	})
 	for i, r := range s.refusals {
-		if r.Reason == ReasonSideEffects {
+		if r.Reason == reasons.SideEffects {
 			return &s.refusals[i]
 		}
 	}
@@ -117,15 +118,15 @@ func (s *Statement) Verdict(claims bool) *Refusal {
 	case s.mayRead != nil:
 		return s.mayRead
 	case s.system && len(s.Public) == 0 && len(s.refusals) == 0 || s.onlySystem():
-		return &Refusal{Reason: ReasonSystemCatalogOnly, Detail: "the query reads only system catalogs", Offset: -1}
+		return &Refusal{Reason: reasons.SystemCatalogOnly, Detail: "the query reads only system catalogs", Offset: -1}
 	}
-	return &Refusal{Reason: ReasonNoProtectedTable, Detail: "the query reads no protected table", Offset: -1}
+	return &Refusal{Reason: reasons.NoProtectedTable, Detail: "the query reads no protected table", Offset: -1}
 }
 
 // onlySystem reports whether every refusal of the walk is about a system catalog.
 func (s *Statement) onlySystem() bool {
 	return s.system && len(s.Public) == 0 &&
-		!slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Node == "RangeVar" && r.Reason != ReasonSystemCatalog })
+		!slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Node == "RangeVar" && r.Reason != reasons.SystemCatalog })
 }
 
 // SearchPath returns the path of a replay, after Verdict. It is not nil.

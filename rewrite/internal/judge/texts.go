@@ -6,6 +6,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Constant refuses a string that names a protected table if userArgs: a user-defined function may use it as a name.
@@ -21,7 +22,7 @@ func (s *Statement) textArgument(text, node, detail string, offset int32) {
 	case s.rules.names.Protected[resolve.AnyTable]:
 		s.anyTable = append(s.anyTable, anyName{text: text, node: node, detail: detail, offset: offset})
 	case s.rules.names.Mentions(text):
-		s.Refuse(ReasonNameInString, node, offset, detail, "")
+		s.Refuse(reasons.NameInString, node, offset, detail, "")
 	}
 }
 
@@ -31,15 +32,15 @@ const firstNormalOID = 16384
 // Param checks the bound parameter of $n; userArgs as for Constant.
 func (s *Statement) Param(n *pg_query.ParamRef, userArgs bool) {
 	if n.GetNumber() < 1 || int(n.GetNumber()) > len(s.query.Params) {
-		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has no bound value", n.GetNumber()), "")
+		s.Refuse(reasons.Parameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has no bound value", n.GetNumber()), "")
 		return
 	}
 	p := s.query.Params[n.GetNumber()-1]
 	switch {
 	case p.OID >= firstNormalOID:
-		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has a user-defined type", n.GetNumber()), "cast it in the statement, and let the server infer its type")
+		s.Refuse(reasons.Parameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has a user-defined type", n.GetNumber()), "cast it in the statement, and let the server infer its type")
 	case isRegOID(p.OID):
-		s.Refuse(ReasonParameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has a type for names of objects", n.GetNumber()), "")
+		s.Refuse(reasons.Parameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has a type for names of objects", n.GetNumber()), "")
 	case userArgs:
 		s.textArgument(string(p.Value), "ParamRef", "a parameter in the arguments of a function contains the name of a protected table", n.GetLocation())
 	}
@@ -72,9 +73,9 @@ func (s *Statement) namesOfAnyTable() {
 	for _, n := range s.anyTable {
 		switch {
 		case n.rowType != "" && read.RowType(n.rowType):
-			s.Refuse(ReasonRowType, n.node, n.offset, n.detail, "")
+			s.Refuse(reasons.RowType, n.node, n.offset, n.detail, "")
 		case n.rowType == "" && read.Mentions(n.text):
-			s.Refuse(ReasonNameInString, n.node, n.offset, n.detail, "")
+			s.Refuse(reasons.NameInString, n.node, n.offset, n.detail, "")
 		}
 	}
 }

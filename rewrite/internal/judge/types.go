@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // rowTypeOf continues the detail of a refusal after the name of a type.
@@ -18,7 +19,7 @@ const rowTypeOf = " is the row type of a protected table"
 func (s *Statement) Type(n *pg_query.TypeName) {
 	parts := pgparse.Strings(n.GetNames())
 	if n.GetPctType() {
-		s.Refuse(ReasonUnsupportedNode, "TypeName", n.GetLocation(), "%TYPE, the type of a column", "")
+		s.Refuse(reasons.UnsupportedNode, "TypeName", n.GetLocation(), "%TYPE, the type of a column", "")
 	}
 	if len(parts) == 0 {
 		return
@@ -31,13 +32,13 @@ func (s *Statement) Type(n *pg_query.TypeName) {
 		}
 		fallthrough
 	case "regnamespace", "regrole", "regproc", "regprocedure", "regoper", "regoperator":
-		s.Refuse(ReasonNameInString, "TypeName", n.GetLocation(), "type "+last+" converts text to the name of an object", "")
+		s.Refuse(reasons.NameInString, "TypeName", n.GetLocation(), "type "+last+" converts text to the name of an object", "")
 	}
 	if len(parts) == 1 && slices.Contains(s.query.Temporary, strings.TrimLeft(last, "_")) {
-		s.Refuse(ReasonTempTable, "TypeName", n.GetLocation(), "type "+last+" is the row type of a temporary table of the session", "")
+		s.Refuse(reasons.TempTable, "TypeName", n.GetLocation(), "type "+last+" is the row type of a temporary table of the session", "")
 	}
 	if parts[0] != "pg_catalog" && s.rules.names.RowType(last) && !s.ownRowType(parts) {
-		s.Refuse(ReasonRowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, ".")+rowTypeOf, "")
+		s.Refuse(reasons.RowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, ".")+rowTypeOf, "")
 	}
 	if parts[0] != "pg_catalog" && s.rules.names.Protected[resolve.AnyTable] {
 		s.anyTable = append(s.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, ".") + rowTypeOf, offset: n.GetLocation()})
@@ -70,7 +71,7 @@ func (s *Statement) Cast(n *pg_query.TypeCast) {
 			last = text.GetSval()
 		}
 		if text == nil || strings.HasPrefix(name, "_") || s.rules.names.Mentions(text.GetSval()) || s.rules.names.RowType(last) || len(n.GetTypeName().GetArrayBounds()) > 0 {
-			s.Refuse(ReasonNameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something other than a string with a plain name", "")
+			s.Refuse(reasons.NameInString, "TypeCast", n.GetTypeName().GetLocation(), "a cast to "+name+" of something other than a string with a plain name", "")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // view returns the references of a view of the shadow database other than those to relations: a query that depends on
@@ -30,7 +31,7 @@ func (j *checker) view(neighbour string, r *catalog.Relation, before string) (ou
 	s.printed, s.callees = true, map[Table]bool{}
 	j.options.Walk(s, tree.GetStmts()[0].GetStmt().ProtoReflect())
 	for _, f := range s.refusals {
-		if f.Reason != ReasonUnknownTable {
+		if f.Reason != reasons.UnknownTable {
 			return fault(notReplayable + f.Detail)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // atomicFunctions have bodies that the server parsed, with operators, types of an extension and every kind of argument.
@@ -50,25 +51,25 @@ func TestOracleHarmless(t *testing.T) {
 		"SELECT count(*) FROM people WHERE email <> 'A1'::citext":                             "",
 		"SELECT count(*), 'A'::citext::text FROM people WHERE CAST(age AS text)::citext > ''": "",
 		"SELECT count(*), pg_typeof(count(*)), pg_typeof(max(email)) FROM people":             "",
-		"SELECT pg_typeof(p), count(*) FROM people p GROUP BY 1":                              rewrite.ReasonUnsafeFunction,
+		"SELECT pg_typeof(p), count(*) FROM people p GROUP BY 1":                              reasons.UnsafeFunction,
 		"SELECT system_user FROM people ORDER BY 1":                                           "",
 		"SELECT count(system_user) FROM people p WHERE p.system_user = system_user":           "",
 		"SELECT count(p.ctid), count(xmin) FROM people p WHERE p.ctid IS NOT NULL":            "",
 		"SELECT max(q.ctid) FROM (SELECT age AS ctid FROM people) q":                          "",
-		"SELECT min(p.ctid) FROM people p":                                                    rewrite.ReasonSystemColumn,
-		"SELECT count(DISTINCT p.xmin) FROM people p":                                         rewrite.ReasonSystemColumn,
+		"SELECT min(p.ctid) FROM people p":                                                    reasons.SystemColumn,
+		"SELECT count(DISTINCT p.xmin) FROM people p":                                         reasons.SystemColumn,
 		"SELECT current_user, count(*) FROM people":                                           "",
-		"SELECT count(*) FROM people WHERE system_user <> current_user":                       rewrite.ReasonSessionDependent,
-		"SELECT max(u) FROM (SELECT current_user AS u FROM people) q":                         rewrite.ReasonSessionDependent,
+		"SELECT count(*) FROM people WHERE system_user <> current_user":                       reasons.SessionDependent,
+		"SELECT max(u) FROM (SELECT current_user AS u FROM people) q":                         reasons.SessionDependent,
 		"SELECT count(*), 'pg_class'::regclass FROM people":                                   "",
 		"SELECT count(*), 'codes'::regclass::text FROM people":                                "",
-		"SELECT count(*), 'people'::regclass FROM people":                                     rewrite.ReasonNameInString,
-		"SELECT count(*), 'd0.people'::regclass FROM people":                                  rewrite.ReasonNameInString,
-		"SELECT count(*), 'pg_toast.pg_toast_1255'::regclass FROM people":                     rewrite.ReasonNameInString,
+		"SELECT count(*), 'people'::regclass FROM people":                                     reasons.NameInString,
+		"SELECT count(*), 'd0.people'::regclass FROM people":                                  reasons.NameInString,
+		"SELECT count(*), 'pg_toast.pg_toast_1255'::regclass FROM people":                     reasons.NameInString,
 		"SELECT count(*) FROM (SELECT gen_random_uuid() AS u, id FROM people) q":              "",
 		`SELECT count(*) FROM "{db}"."public"."people" p WHERE p.age > 0`:                     "",
 		`SELECT "{db}"."public"."people"."age" FROM "{db}"."public"."people" ORDER BY 1`:      "",
-		`SELECT count(*) FROM "other"."public"."people"`:                                      rewrite.ReasonAmbiguousName,
+		`SELECT count(*) FROM "other"."public"."people"`:                                      reasons.AmbiguousName,
 	} {
 		sql = strings.ReplaceAll(sql, "{db}", source.Database)
 		t.Run(sql, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestOracleForeignCode(t *testing.T) {
 			var refusal *rewrite.UnsupportedError
 			switch {
 			case want != "":
-				if !errors.As(err, &refusal) || refusal.Reason != rewrite.ReasonNoCopy || !strings.Contains(refusal.Detail, want) || refusal.Hint == "" {
+				if !errors.As(err, &refusal) || refusal.Reason != reasons.NoCopy || !strings.Contains(refusal.Detail, want) || refusal.Hint == "" {
 					t.Errorf("%s: %s: %v; want a refusal that says %q", name, sql, err, want)
 				}
 			case err != nil:

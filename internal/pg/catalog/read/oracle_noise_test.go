@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // noisyViews are views over people in schema {s} that call DP functions.
@@ -58,16 +59,16 @@ func TestOracleNoise(t *testing.T) {
 		"REFRESH MATERIALIZED VIEW stored":                     {epsilon: 0.5},
 		"REFRESH MATERIALIZED VIEW CONCURRENTLY public.stored": {epsilon: 0.5},
 		"REFRESH MATERIALIZED VIEW stored_view":                {epsilon: 0.5},
-		"REFRESH MATERIALIZED VIEW stored WITH NO DATA":        {reason: rewrite.ReasonNotSelect},
-		"REFRESH MATERIALIZED VIEW fresh":                      {reason: rewrite.ReasonWrapper},
-		"SELECT * FROM computed":                               {reason: rewrite.ReasonBadClaim, detail: "not a constant"},
-		"SELECT * FROM alone":                                  {reason: rewrite.ReasonNoCopy, detail: "relation public.alone calls a DP function, and schema d0 has no copy of it"},
-		"SELECT * FROM alone_by_call":                          {reason: rewrite.ReasonNoCopy, detail: "calls a DP function, and schema d0 has no copy of it"},
-		"SELECT * FROM alone_by_view":                          {reason: rewrite.ReasonNoCopy, detail: "calls a DP function, and schema d0 has no copy of it"},
-		"SELECT * FROM shops":                                  {reason: rewrite.ReasonNoProtectedTable},
-		"SELECT * FROM of_unlisted":                            {reason: rewrite.ReasonUnknownTable},
-		"SELECT * FROM stored":                                 {reason: rewrite.ReasonNoProtectedTable},
-		"SELECT * FROM of_stored":                              {reason: rewrite.ReasonNoProtectedTable},
+		"REFRESH MATERIALIZED VIEW stored WITH NO DATA":        {reason: reasons.NotSelect},
+		"REFRESH MATERIALIZED VIEW fresh":                      {reason: reasons.Wrapper},
+		"SELECT * FROM computed":                               {reason: reasons.BadClaim, detail: "not a constant"},
+		"SELECT * FROM alone":                                  {reason: reasons.NoCopy, detail: "relation public.alone calls a DP function, and schema d0 has no copy of it"},
+		"SELECT * FROM alone_by_call":                          {reason: reasons.NoCopy, detail: "calls a DP function, and schema d0 has no copy of it"},
+		"SELECT * FROM alone_by_view":                          {reason: reasons.NoCopy, detail: "calls a DP function, and schema d0 has no copy of it"},
+		"SELECT * FROM shops":                                  {reason: reasons.NoProtectedTable},
+		"SELECT * FROM of_unlisted":                            {reason: reasons.UnknownTable},
+		"SELECT * FROM stored":                                 {reason: reasons.NoProtectedTable},
+		"SELECT * FROM of_stored":                              {reason: reasons.NoProtectedTable},
 	} {
 		plan, err := r.Analyze(capture.Query{SQL: sql, Database: source.Database})
 		var refused *rewrite.UnsupportedError

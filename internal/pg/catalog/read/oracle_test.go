@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // relationsOf creates the relations of the engine in schema s, and of every neighbour in its own: n people.
@@ -57,10 +58,10 @@ func TestOracle(t *testing.T) {
 		"SELECT members.age FROM members":                                        "",
 		"WITH adults AS (SELECT * FROM adults) SELECT count(*) FROM adults":      "",
 		"SELECT (SELECT count(*) FROM ages a WHERE a.age = p.age) FROM people p": "",
-		"SELECT * FROM unlisted":                                                 rewrite.ReasonNoCopy,
-		"SELECT count(*) FROM visits_2":                                          rewrite.ReasonNoCopy,
-		"SELECT count(*) FROM other.people":                                      rewrite.ReasonNoCopy,
-		"SELECT headcount() FROM people":                                         rewrite.ReasonNoCopy,
+		"SELECT * FROM unlisted":                                                 reasons.NoCopy,
+		"SELECT count(*) FROM visits_2":                                          reasons.NoCopy,
+		"SELECT count(*) FROM other.people":                                      reasons.NoCopy,
+		"SELECT headcount() FROM people":                                         reasons.NoCopy,
 	} {
 		t.Run(sql, func(t *testing.T) {
 			t.Parallel()

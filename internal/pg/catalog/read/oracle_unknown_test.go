@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // TestOracleUnknownNames: a call of one argument that neither catalog explains is a column only if the argument is a
@@ -30,17 +31,17 @@ func TestOracleUnknownNames(t *testing.T) {
 		"SELECT sum(id(people)) FROM people":                                       {unknown: true},
 		"SELECT sum(id(p)) FROM people p":                                          {unknown: true},
 		"WITH w AS (SELECT id + 1 AS next FROM people) SELECT sum(next(w)) FROM w": {unknown: true},
-		"SELECT f('a'), count(*) FROM people":                                      {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(NULL), count(*) FROM people":                                     {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f($1), count(*) FROM people":                                       {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(id) FROM people":                                                 {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(p.id) FROM people p":                                             {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(id + 1) FROM people":                                             {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f((SELECT 1)), count(*) FROM people":                               {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(abs(id)) FROM people":                                            {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f('a'::text), count(*) FROM people":                                {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(ARRAY[1]), count(*) FROM people":                                 {reason: rewrite.ReasonUnknownFunction},
-		"SELECT f(ROW(1)), count(*) FROM people":                                   {reason: rewrite.ReasonUnknownFunction},
+		"SELECT f('a'), count(*) FROM people":                                      {reason: reasons.UnknownFunction},
+		"SELECT f(NULL), count(*) FROM people":                                     {reason: reasons.UnknownFunction},
+		"SELECT f($1), count(*) FROM people":                                       {reason: reasons.UnknownFunction},
+		"SELECT f(id) FROM people":                                                 {reason: reasons.UnknownFunction},
+		"SELECT f(p.id) FROM people p":                                             {reason: reasons.UnknownFunction},
+		"SELECT f(id + 1) FROM people":                                             {reason: reasons.UnknownFunction},
+		"SELECT f((SELECT 1)), count(*) FROM people":                               {reason: reasons.UnknownFunction},
+		"SELECT f(abs(id)) FROM people":                                            {reason: reasons.UnknownFunction},
+		"SELECT f('a'::text), count(*) FROM people":                                {reason: reasons.UnknownFunction},
+		"SELECT f(ARRAY[1]), count(*) FROM people":                                 {reason: reasons.UnknownFunction},
+		"SELECT f(ROW(1)), count(*) FROM people":                                   {reason: reasons.UnknownFunction},
 		"SELECT sum(id::few), max('good'::mood), max('x'::text) FROM people":       {},
 		"SELECT sum(id::bigint), max(id::public.few) FROM people":                  {},
 		"SELECT sum(id::newer) FROM people":                                        {unknown: true},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // viewsOf are views over people in schema {s}: they read only their own schema, and their other properties are not in
@@ -81,7 +82,7 @@ func TestOracleViews(t *testing.T) {
 			plan, err := r.Analyze(capture.Query{SQL: sql, User: "postgres", Database: source.Database})
 			if refused != "" {
 				var refusal *rewrite.UnsupportedError
-				if !errors.As(err, &refusal) || refusal.Reason != rewrite.ReasonNoCopy || !strings.Contains(refusal.Detail, refused) || refusal.Offset < 7 || refusal.Hint == "" {
+				if !errors.As(err, &refusal) || refusal.Reason != reasons.NoCopy || !strings.Contains(refusal.Detail, refused) || refusal.Offset < 7 || refusal.Hint == "" {
 					t.Errorf("%v; want a refusal that says %q, where, and what to do", err, refused)
 				}
 				return

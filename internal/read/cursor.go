@@ -1,4 +1,4 @@
-package status
+package read
 
 import (
 	"cmp"
@@ -18,10 +18,10 @@ type position struct {
 	key       string
 }
 
-// ErrCursor is the error of a cursor that List did not return.
+// ErrCursor is the error of a cursor that Select did not return.
 var ErrCursor = errors.New("the cursor is not one of dpwatch: use next_cursor of the page before")
 
-func (a *AuditRow) position() position { return position{a.Violation(), a.LastSeen, a.Key} }
+func (a *Audit) position() position { return position{a.Violation(), a.LastSeen, a.Key} }
 
 // compare orders violations first, then the latest query first.
 func (p position) compare(q position) int {

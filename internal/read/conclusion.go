@@ -1,4 +1,4 @@
-package oneoff
+package read
 
 import (
 	"fmt"
@@ -10,26 +10,34 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
-	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/internal/recorded"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
 // Conclusion is the result of a command. Its JSON form is a contract with scripts.
 type Conclusion struct {
 	analysis.Report
-	SQL *view.SQLPair `json:"sql,omitempty"`
+	SQL *SQLPair `json:"sql,omitempty"`
 	// Queries is the number of statements of a sequence, 0 for a single query.
 	Queries int `json:"queries,omitempty"`
 	// Neighbour is the schema that the report is about, Neighbours the result of each if there are several.
-	Neighbour  string           `json:"neighbour,omitempty"`
-	Neighbours []view.Neighbour `json:"neighbours,omitempty"`
+	Neighbour  string      `json:"neighbour,omitempty"`
+	Neighbours []Neighbour `json:"neighbours,omitempty"`
 	// Hoisting is nil if it is disabled, and if nothing was replayed.
-	Hoisting *replay.HoistReport `json:"hoisting,omitempty"`
+	Hoisting *hoisting.Report `json:"hoisting,omitempty"`
 	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they
 	// were not compared.
 	Timing *timing.Report `json:"timing,omitempty"`
 	// Input describes how recorded results were read; nil for results of replays.
 	Input *InputReport `json:"input,omitempty"`
+}
+
+// InputReport describes how the files of recorded results were read.
+type InputReport struct {
+	D0 recorded.Input `json:"d0"`
+	D1 recorded.Input `json:"d1"`
+	// Seed is the seed of the random order in which the results were analyzed; nil for the order of the files.
+	Seed *uint64 `json:"seed"`
 }
 
 // Shown returns the conclusion with or without the values of rows.
@@ -55,8 +63,8 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
 	}
 	if c.Input != nil {
-		row("D0 read as", "%s", describeInput(c.Input.D0))
-		row("D1 read as", "%s", describeInput(c.Input.D1))
+		row("D0 read as", "%s", c.Input.D0.String())
+		row("D1 read as", "%s", c.Input.D1.String())
 		if seed := c.Input.Seed; seed != nil {
 			row("order", "random, seed %d", *seed)
 		}
@@ -144,8 +152,13 @@ func because(reason string) string {
 	return " Reason: " + reason + "."
 }
 
-func refused(claim analysis.Claim, confidence float64, reason string) analysis.Report {
-	r := analysis.Refused(claim, confidence, reason)
-	r.Claimed.Source = "flag"
-	return r
+// ofSequence returns the sentence of a verdict about a sequence of n queries; n = 0 for a single query.
+func ofSequence(sentence string, n int) string {
+	if n == 0 {
+		return sentence
+	}
+	return strings.NewReplacer(
+		"the answers of this query are", fmt.Sprintf("the answers of these %d queries together are", n),
+		"this query leaks", fmt.Sprintf("the answers of these %d queries together leak", n),
+	).Replace(sentence)
 }

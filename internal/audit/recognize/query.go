@@ -1,4 +1,4 @@
-package saved
+package recognize
 
 import (
 	"github.com/dpwatch/dpwatch/internal/ledger"

@@ -1,4 +1,4 @@
-package oneoff
+package read
 
 import (
 	"fmt"

@@ -1,30 +1,28 @@
-package status
+package read
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // engineRows returns what is known about the versions of the engine that an audit saw.
-func (a *AuditRow) engineRows() [][2]string {
-	rows := [][2]string{{"engine epoch", a.Engine}}
+func (a *Audit) engineRows() [][2]string {
+	rows := [][2]string{{"engine version", a.Engine}}
 	if a.EngineRestarts > 0 {
 		rows = append(rows, [2]string{"new engines", fmt.Sprintf("%d: the evidence began again because the engine changed", a.EngineRestarts)})
 	}
 	if s := a.Standing; s != nil {
-		text := fmt.Sprintf("engine epoch %s, first seen %s, epsilon lower bound %s", s.Engine, show.Moment(s.FirstSeen), show.Number(s.Lower))
+		text := fmt.Sprintf("engine version %s, first seen %s, epsilon lower bound %s", s.Engine, show.Moment(s.FirstSeen), show.Number(s.Lower))
 		if a.Result().Verdict != analysis.Violation {
 			text += "; the present audit has not resolved it" + MissingText(s)
 		}
 		rows = append(rows, [2]string{"violation", text})
 	}
 	if r := a.Resolved; r != nil {
-		rows = append(rows, [2]string{"resolved", fmt.Sprintf("violation of engine epoch %s, first seen %s, epsilon lower bound %s; resolved %s by engine epoch %s",
+		rows = append(rows, [2]string{"resolved", fmt.Sprintf("violation of engine version %s, first seen %s, epsilon lower bound %s; resolved %s by engine version %s",
 			r.Engine, show.Moment(r.FirstSeen), show.Number(r.Lower), show.Moment(r.At), r.By)})
 	}
 	if len(a.Differ) > 0 {
@@ -34,21 +32,9 @@ func (a *AuditRow) engineRows() [][2]string {
 }
 
 // MissingText says how many trials are missing until a violation is resolved; "" if that is not known.
-func MissingText(s *view.Standing) string {
+func MissingText(s *Standing) string {
 	if s.Missing == 0 {
 		return ""
 	}
 	return fmt.Sprintf(": %d more pairs of trials without evidence resolve it", s.Missing)
-}
-
-// boundText formats the lower bound of the audit's violation or, if it has none, of its report.
-func (a *AuditRow) boundText(r analysis.Report) string {
-	s := a.Standing
-	switch {
-	case s == nil || r.Verdict == analysis.Violation:
-		return BoundText(r)
-	case math.IsNaN(float64(s.Lower)):
-		return "deterministic"
-	}
-	return show.Number(s.Lower)
 }

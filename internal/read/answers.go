@@ -1,4 +1,4 @@
-package findings
+package read
 
 import (
 	"fmt"
@@ -6,20 +6,18 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/oneoff"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/app/status"
 )
 
 // reportAnswers answers the questions how bad a finding is, what gives it away and why, from a report.
-func reportAnswers(a *status.AuditRow, r analysis.Report) (howBad, what, why []string) {
-	howBad = []string{oneoff.Sentence(r)}
+func reportAnswers(a *Audit, r analysis.Report) (howBad, what, why []string) {
+	howBad = []string{Sentence(r)}
 	if s := a.Standing; s != nil && r.Verdict != analysis.Violation {
-		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine epoch %s, with an epsilon lower bound of %s. A later audit has not resolved it%s.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower), status.MissingText(s))}
+		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine version %s, with an epsilon lower bound of %s. A later audit has not resolved it%s.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower), MissingText(s))}
 	}
 	if f := r.Finding; f != nil {
 		howBad, what, why = findingAnswers(f)
-		return append([]string{oneoff.Sentence(r)}, howBad...), what, why
+		return append([]string{Sentence(r)}, howBad...), what, why
 	}
 	if lower := float64(r.EpsilonLower); !math.IsNaN(lower) && r.Confidence > 0 {
 		howBad = append(howBad, fmt.Sprintf("Certified at confidence %g: the privacy loss is at least epsilon %s, after %d pairs of trials.", r.Confidence, show.Number(r.EpsilonLower), r.Trials.D0))
@@ -48,7 +46,7 @@ func reportAnswers(a *status.AuditRow, r analysis.Report) (howBad, what, why []s
 
 // findingAnswers returns the answers of a finding.
 func findingAnswers(f *analysis.Finding) (howBad, what, why []string) {
-	name := oneoff.Basis(f.HowBad)
+	name := Basis(f.HowBad)
 	howBad = []string{strings.ToUpper(name[:1]) + name[1:] + ": " + f.HowBad.Text}
 	what = []string{"Likely: " + f.What.Text.String()}
 	for _, p := range f.What.Parts {
