@@ -32,7 +32,7 @@ func TestPages(t *testing.T) {
 		}
 	}))
 	t.Cleanup(receiver.Close)
-	s, id := startPages(t, "\nalerts: {receivers: [{name: oncall, type: webhook, url: "+receiver.URL+", secret: key, timeout: 5m}]}\n")
+	s, id := startPages(t, "\nalerts: {receivers: [{name: oncall, type: webhook, url: "+receiver.URL+", secret: key}]}\n")
 	base := s.base()
 	b := browser.Open(t)
 
