@@ -49,10 +49,11 @@ bin/dpwatch:
 demo: build ## everything on one machine: temporary PostgreSQL, honest and broken queries, verdicts
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
 
+# The tests of pages start a program that go test does not see: -count=1 keeps it from reusing results of a former one.
 test: build ## all tests, against a real temporary PostgreSQL; those of pages with a real Chromium
 	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && export TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) && status=0; \
 	  $(GO) run $(GOTESTSUM) -- $(TEST_FLAGS) $(RUN) $(PACKAGES) || status=1; \
-	  $(GO) -C browsertest run $(GOTESTSUM) -- $(TEST_FLAGS) $(RUN) ./... || status=1; exit $$status
+	  $(GO) -C browsertest run $(GOTESTSUM) -- $(TEST_FLAGS) -count=1 $(RUN) ./... || status=1; exit $$status
 
 test-fast: ## the tests that need no server
 	$(GO) test -short -tags $(TAGS) -vet=off -ldflags=-w $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
@@ -63,7 +64,7 @@ LONG = $$({ grep -rlE --include=*_test.go 'longtest\.(Enabled|Count|Number|Omits
 LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
 test-long: build ## after make test: the deployment files, the benchmarks' tests, the long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
-	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w ./...
+	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w -count=1 ./...
 	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-exec '$(CURDIR)/internal/longtest/nice.sh' -run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
 
 CHAOSTIME ?= 10m
