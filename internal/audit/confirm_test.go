@@ -207,7 +207,7 @@ func TestConfirmationInterrupted(t *testing.T) {
 	r.run(t)
 	e := r.wait(t, "it is unconfirmed", func(e view.Entry) bool { return e.State == view.Unconfirmed || e.State == view.Decided })
 	if e.State != view.Unconfirmed || e.Verdict != string(view.Unconfirmed) || !e.Confirming || e.Report.Verdict != "" || e.Report.Confirmation == nil ||
-		!strings.HasPrefix(e.Report.Reason, "confirming: ") {
+		!strings.HasPrefix(e.Report.Reason, "unconfirmed: ") {
 		t.Fatalf("%s %q: %+v; want an audit that is confirming", e.State, e.Verdict, e.Report)
 	}
 	pgtest.Exec(t, r.dsn, `ALTER TABLE d0.people RENAME TO old; ALTER TABLE d1.people RENAME TO old;
