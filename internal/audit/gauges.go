@@ -25,7 +25,6 @@ var (
 	descOpen       = desc("dpwatch_open_violations", "Queries with a violation that is not accepted, including the records of evicted audits.")
 	descAccepted   = desc("dpwatch_accepted_violations", "Queries with a violation that an operator has accepted.")
 	descWatched    = desc("dpwatch_watched_audits", "Audits without a violation whose queries are still replayed at a low rate, to find changes.")
-	descTiming     = desc("dpwatch_timing_differences", "Audits of queries whose latency depends on one person's data.")
 	descUsed       = desc("dpwatch_budget_used_total", "What replays used since the process began, by unit: trials, or database_seconds. Absent without audit.budget.", "unit")
 	descPerHour    = desc("dpwatch_budget_per_hour", "What audit.budget allows per hour, by unit; 0 = no limit.", "unit")
 	descShort      = desc("dpwatch_audits_waiting_for_budget", "Audits that wait because the budget of replays is used.")
@@ -54,7 +53,7 @@ var (
 // Describe sends every description.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAudits, descOpen, descAccepted, descWatched, descTiming, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descAudits, descOpen, descAccepted, descWatched, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
 		descLedger, descRecords, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
@@ -101,14 +100,11 @@ func (g *gauges) collect() []prometheus.Metric {
 			gauge(d, max(0, now.Sub(since).Seconds()))
 		}
 	}
-	states, violations, watched, timing := map[view.State]int{}, len(a.records.order), 0, 0
+	states, violations, watched := map[view.State]int{}, len(a.records.order), 0
 	for _, j := range a.order {
 		states[j.state()]++
 		if j.Watched {
 			watched++
-		}
-		if t := j.life.Timing; t != nil && t.Differs {
-			timing++
 		}
 		if j.violates() {
 			violations++
@@ -124,7 +120,6 @@ func (g *gauges) collect() []prometheus.Metric {
 		}
 	}
 	gaugeKnown(descWatched, float64(watched))
-	gaugeKnown(descTiming, float64(timing))
 	for _, s := range view.States() {
 		gaugeKnown(descAudits, float64(states[s]), string(s))
 	}

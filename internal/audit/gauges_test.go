@@ -18,7 +18,7 @@ import (
 func TestGaugesBeforeRestore(t *testing.T) {
 	t.Parallel()
 	unknown := []string{
-		"dpwatch_audits", "dpwatch_open_violations", "dpwatch_accepted_violations", "dpwatch_watched_audits", "dpwatch_timing_differences", "dpwatch_dp_queries",
+		"dpwatch_audits", "dpwatch_open_violations", "dpwatch_accepted_violations", "dpwatch_watched_audits", "dpwatch_dp_queries",
 		"dpwatch_dp_queries_audited_ratio", "dpwatch_oldest_waiting_audit_age_seconds", "dpwatch_oldest_untried_audit_age_seconds",
 	}
 	var present atomic.Bool

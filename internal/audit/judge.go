@@ -8,8 +8,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
-	"github.com/dpwatch/dpwatch/rewrite"
-	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // judge ensures, before the trials of a turn, that the present catalogs allow the query of a job to be replayed, and
@@ -113,13 +111,5 @@ func (a *Auditor) reportCatalog(err error) {
 	a.mu.Unlock()
 	if text != "" && text != before {
 		a.opt.Logger.Warn("a catalog cannot be read: queries are rewritten with the last catalog read, and audits list their assumptions", zap.String("error", text))
-	}
-}
-
-// suspect requests a reading of the catalogs if a refusal may be out of date: the table may have been created since.
-func (a *Auditor) suspect(reason string) {
-	switch rewrite.Reason(reason) {
-	case reasons.UnknownTable, reasons.UnknownFunction, reasons.NoCopy:
-		a.catalogs.Ask()
 	}
 }

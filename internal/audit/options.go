@@ -49,7 +49,6 @@ type Options struct {
 	Discoveries bool             // with Family: 1 - Confidence is the false discovery rate
 	// MeasureTrials is the greatest number of rounds after a violation, with which its bound grows; 0 = none.
 	MeasureTrials int
-	TimingPairs   int // greatest number of pairs of trials whose latencies are compared when an audit has a verdict; 0 = none
 	BatchTrials   int // minimal number of rounds per batch; fewer in first turns and for large results
 	TurnTrials    int // approximate number of rounds per turn; see turnBounds
 	Workers       int

@@ -142,7 +142,7 @@ func (j *job) recallLife(row *ledger.Audit) {
 // live adds to an Entry, whose Verdict is set, what concerns the engine.
 func (j *job) live(e *view.Entry) {
 	e.Engine, e.EngineRestarts, e.Differ = j.life.Engine, j.life.Began, j.life.Differ
-	e.Standing, e.Resolved, e.Timing = j.violation(), j.life.Resolved, j.life.Timing
+	e.Standing, e.Resolved = j.violation(), j.life.Resolved
 	if e.Standing != nil {
 		e.Verdict = string(analysis.Violation)
 	}

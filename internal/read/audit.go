@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
@@ -46,9 +45,6 @@ type Audit struct {
 	// audit.
 	Standing *Standing   `json:"violation,omitempty"`
 	Resolved *Resolution `json:"resolved,omitempty"`
-	// Timing compares the latencies on D0 and on the neighbour: a side channel, which Verdict is not about. nil = they
-	// were not compared.
-	Timing     *timing.Report `json:"timing,omitempty"`
 	Accepted   *Accepted      `json:"accepted,omitempty"`    // of its violation; nil = it is not accepted
 	WaitingFor *WaitingFor    `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
 	// Changes is how often the change detector made the audit begin again, and Changed when it did last.

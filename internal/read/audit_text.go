@@ -30,7 +30,7 @@ func (a Audit) Write(w io.Writer) error {
 			{"trials", fmt.Sprint(r.Trials.D0)},
 			{"neighbour", a.Neighbour},
 		})
-	} else if err := (Conclusion{Report: r, Neighbour: a.Neighbour, Neighbours: a.Neighbours, Hoisting: a.Hoisting, Timing: a.Timing}).Write(&b); err != nil {
+	} else if err := (Conclusion{Report: r, Neighbour: a.Neighbour, Neighbours: a.Neighbours, Hoisting: a.Hoisting}).Write(&b); err != nil {
 		return err
 	}
 	if h := a.Hoisting; h != nil && !h.Hoisted && h.Reason != "" {

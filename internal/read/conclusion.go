@@ -99,7 +99,7 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)
 	}
 	if t := c.Timing; t != nil {
-		row("latency", "%s", TimingText(t))
+		row("latency", "%s", timingText(t))
 	}
 	for _, warning := range r.Warnings {
 		row("note", "%s", warning)
@@ -111,8 +111,8 @@ func (c Conclusion) Write(w io.Writer) error {
 	return err
 }
 
-// TimingText says what the latency of an answer shows.
-func TimingText(t *timing.Report) string {
+// timingText says what the latency of an answer shows.
+func timingText(t *timing.Report) string {
 	if !t.Differs {
 		return fmt.Sprintf("no difference found in %d pairs (median %.3g ms on D0, %.3g ms on D1)", t.Pairs, 1000*t.Medians[0], 1000*t.Medians[1])
 	}

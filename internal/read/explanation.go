@@ -53,9 +53,6 @@ func Explain(a Audit, stored *Stored) Explanation {
 		x.Ledger = *stored
 	}
 	x.HowBad, x.What, x.Why = reportAnswers(&a, r)
-	if a.Timing != nil {
-		x.What = append(x.What, "Latency: "+TimingText(a.Timing))
-	}
 	x.WhatNow, x.NotProven = whatNow(&a), notProven(a.Verdict, r)
 	return x
 }

@@ -61,7 +61,7 @@ type Event struct {
 }
 
 // withheldReason replaces a reason that may hold values of rows.
-const withheldReason = "withheld: it may hold values, if log.values was set at that time"
+const withheldReason = "withheld: it may hold values, if log.reveal was values at that time"
 
 // WithholdReasons returns the events without the reasons that may hold values of rows.
 func WithholdReasons(events []Event) []Event {

@@ -10,14 +10,14 @@ import (
 // missing.
 func WithEvidence(s *read.Stored, row *ledger.Audit) (a read.Audit, note string) {
 	a = s.Audit()
-	schemas, reports, worst, latencies, err := saved.Reports(row)
+	schemas, reports, worst, err := saved.Reports(row)
 	switch {
 	case err != nil:
 		return a, "the evidence in the ledger cannot be read: " + err.Error()
 	case len(reports) == 0:
 		return a, "the ledger has no evidence of this audit"
 	}
-	a.Report, a.Timing, a.Neighbour = &reports[worst], latencies, schemas[worst]
+	a.Report, a.Neighbour = &reports[worst], schemas[worst]
 	a.SetClaim(s)
 	for i, r := range reports {
 		a.Neighbours = append(a.Neighbours, read.Neighbour{Schema: schemas[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})

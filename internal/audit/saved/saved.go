@@ -9,24 +9,22 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
-// Reports returns the neighbours of an audit in the ledger with their reports, which of them is the worst, and the
-// comparison of latencies, without an Auditor. There are none if the audit has no evidence. The claim's source is set
-// by the caller.
-func Reports(row *ledger.Audit) (neighbours []string, reports []analysis.Report, worst int, latencies *timing.Report, err error) {
+// Reports returns the neighbours of an audit in the ledger with their reports, and which of them is the worst, without an
+// Auditor. There are none if the audit has no evidence. The claim's source is set by the caller.
+func Reports(row *ledger.Audit) (neighbours []string, reports []analysis.Report, worst int, err error) {
 	p, e, err := storedEvidence(row)
 	if e == nil {
-		return nil, nil, 0, nil, err
+		return nil, nil, 0, err
 	}
 	worst, reports = e.Worst()
 	p.RestoreProfile(e, worst, &reports[worst])
 	e.Audit(worst).AddProfile(&reports[worst])
-	return p.Neighbours, reports, worst, p.Life.Timing, nil
+	return p.Neighbours, reports, worst, nil
 }
 
 // Figures are those of the worst neighbour of an audit in the ledger.
@@ -141,5 +139,4 @@ type Life struct {
 	Began    int              // how often the evidence was dropped because the engine changed
 	Differ   []string         // functions of which production has other definitions: the audit is inconclusive
 	Resolved *view.Resolution // the last violation that was resolved
-	Timing   *timing.Report   // of the latest decided evidence; nil = none
 }
