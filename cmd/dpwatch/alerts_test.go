@@ -18,7 +18,7 @@ import (
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	address := alerttest.Alertmanager(t)
-	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  receivers:\n    - {name: am, type: alertmanager, url: "+address+", timeout: 5m}\n    - {name: bad, type: webhook, url: "+address+"/none, secret: key, timeout: 5m}\n")
+	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  receivers:\n    - {name: am, type: alertmanager, url: "+address+"}\n    - {name: bad, type: webhook, url: "+address+"/none, secret: key}\n")
 	text, err := os.ReadFile("../../deploy/prometheus/rules.yml")
 	if err != nil {
 		t.Fatal(err)

@@ -73,10 +73,14 @@ func TestRules(t *testing.T) {
 func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
+	namespace := regexp.MustCompile(`Namespace: "(dpwatch_[a-z]+)"`)
 	quoted := regexp.MustCompile(`"(dpwatch_[a-z_]+)"`)
 	walk(t, func(source string) {
 		for _, m := range quoted.FindAllStringSubmatch(source, -1) {
 			names[m[1]] = true
+		}
+		for _, m := range namespace.FindAllStringSubmatch(source, -1) { // of the collector of a process
+			names[m[1]+"_process_resident_memory_bytes"] = true
 		}
 	})
 	return names

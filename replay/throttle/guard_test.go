@@ -31,12 +31,16 @@ func startStandby(t *testing.T, primary *pgtemp.Cluster) (socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attributes := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGQUIT}
+	attributes := &syscall.SysProcAttr{Setsid: true}
 	if owner := info.Sys().(*syscall.Stat_t); os.Geteuid() == 0 {
 		attributes.Credential = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
 	}
 	command := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(primary.BinDir(), name), args...)
+		path := filepath.Join(primary.BinDir(), name)
+		if _, err := os.Stat(path); err != nil { // the directory may hold links to the server's programs alone
+			path = name
+		}
+		cmd := exec.CommandContext(t.Context(), path, args...)
 		cmd.Dir, cmd.SysProcAttr, cmd.Env = primary.SocketDir(), attributes, []string{"LC_ALL=C", "TZ=UTC"}
 		return cmd
 	}
