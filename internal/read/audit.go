@@ -43,10 +43,10 @@ type Audit struct {
 	Differ []string `json:"functions_differ,omitempty"`
 	// Standing is the violation that is not resolved. Verdict is then "violation", whatever Report shows of the present
 	// audit.
-	Standing *Standing   `json:"violation,omitempty"`
-	Resolved *Resolution `json:"resolved,omitempty"`
-	Accepted   *Accepted      `json:"accepted,omitempty"`    // of its violation; nil = it is not accepted
-	WaitingFor *WaitingFor    `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
+	Standing   *Standing   `json:"violation,omitempty"`
+	Resolved   *Resolution `json:"resolved,omitempty"`
+	Accepted   *Accepted   `json:"accepted,omitempty"`    // of its violation; nil = it is not accepted
+	WaitingFor *WaitingFor `json:"waiting_for,omitempty"` // nil = its trials run, or it is decided
 	// Changes is how often the change detector made the audit begin again, and Changed when it did last.
 	Changes int         `json:"changes,omitempty"`
 	Changed time.Time   `json:"changed,omitzero"`
