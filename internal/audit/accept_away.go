@@ -51,7 +51,7 @@ func (a *Auditor) storedLife(ctx context.Context, store *ledger.Engine, key stri
 		return l, nil
 	}
 	if now, _ := identity(&a.opt, q, plan.Key); now == key {
-		a.callsOf(l, plan)
+		a.locked(func() { a.callsOf(l, plan) })
 	}
 	return l, nil
 }

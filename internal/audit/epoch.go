@@ -34,9 +34,9 @@ func (a *Auditor) environmentChanged(before, after *environment.Environment) {
 	a.runner.Clear() // its tables may be computed by the old functions
 	changed := after.Shadow.Changed(before.Shadow)
 	a.locked(func() {
-		a.engines.noteChange(a.opt.Now(), changed, after.Label, !sameBase(after.Shadow, before.Shadow))
+		a.engines.noteChange(a.now, changed, after.Label, !sameBase(after.Shadow, before.Shadow))
+		a.review(changed)
 	})
-	a.review(changed)
 }
 
 // copies returns the epoch of the copies; "" = not read yet.

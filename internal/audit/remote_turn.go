@@ -66,9 +66,10 @@ func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job) (
 
 // giveBack ends the turn of a job that could not be handed out.
 func (a *Auditor) giveBack(j *job) {
-	a.mu.Lock()
-	a.roster.Return(&j.Audit, 0, a.opt.Now())
-	a.mu.Unlock()
+	a.locked(func() {
+		a.roster.Return(&j.Audit, 0, a.now)
+		a.do(wake{})
+	})
 }
 
 // sent notes that a job's turn was given to the workers.
@@ -152,7 +153,6 @@ func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row 
 	}
 	if !ended || !there {
 		a.giveBack(j)
-		a.do(wake{})
 		return
 	}
 	a.take(ctx, j, t.Outcome)
