@@ -420,7 +420,7 @@ func (m *model) restartProcess() {
 func TestDeskModel(t *testing.T) {
 	t.Parallel()
 	verdicts := map[analysis.Verdict]int{}
-	for seed := range longtest.Count(10, 200) {
+	for seed := range longtest.Count(10, 60) {
 		m := newModel(t, seed)
 		m.verdicts = verdicts
 		for range 250 {
