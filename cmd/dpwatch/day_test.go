@@ -73,7 +73,7 @@ func TestDay(t *testing.T) {
 	duty := &onCall{}
 	receiver := httptest.NewServer(duty)
 	defer receiver.Close()
-	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  receivers:\n    - {name: duty, type: webhook, url: "+receiver.URL+", secret: key, timeout: 5m}\n")
+	s := startSidecar(t, "LEDGER ADMIN TOKEN\nalerts:\n  receivers:\n    - {name: duty, type: webhook, url: "+receiver.URL+", secret: key}\n")
 	conn := pgtest.Connect(t, s.direct)
 	sent := 0
 	client := s.connect(t)
