@@ -49,7 +49,8 @@ func (o *onCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Unlock()
 }
 
-// states returns the statuses of the messages of each alert about a query, without repetitions, which have the id of the first one.
+// states returns the statuses of the messages of each alert about a query, without repetitions, which have the id of
+// the first one.
 func (o *onCall) states() map[string][]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,8 +64,9 @@ func (o *onCall) states() map[string][]string {
 	return all
 }
 
-// TestDay is a day of an operator in a minute: the queries of an ORM, an engine that breaks and is repaired, a reload, a restart, and a ledger and a receiver that
-// are away. Every message arrives once, in order, every query of the day is audited at the end, and every alert has ended. That an honest query is called a violation has a
+// TestDay is a day of an operator in a minute: the queries of an ORM, an engine that breaks and is repaired, a
+// reload, a restart, and a ledger and a receiver that are away. Every message arrives once, in order, every query of
+// the day is audited at the end, and every alert has ended. That an honest query is called a violation has a
 // probability of at most 1e-6, with audit.confidence.
 func TestDay(t *testing.T) {
 	longtest.Skip(t)

@@ -9,13 +9,9 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
-	"github.com/dpwatch/dpwatch/internal/audit/recognize"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
-	"github.com/dpwatch/dpwatch/replay"
 )
 
 // noClaimTrials bounds the trials of a query without a claim: its estimate is shown, but there can be no violation.
@@ -30,14 +26,10 @@ type Auditor struct {
 	ready   chan struct{} // wakes workers; capacity 1
 	guard   guard
 
-	recognizer *recognize.Recognizer
-	env        *environment.Reader
-	catalogs   *environment.Catalogs
-	texts      turn.Texts
-	runner     *turn.Runner
-	keeper     *keep.Keeper
-	remote     remote
-	deployed   chan struct{} // a label was posted; capacity 1
+	stages
+	keeper   *keep.Keeper
+	remote   remote
+	deployed chan struct{} // a label was posted; capacity 1
 
 	sequences sequences
 
@@ -67,15 +59,10 @@ func New(opt Options) (*Auditor, error) {
 	if a.metrics, err = newMetrics(opt.Metrics, a); err != nil {
 		return nil, err
 	}
-	a.recognizer = recognize.New(opt.Rewriter, opt.Unclaimed, opt.Announce, func(r any) { a.recovered("analyze", r) }, opt.Evaluate)
-	a.env = newEnvironment(&a.opt, a.environmentChanged)
-	a.catalogs = environment.NewCatalogs(opt.Renew, opt.RenewEvery)
-	a.catalogs.Use, a.catalogs.Failed, a.catalogs.Adopted = a.recognizer.Use, a.reportCatalog, func(changed bool) {
+	a.stages = newStages(&a.opt, &a.guard, a.metrics.replayMetrics, a.environmentChanged)
+	a.catalogs.Failed, a.catalogs.Adopted = a.reportCatalog, func(changed bool) {
 		a.locked(func() { a.adoptCatalogs(changed) })
 	}
-	a.catalogs.Before = func(ctx context.Context) { _ = a.env.ReadEngine(ctx) } // the catalogs then have its functions
-	a.texts = turn.Texts{D0: opt.D0, D1: opt.D1, Own: opt.OwnText}
-	a.runner = newRunner(&a.opt, a.env, a.metrics.batch, a.recovered)
 	if opt.Ledger == nil {
 		opt.Spool = nil
 	}
@@ -105,30 +92,10 @@ func (a *Auditor) Run(ctx context.Context) error {
 		}
 	}
 	group.Go(a.guard.loop(ctx, "summarize", func(ctx context.Context) { a.summarize(ctx, summaryEvery) }))
-	runShared(ctx, group, &a.opt, a.runner, a.catalogs, a.guard.loop)
+	a.stages.run(ctx, group, &a.opt, &a.guard)
 	err := group.Wait()
 	a.closeLedger()
 	return err
-}
-
-// runShared runs in a group what an auditor and a worker have in common.
-func runShared(ctx context.Context, group *errgroup.Group, opt *Options, r *turn.Runner, c *environment.Catalogs, loop func(context.Context, string, func(context.Context)) func() error) {
-	held := func() bool { return opt.Gate != nil && opt.Gate.State().Held != "" }
-	group.Go(loop(ctx, "close replays that rest", func(ctx context.Context) { r.CloseResting(ctx, held) }))
-	if opt.Renew != nil {
-		group.Go(loop(ctx, "read the catalogs", c.Run))
-	}
-	if opt.Gate != nil {
-		group.Go(loop(ctx, "pace replays", opt.Gate.Run))
-	}
-}
-
-// newRunner returns the Runner of an auditor or worker.
-func newRunner(o *Options, env *environment.Reader, counted func(replay.Batch, []bool), recovered func(string, any)) *turn.Runner {
-	return &turn.Runner{
-		Player: o.Player, Environment: env.Read, Budget: o.Budget, Now: o.Now, Seed: o.Seed, Hoisting: newHoisting(o),
-		VaryText: o.VaryText, Batch: o.BatchTrials, Rounds: o.TurnTrials, Counted: counted, Recovered: recovered,
-	}
 }
 
 // next returns the next job that is due, or nil and how long to wait.

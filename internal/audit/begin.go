@@ -89,8 +89,8 @@ func (d *desk) compare(j *job, now *environment.Environment, same bool) beginnin
 	return goesOn
 }
 
-// beginEvidence begins the evidence of a job, whose texts exist, from zero. What was reported stays reported. The caller
-// has the job's turn.
+// beginEvidence begins the evidence of a job, whose texts exist, from zero. What was reported stays reported. The
+// caller has the job's turn.
 func (a *Auditor) beginEvidence(ctx context.Context, j *job) (bool, error) {
 	share, err := a.allot(ctx, j)
 	a.mu.Lock()

@@ -21,10 +21,10 @@ type desk struct {
 	opt    *Options
 	secret string // key for the ids of groups
 
-	now     time.Time                // of the present use, by the auditor's clock
-	wall    time.Time                // of the present use, by the clock of readings of databases
-	env     *environment.Environment // at the time of the present use
-	effects []effect
+	now         time.Time                // of the present use, by the auditor's clock
+	wall        time.Time                // of the present use, by the clock of readings of databases
+	environment *environment.Environment // at the time of the present use
+	effects     []effect
 
 	roster    *schedule.Roster
 	jobs      map[string]*job               // by key
@@ -52,7 +52,7 @@ type desk struct {
 // newDesk returns the desk of an auditor without audits.
 func newDesk(opt *Options, secret string) desk {
 	return desk{
-		opt: opt, secret: secret, env: &environment.Environment{},
+		opt: opt, secret: secret, environment: &environment.Environment{},
 		roster: schedule.New(schedule.Limits{
 			Audits: opt.MaxAudits, PerShape: opt.PerShape, Bytes: opt.Memory, Watch: schedule.Watch{Share: opt.WatchShare, Every: opt.WatchEvery},
 		}),
@@ -65,7 +65,7 @@ func newDesk(opt *Options, secret string) desk {
 
 // at begins a use at a time, by both clocks, and in an environment.
 func (d *desk) at(now, wall time.Time, env *environment.Environment) {
-	d.now, d.wall, d.env = now, wall, env
+	d.now, d.wall, d.environment = now, wall, env
 }
 
 // drain ends a use, and returns its effects.

@@ -32,8 +32,8 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// simulation is a Player whose answers are numbers with Laplace noise. On d1 those of a statement with the word "broken"
-// are larger by ten scales.
+// simulation is a Player whose answers are numbers with Laplace noise. On d1 those of a statement with the word
+// "broken" are larger by ten scales.
 type simulation struct{ coin *rand.Rand }
 
 func (simulation) Check(context.Context, string, []string, []string) ([]string, error) {
@@ -109,7 +109,7 @@ func newModel(t *testing.T, seed uint64) *model {
 		T: t, coin: rand.New(rand.NewPCG(seed, 1)), turns: map[string]turn.Turn{}, rows: map[string]ledger.Audit{}, firing: map[string]int{},
 		void: map[string]bool{}, proofs: map[string]proof{},
 	}
-	m.env = &environment.Environment{Copies: "1", Read: time.Now()}
+	m.environment = &environment.Environment{Copies: "1", Read: time.Now()}
 	m.now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	m.begin()
 	return m
@@ -123,12 +123,12 @@ func (m *model) begin() {
 		Ledger: func(context.Context) (*ledger.Engine, error) { return nil, errors.ErrUnsupported }, Suspected: true,
 		OnFinding: func(alert.Finding) {}, Seed: m.coin.Uint64, Now: func() time.Time { return m.now },
 	}
-	now, env := m.now, m.env
+	now, env := m.now, m.environment
 	m.desk = newDesk(opt, "secret")
 	m.at(now, now, env)
-	m.runner = newRunner(opt, nil, func(replay.Batch, []bool) {}, func(string, any) {})
+	m.runner = newStages(opt, &guard{log: opt.Logger, say: say}, newReplayMetrics(), nil).runner
 	m.runner.Player = simulation{m.coin}
-	m.runner.Environment = func(context.Context) (*environment.Environment, error) { return m.env, nil }
+	m.runner.Environment = func(context.Context) (*environment.Environment, error) { return m.environment, nil }
 	clear(m.turns)
 }
 
@@ -230,14 +230,9 @@ func (m *model) beginTurn() {
 	if _, out := m.turns[j.Key]; out {
 		m.fail("%s has a second turn", j.Key)
 	}
-	kind := turn.Trials
-	switch {
-	case j.Phase() == schedule.Watching:
+	kind := turn.KindOf(j.Measuring, j.Turns())
+	if j.Phase() == schedule.Watching {
 		kind = turn.Watch
-	case j.Measuring:
-		kind = turn.Measure
-	case j.Turns() <= 1:
-		kind = turn.First
 	}
 	if !j.hasTexts() {
 		var worlds []turn.World
@@ -251,9 +246,9 @@ func (m *model) beginTurn() {
 			m.settle("%s is decided already", j.query.SQL)
 			return
 		}
-		switch m.compare(j, m.env, true) {
+		switch m.compare(j, m.environment, true) {
 		case replaced:
-			m.desk.replaced(j, m.env)
+			m.desk.replaced(j, m.environment)
 			m.beginEvidence(j)
 		case fromZero:
 			m.beginEvidence(j)
@@ -272,7 +267,7 @@ func (m *model) recall(j *job) {
 	}
 	j.recalled, j.processes = true, row.Processes
 	j.recallLife(&row)
-	if row.Progress == nil || row.DataEpoch != m.env.Copies {
+	if row.Progress == nil || row.DataEpoch != m.environment.Copies {
 		return
 	}
 	row.Progress = ledger.Seal(row.Progress)
@@ -352,7 +347,7 @@ func (m *model) endWatch(j *job, o *turn.Outcome) {
 
 // replaceCopies replaces the copies, so that a violation that is found again alerts again.
 func (m *model) replaceCopies() {
-	n, _ := strconv.Atoi(m.env.Copies)
+	n, _ := strconv.Atoi(m.environment.Copies)
 	m.at(m.now, m.now, &environment.Environment{Copies: strconv.Itoa(n + 1), Read: m.now})
 	clear(m.firing)
 	m.review(nil)
@@ -361,7 +356,7 @@ func (m *model) replaceCopies() {
 
 // deploy deploys another version of the engine.
 func (m *model) deploy() {
-	e := *m.env
+	e := *m.environment
 	e.Label += "x"
 	m.at(m.now, m.now, &e)
 	clear(m.firing)
@@ -415,8 +410,8 @@ func (m *model) restartProcess() {
 }
 
 // TestDeskModel: in any order of captures, turns that end well, with trouble or in a panic, lost workers, replaced
-// copies, new engines and restarts, an audit has at most one turn and its evidence is in one place; no verdict is written
-// without evidence that decides it, evidence is never lost, and a violation alerts once in one environment.
+// copies, new engines and restarts, an audit has at most one turn and its evidence is in one place; no verdict is
+// written without evidence that decides it, evidence is never lost, and a violation alerts once in one environment.
 func TestDeskModel(t *testing.T) {
 	t.Parallel()
 	verdicts := map[analysis.Verdict]int{}
@@ -424,7 +419,7 @@ func TestDeskModel(t *testing.T) {
 		m := newModel(t, seed)
 		m.verdicts = verdicts
 		for range 250 {
-			m.at(m.now.Add(time.Duration(1+m.coin.IntN(900))*time.Millisecond), m.now, m.env)
+			m.at(m.now.Add(time.Duration(1+m.coin.IntN(900))*time.Millisecond), m.now, m.environment)
 			switch m.coin.IntN(60) {
 			case 0:
 				m.replaceCopies()

@@ -105,7 +105,7 @@ func (d *desk) engineEpoch(j *job) string { return d.epochOf(&j.life, j.plan) }
 
 // epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l.
 func (d *desk) epochOf(l *life, plan *rewrite.Plan) string {
-	now := d.env
+	now := d.environment
 	if l.epoch == "" || l.snapshot != now.Shadow || l.label != now.Label {
 		l.epoch, l.snapshot, l.label = now.Epoch(d.callsOf(l, plan)), now.Shadow, now.Label
 	}

@@ -60,7 +60,7 @@ func (d *desk) review(changed []string) {
 	}
 	if again > 0 {
 		fields := []zap.Field{zap.Int("audits", again), zap.Strings("functions", changed[:min(len(changed), shownFunctions)])}
-		if label := d.env.Label; label != "" {
+		if label := d.environment.Label; label != "" {
 			fields = append(fields, zap.String("label", label))
 		}
 		d.log(zap.InfoLevel, "the engine changed: decided audits of queries that it concerns begin again now, running ones with their next turn", fields...)
@@ -70,7 +70,7 @@ func (d *desk) review(changed []string) {
 // differ returns the functions of a job's query of which production has other definitions than the shadow database.
 // known is false if a database has not been read yet.
 func (d *desk) differ(j *job) (names []string, known bool) {
-	now := d.env
+	now := d.environment
 	switch {
 	case d.opt.Engine != nil && now.Shadow == nil:
 		return nil, false

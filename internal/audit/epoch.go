@@ -40,7 +40,7 @@ func (a *Auditor) environmentChanged(before, after *environment.Environment) {
 }
 
 // copies returns the epoch of the copies; "" = not read yet.
-func (d *desk) copies() string { return d.env.Copies }
+func (d *desk) copies() string { return d.environment.Copies }
 
 // watchEpoch checks the copies periodically, so that a query that is run again is audited on new ones.
 func (a *Auditor) watchEpoch(ctx context.Context) {

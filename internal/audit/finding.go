@@ -46,7 +46,7 @@ func sameBase(x, y *engine.Snapshot) bool { return x.Epoch(engine.Calls{}) == y.
 // engineChange returns the last change of the engine that concerns a job's query; nil if this process has noticed
 // none.
 func (d *desk) engineChange(j *job) *finding.Change {
-	shadow := d.env.Shadow
+	shadow := d.environment.Shadow
 	if shadow == nil || len(d.engines.changes) == 0 {
 		return nil
 	}

@@ -134,7 +134,7 @@ func (a *Auditor) takeOver(ctx context.Context, engine *ledger.Engine) error {
 
 // put notes the present state of a job, which save writes.
 func (d *desk) put(j *job, p *saved.Progress) {
-	if !(d.opt.Ledger != nil) || p == nil && j.stored {
+	if d.opt.Ledger == nil || p == nil && j.stored {
 		return
 	}
 	audit, err := stored(j, p)
@@ -145,8 +145,8 @@ func (d *desk) put(j *job, p *saved.Progress) {
 	d.do(write{audit})
 }
 
-// recordBeginning records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns how often
-// any audit's has, and how often that ended in a violation.
+// recordBeginning records in the ledger that a job's evidence begins, and keeps the evidence before there. It returns
+// how often any audit's has, and how often that ended in a violation.
 func (a *Auditor) recordBeginning(ctx context.Context, j *job) (fleet ledger.Fleet, err error) {
 	processes := j.processes + 1
 	if a.keeper.On {

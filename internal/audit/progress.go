@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"go.uber.org/zap"
@@ -20,7 +21,7 @@ import (
 
 // progress returns the evidence of a job, nil if there is none or no ledger.
 func (d *desk) progress(j *job) *saved.Progress {
-	if !(d.opt.Ledger != nil) || j.evidence == nil {
+	if d.opt.Ledger == nil || j.evidence == nil {
 		return nil
 	}
 	p := &saved.Progress{Version: saved.ProgressVersion, Trials: j.evidence.Executions()}
@@ -40,13 +41,7 @@ func (j *job) note(p *saved.Progress) {
 	}
 	p.Restarts, p.Confirming, p.Suspected, p.Doubted, p.Threshold = j.restarts, j.confirming, j.suspected, j.doubted, j.Threshold
 	p.Measuring, p.Seed = j.Measuring, j.seed
-	for i := range j.reports {
-		var profile []analysis.ProfilePoint
-		if f := j.reports[i].Finding; f != nil {
-			profile = f.HowBad.Profile
-		}
-		p.Profiles = append(p.Profiles, profile)
-	}
+	p.Profiles = profilesOf(j.reports)
 	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == view.Decided, j.Turns(), j.Used()
 	p.Life = j.life.Life
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
@@ -55,6 +50,27 @@ func (j *job) note(p *saved.Progress) {
 	if p.Evidence == nil {
 		p.Trouble = j.trouble
 	}
+}
+
+// profilesOf returns the profiles of the findings of reports; nil where there is none.
+func profilesOf(reports []analysis.Report) (all [][]analysis.ProfilePoint) {
+	for i := range reports {
+		var profile []analysis.ProfilePoint
+		if f := reports[i].Finding; f != nil {
+			profile = f.HowBad.Profile
+		}
+		all = append(all, profile)
+	}
+	return all
+}
+
+// lowerOf returns the lower bound of a report; nil if there is none.
+func lowerOf(r *analysis.Report) *float64 {
+	lower := float64(r.EpsilonLower)
+	if math.IsNaN(lower) {
+		return nil
+	}
+	return &lower
 }
 
 // storedQuery returns the form of a job's query in the ledger.
@@ -74,9 +90,7 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 		if state == view.Decided || r.Verdict == analysis.Violation {
 			out.Verdict, out.Reason = string(r.Verdict), r.Reason
 		}
-		if lower := float64(r.EpsilonLower); lower == lower { // not NaN
-			out.Lower = &lower
-		}
+		out.Lower = lowerOf(&r)
 	}
 	if p == nil && state != view.Decided {
 		return out, nil // or its evidence could not be stored

@@ -145,7 +145,7 @@ func (a *Auditor) landTurn(ctx context.Context, j *job, t ledger.GivenTurn, row 
 	}
 	a.mu.Unlock()
 	switch {
-	case t.Lost && t.Worker == "": // nobody had taken it
+	case t.Lost && t.Worker == "": // no worker had taken it
 	case t.Lost:
 		a.opt.Logger.Warn("a worker ended or was cut off during a turn: the turn's trials are dropped, and the audit goes on", zap.String("audit", j.id), zap.String("worker", t.Worker))
 	case t.Outcome.Refused != "":

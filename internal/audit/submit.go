@@ -111,7 +111,7 @@ func (d *desk) placeQuery(q capture.Query, r recognize.Recognized, key, route st
 	asked, _ := d.asked.Get(key)
 	seat := schedule.Audit{
 		Key: key, Shape: r.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
-		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && (d.opt.Ledger != nil),
+		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && d.opt.Ledger != nil,
 	}
 	if record != nil {
 		seat.Seen = record.Seen + 1

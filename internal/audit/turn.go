@@ -42,13 +42,8 @@ func (a *Auditor) turn(ctx context.Context, j *job) {
 // it, and false if the audit has no more turns.
 func (a *Auditor) prepare(ctx context.Context, j *job) (kind turn.Kind, before *saved.Progress, ready bool, err error) {
 	a.locked(func() {
-		switch {
-		case j.Measuring:
-			kind, before = turn.Measure, a.progress(j)
-		case j.Turns() <= 1:
-			kind = turn.First
-		default:
-			kind = turn.Trials
+		if kind = turn.KindOf(j.Measuring, j.Turns()); kind == turn.Measure {
+			before = a.progress(j)
 		}
 	})
 	if kind == turn.Measure {

@@ -106,7 +106,9 @@ func (a *Auditor) watchTurn(ctx context.Context, j *job) (w *turn.Watched, why r
 		t.State, reset = ledger.Unseal(j.watch.state)
 	}
 	o := a.runner.Run(ctx, t, turn.Hooks{})
-	a.locked(func() { a.lastTrial, a.shadowUp = a.opt.Now(), o.Trouble == nil && a.shadowUp || o.Watch != nil })
+	if o.Watch != nil {
+		a.locked(func() { a.lastTrial, a.shadowUp = a.now, true })
+	}
 	if reset == nil && o.Watch != nil {
 		reset = o.Watch.Reset
 	}

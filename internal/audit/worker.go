@@ -11,23 +11,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
-	"github.com/dpwatch/dpwatch/internal/audit/recognize"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // Worker runs turns that the auditor of an engine hands out through the ledger, with the same turn.Runner as the
 // auditor. It captures nothing and reports no findings: its results are evidence in the ledger.
 type Worker struct {
-	opt        WorkerOptions
-	guard      guard
-	recognizer *recognize.Recognizer
-	env        *environment.Reader
-	catalogs   *environment.Catalogs
-	texts      turn.Texts
-	runner     *turn.Runner
-	shadow     atomic.Pointer[string] // fault of the shadow database; nil = not known yet, "" = none
-	trouble    atomic.Pointer[string] // of the ledger
+	opt   WorkerOptions
+	guard guard
+	stages
+	shadow  atomic.Pointer[string] // fault of the shadow database; nil = not known yet, "" = none
+	trouble atomic.Pointer[string] // of the ledger
 
 	turns   *prometheus.CounterVec
 	seconds prometheus.Counter
@@ -77,13 +71,7 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 			return nil, err
 		}
 	}
-	w.recognizer = recognize.New(o.Rewriter, o.Unclaimed, o.Announce, func(r any) { w.guard.recovered("analyze", r) }, o.Evaluate)
-	w.env = newEnvironment(o, w.environmentChanged)
-	w.catalogs = environment.NewCatalogs(o.Renew, o.RenewEvery)
-	w.catalogs.Use, w.catalogs.Failed, w.catalogs.Adopted = w.recognizer.Use, func(error) {}, func(bool) {}
-	w.catalogs.Before = func(ctx context.Context) { _ = w.env.ReadEngine(ctx) }
-	w.texts = turn.Texts{D0: o.D0, D1: o.D1, Own: o.OwnText}
-	w.runner = newRunner(o, w.env, m.batch, w.guard.recovered)
+	w.stages = newStages(&w.opt.Audit, &w.guard, m, w.environmentChanged)
 	return w, nil
 }
 
@@ -101,7 +89,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(w.guard.loop(ctx, "check the shadow database", func(ctx context.Context) {
 		checkShadow(ctx, &w.opt.Audit, func(_ []string, fault string) { w.shadow.Store(&fault) })
 	}))
-	runShared(ctx, group, &w.opt.Audit, w.runner, w.catalogs, w.guard.loop)
+	w.stages.run(ctx, group, &w.opt.Audit, &w.guard)
 	group.Go(w.guard.loop(ctx, "take turns", w.work))
 	return group.Wait()
 }

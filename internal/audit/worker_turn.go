@@ -29,9 +29,9 @@ func (e *errRefused) Error() string { return e.reason }
 
 func refuse(format string, args ...any) error { return &errRefused{fmt.Sprintf(format, args...)} }
 
-// play runs the trials of a turn, and returns the state of its audit afterwards; nil if it is as before. The error is an
-// errRefused or that of the ledger. A panic is the fault of the audit, not of this worker: the auditor sets the audit
-// aside.
+// play runs the trials of a turn, and returns the state of its audit afterwards; nil if it is as before. The error is
+// an errRefused or that of the ledger. A panic is the fault of the audit, not of this worker: the auditor sets the
+// audit aside.
 func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit, o ledger.Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -98,22 +98,11 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (row *ledger.Audit, p
 	if work, err = w.parse(ctx, t, &stored); err != nil {
 		return nil, nil, work, err
 	}
-	work.Kind, work.Number, work.Beginning = kindOf(p, t.TurnArgs.Turns), t.TurnArgs.Turns, stored.Processes
+	work.Kind, work.Number, work.Beginning = turn.KindOf(p.Measuring, t.TurnArgs.Turns), t.TurnArgs.Turns, stored.Processes
 	work.Copies, work.Evidence, work.Seed = stored.DataEpoch, e, p.Seed
 	work.Hoist, work.HoistOff, work.Hoisted = w.opt.Audit.Hoist, p.HoistOff, p.Hoisted
 	p.Turns, p.Used = t.TurnArgs.Turns, t.Used
 	return &stored, p, work, nil
-}
-
-// kindOf returns the kind of a turn, with the number of turns that the audit has had with it.
-func kindOf(p *saved.Progress, turns int) turn.Kind {
-	switch {
-	case p.Measuring:
-		return turn.Measure
-	case turns <= 1:
-		return turn.First
-	}
-	return turn.Trials
 }
 
 // parse returns the turn of a stored audit with the texts of this worker's rewriting, without evidence.
@@ -172,26 +161,15 @@ func delivered(row *ledger.Audit, p *saved.Progress, o *turn.Outcome) (*ledger.A
 	if reports == nil {
 		reports = turn.Reports(o.Evidence, "", false)
 	}
-	p.Profiles = nil
-	row.Trials = 0
+	p.Profiles, row.Trials = profilesOf(reports), 0
 	for i := range reports {
-		var profile []analysis.ProfilePoint
-		if f := reports[i].Finding; f != nil {
-			profile = f.HowBad.Profile
-		}
-		p.Profiles = append(p.Profiles, profile)
 		row.Trials = max(row.Trials, reports[i].Trials.D0)
 	}
-	switch worst := reports[evidence.Worst(reports)]; {
-	case worst.Verdict == analysis.Violation:
+	worst := reports[evidence.Worst(reports)]
+	if worst.Verdict == analysis.Violation {
 		row.Verdict, row.Reason = string(worst.Verdict), worst.Reason
-		fallthrough
-	default:
-		row.Lower = nil
-		if lower := float64(worst.EpsilonLower); lower == lower { // not NaN
-			row.Lower = &lower
-		}
 	}
+	row.Lower = lowerOf(&worst)
 	row.State = string(stateOf(p))
 	row.EvidenceTrials = p.Trials
 	if row.Progress, err = p.Encode(); err == nil {

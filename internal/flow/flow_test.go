@@ -76,7 +76,7 @@ func lookAtSources(t *testing.T) {
 //   - a pure package imports one that does I/O, directly or through a package of this module;
 //   - an exception that no import needs any more.
 //
-// TestRelayNeverReachesCgo finds the others. None finds an import of a lower layer that nobody needs.
+// TestRelayNeverReachesCgo finds the others. None finds an import of a lower layer that is not needed.
 func TestImportsFollowTheLayers(t *testing.T) {
 	t.Parallel()
 	for _, fault := range faults(list(t, "./...")) {

@@ -51,8 +51,8 @@ type GivenTurn struct {
 	Worker  string  // that has taken it; "" = none has
 	Done    bool    // the worker has ended it
 	Outcome Outcome // if it is done
-	// Lost: the queue has ended the turn's job, and the turn is not done. Its worker has dropped it, or was rescued. The
-	// worker may still end it until it is withdrawn.
+	// Lost: the queue has ended the turn's job, and the turn is not done. Its worker has dropped it, or was rescued.
+	// The worker may still end it until it is withdrawn.
 	Lost bool
 }
 

@@ -290,8 +290,8 @@ func TestOutdatedJob(t *testing.T) {
 	}
 }
 
-// TestCancelledJob: an operator cancels jobs. A turn that nobody has taken is lost. One that a worker has is not: the
-// fence decides, and the state of the job does not.
+// TestCancelledJob: an operator cancels jobs. A turn that no worker has taken is lost. One that a worker has is not:
+// the fence decides, and the state of the job does not.
 func TestCancelledJob(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

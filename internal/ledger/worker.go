@@ -31,9 +31,9 @@ type WorkOptions struct {
 	Worker Worker
 	Every  time.Duration // interval of heartbeats
 	Logger *zap.Logger
-	// Run runs a turn and calls its Complete, unless the turn is lost. It is called for Worker.Slots turns at a time; the
-	// slot is free when it returns. When its context is done it ends the turn early: Work ends, or the turn has reached
-	// its limit of 15 minutes.
+	// Run runs a turn and calls its Complete, unless the turn is lost. It is called for Worker.Slots turns at a time;
+	// the slot is free when it returns. When its context is done it ends the turn early: Work ends, or the turn has
+	// reached its limit of 15 minutes.
 	Run func(context.Context, *Turn) error
 	// Heard is called with the result of every heartbeat.
 	Heard func(error)
@@ -100,7 +100,7 @@ func (l *Ledger) beat(ctx context.Context, o WorkOptions) {
 	}
 }
 
-// current is the condition under which a turn is current, held by $3; "" = nobody.
+// current is the condition under which a turn is current, held by $3; "" = no worker.
 const current = "number = $1 AND job = $2 AND holder = $3 AND engine = $4 AND key = $5 AND ended IS NULL"
 
 func (t *Turn) identity(holder string, more ...any) []any {

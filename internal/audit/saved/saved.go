@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
-// Reports returns the neighbours of an audit in the ledger with their reports, and which of them is the worst, without an
-// Auditor. There are none if the audit has no evidence. The claim's source is set by the caller.
+// Reports returns the neighbours of an audit in the ledger with their reports, and which of them is the worst,
+// without an Auditor. There are none if the audit has no evidence. The claim's source is set by the caller.
 func Reports(row *ledger.Audit) (neighbours []string, reports []analysis.Report, worst int, err error) {
 	p, e, err := storedEvidence(row)
 	if e == nil {

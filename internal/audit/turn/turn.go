@@ -1,7 +1,7 @@
 // Package turn runs the trials of one turn of an audit.
 //
 // A Turn is a value: everything that the trials need is in it. The evidence moves into the Turn and comes back in its
-// Outcome, so that nobody else has it meanwhile, and a turn can run in any process. A Runner keeps between two turns
+// Outcome, so that nothing else has it meanwhile, and a turn can run in any process. A Runner keeps between two turns
 // only what can be made again: sessions and the tables of hoisted queries.
 package turn
 
@@ -29,6 +29,17 @@ const (
 	Measure             // trials with which the bound of a violation grows
 	Watch               // a few trials of a decided audit, for its change detector
 )
+
+// KindOf returns the kind of a turn that is no Watch, with the number of turns that the audit has had with it.
+func KindOf(measuring bool, turns int) Kind {
+	switch {
+	case measuring:
+		return Measure
+	case turns <= 1:
+		return First
+	}
+	return Trials
+}
 
 // Turn is one turn of an audit.
 type Turn struct {
@@ -63,7 +74,7 @@ type Hooks struct {
 	// Pressing reports whether a new query waits: the turn then ends as soon as it is long enough.
 	Pressing func() bool
 	Least    time.Duration // minimum of a turn that is not a first one, if nothing is pressing
-	Advanced func(Advance) // takes the present results; nil = nobody waits for them before the end
+	Advanced func(Advance) // takes the present results; may be nil
 }
 
 // Advance is what is known during a turn, or at its end.
@@ -148,8 +159,8 @@ func (t *Turn) ofSequence(s *replay.Statement, varyText bool) {
 	}
 }
 
-// Reports returns the reports of all neighbours of evidence, with the source of the claim, and with profiles if profiled
-// is set.
+// Reports returns the reports of all neighbours of evidence, with the source of the claim, and with profiles if
+// profiled is set.
 func Reports(e *evidence.Evidence, source string, profiled bool) []analysis.Report {
 	reports := make([]analysis.Report, e.Neighbours())
 	for i := range reports {
