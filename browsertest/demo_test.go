@@ -3,7 +3,6 @@ package browsertest
 import (
 	"fmt"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/browsertest/browser"
@@ -20,18 +19,20 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	browser.Need(t)
 	p := spawn(t, "demo", "-o", "json", "--keep", "--pg-bindir", pgtest.Start(t).BinDir())
+	login := regexp.MustCompile(`and (http://[0-9.:]+) \(log in with the token ([A-Z0-9]+)\)`)
+	var at []string
 	err := program.Until(t.Context(), func() (bool, error) { // without a time limit of its own
 		select {
 		case <-p.Ended:
 			return false, fmt.Errorf("the demo has ended:\n%s", p.Log)
 		default:
-			return strings.Contains(p.Log.String(), "still running"), nil
+			at = login.FindStringSubmatch(p.Log.String())
+			return at != nil, nil
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := regexp.MustCompile(`and (http://[0-9.:]+) \(log in with the token ([A-Z0-9]+)\)`).FindStringSubmatch(p.Log.String())
 	b := browser.Open(t)
 	logIn(b, at[1], at[2])
 	var paint float64
