@@ -139,13 +139,13 @@ func (a *Audit) Decided() bool {
 // Exhausted reports whether the budget is used.
 func (a *Audit) Exhausted() bool { return a.pairs >= a.opts.MaxTrials }
 
-// Wealth returns the log of the wealth against the claim now, 0 without a claim.
+// Wealth returns the log of the wealth against the claim now, 0 without a claim. It changes nothing: a detection is
+// recorded when pairs are added.
 func (a *Audit) Wealth() float64 {
 	if a.claimAt < 0 {
 		return 0
 	}
-	a.look()
-	return a.lead.Latest
+	return a.lead.Now(&a.book, a.epoch)
 }
 
 // DetectedAt returns the number of pairs at which the bound passed the claim, 0 for not yet.

@@ -160,3 +160,24 @@ func FuzzRestore(f *testing.F) {
 		}
 	})
 }
+
+// TestWealthChangesNothing: an audit whose wealth is read after each pair stays the one whose wealth is not read.
+func TestWealthChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range stateShapes {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			read, unread := newAudit(t), newAudit(t)
+			for i, p := range sample(120, s.d) {
+				read.Add(p[0], p[1])
+				unread.Add(p[0], p[1])
+				if w := read.Wealth(); w != read.Wealth() {
+					t.Fatalf("after %d pairs: the wealth is %v, and then %v", i+1, w, read.Wealth())
+				}
+				if i%10 == 9 && !bytes.Equal(saved(t, read), saved(t, unread)) {
+					t.Fatalf("after %d pairs: reading the wealth changed the audit", i+1)
+				}
+			}
+		})
+	}
+}

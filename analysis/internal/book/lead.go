@@ -61,9 +61,14 @@ func (l *Lead) each(k *Book, e *Epoch, places []float64, do func(*Bet, *event.Ta
 	}
 }
 
-// Look returns the log-wealth now.
+// Now returns the log-wealth with what the unfinished epoch gained so far.
+func (l *Lead) Now(k *Book, e *Epoch) float64 {
+	return eprocess.LogAdd(l.cash, eprocess.LogSumExp(l.current(k, e)))
+}
+
+// Look records the log-wealth now, and returns it.
 func (l *Lead) Look(k *Book, e *Epoch) float64 {
-	l.Latest = eprocess.LogAdd(l.cash, eprocess.LogSumExp(l.current(k, e)))
+	l.Latest = l.Now(k, e)
 	if l.Latest > l.Highest {
 		l.Highest = l.Latest
 	}
