@@ -139,8 +139,8 @@ func (a *Audit) Decided() bool {
 // Exhausted reports whether the budget is used.
 func (a *Audit) Exhausted() bool { return a.pairs >= a.opts.MaxTrials }
 
-// Wealth returns the log of the wealth against the claim now, 0 without a claim. It changes nothing: a detection is
-// recorded when pairs are added.
+// Wealth returns the log of the wealth against the claim now, 0 without a claim. It changes nothing: Add, Report
+// and Figures record a detection.
 func (a *Audit) Wealth() float64 {
 	if a.claimAt < 0 {
 		return 0
