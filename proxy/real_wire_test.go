@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,7 +250,8 @@ func TestClientGone(t *testing.T) {
 }
 
 // TestLongPipelines: clients at a time send pipelines of thousands of small statements, more than the capture budget
-// holds. The statement behind each is captured, and its settings are certain.
+// holds. Behind each, the session is followed again, and its settings are certain. The first statement behind one can
+// be missed: where the drainer got no processor since, the records are still there and leave no room.
 func TestLongPipelines(t *testing.T) {
 	t.Parallel()
 	p := start(t, postgres.upstream(t), func(o *proxy.Options) {
@@ -275,8 +277,12 @@ func TestLongPipelines(t *testing.T) {
 				for range syncs {
 					until(t, conn, 'Z')
 				}
-				send(t, conn, message('Q', fmt.Sprintf("SELECT 'behind %d %d' AS users\x00", i, pipeline)))
-				until(t, conn, 'Z')
+				sql := fmt.Sprintf("SELECT 'behind %d %d' AS users", i, pipeline)
+				eventually.True(t, "query "+sql+" is captured", func() bool {
+					send(t, conn, message('Q', sql+"\x00"))
+					until(t, conn, 'Z')
+					return slices.Contains(p.sink.sqls(), sql)
+				}, func() any { return p.Stats() })
 			}
 			send(t, conn, message('B', "\x00s\x00\x00\x00\x00\x00\x00\x00"), message('E', "\x00\x00\x00\x00\x00"), message('S', ""))
 			until(t, conn, 'Z')
