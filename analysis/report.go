@@ -96,6 +96,9 @@ func (r Report) Reveal() Report {
 	return r
 }
 
+// Threshold returns the log of the wealth at which the bound passes the claim.
+func (r *Report) Threshold() float64 { return -math.Log(1 - r.Confidence) }
+
 // Claimed is the claim and where it comes from.
 type Claimed struct {
 	Epsilon Float   `json:"epsilon"` // null without a claim
