@@ -23,9 +23,8 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		return k, err
 	}
 	// The catalog declares every aggregate immutable; the volatility of its support functions counts.
-	rows, err := ask(ctx, conn, op, 7, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR coalesce(parts.volatile, false)),
-		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset), pg_catalog.bool_or(p.prokind NOT IN ('a', 'w')),
-		pg_catalog.bool_and(p.provolatile = 'v' AND p.prokind NOT IN ('a', 'w')),
+	rows, err := ask(ctx, conn, op, 5, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR coalesce(parts.volatile, false)),
+		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset),
 		pg_catalog.bool_or(p.pronamespace = 'pg_catalog'::regnamespace AND NOT 'internal'::regtype = ANY (p.proargtypes))
 		FROM pg_catalog.pg_proc p LEFT JOIN (
 			SELECT a.aggfnoid, pg_catalog.bool_or(f.provolatile = 'v') AS volatile
@@ -37,8 +36,8 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		return k, err
 	}
 	for _, r := range rows {
-		unlisted := isTrue(r[6]) && builtin.Of(string(r[0])) == builtin.Unlisted
-		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]) || unlisted, Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3]), PlainFunction: isTrue(r[4]), AlwaysVolatile: isTrue(r[5])}
+		unlisted := isTrue(r[4]) && builtin.Of(string(r[0])) == builtin.Unlisted
+		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]) || unlisted, Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3])}
 	}
 	if err := readTransactionTraits(ctx, conn, k); err != nil {
 		return k, err

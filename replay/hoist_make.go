@@ -74,7 +74,7 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 		h, err := split(worlds, opt, r.stmt.Hoist.Announce)
 		if err == nil && !tried[h.rests[0]] {
 			tried[h.rests[0]] = true
-			err = p.rehearse(ctx, r, worlds, h)
+			err = p.rehearse(ctx, r, worlds, know, h)
 			if err == nil {
 				return h, nil
 			}
@@ -115,8 +115,9 @@ func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted
 	return h, nil
 }
 
-// rehearse creates the tables once and checks that the random part returns the same columns as the query.
-func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoisted) error {
+// rehearse creates the tables once and checks that the random part returns the same columns as the query, and has a
+// plan like it.
+func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, know hoist.Knowledge, h *hoisted) error {
 	conn, err := p.connectLimited(ctx, r.stmt)
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, h *hoist
 			return &unhoistable{reason: "the random part would return columns of other names or types"}
 		}
 	}
-	return nil
+	return h.comparePlans(ctx, conn, worlds, know, r.stmt.Named)
 }
 
 func sameColumn(a, b pgconn.FieldDescription) bool {

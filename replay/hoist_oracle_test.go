@@ -23,8 +23,8 @@ import (
 const oracleSchema = `
 	CREATE FUNCTION draw(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
 		BEGIN
-			PERFORM set_config('oracle.calls', (current_setting('oracle.calls')::bigint + 1)::text, false),
-				set_config('oracle.sum', (current_setting('oracle.sum')::bigint + coalesce(hashfloat8(x), 7))::text, false);
+			PERFORM set_config('oracle.calls', (coalesce(current_setting('oracle.calls', true)::bigint, 0) + 1)::text, false),
+				set_config('oracle.sum', (coalesce(current_setting('oracle.sum', true)::bigint, 0) + coalesce(hashfloat8(x), 7))::text, false);
 			RETURN abs(hashfloat8(x) % 1024) / 1024.0;
 		END $$;
 	CREATE FUNCTION fi(x float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN x + random() * 0.46; END';
@@ -148,8 +148,63 @@ func (g *generator) from(depth int) string {
 	return name
 }
 
+// draw returns a random value, which may depend on a column: a call, a scalar sub-query, or a call in some rows.
+func (g *generator) draw(column string) string {
+	return g.one("draw("+column+")", "(SELECT draw("+column+"))", "(SELECT draw(1))", "draw(1.0)", "draw(1)",
+		"CASE WHEN q.a > 3 THEN draw("+column+") ELSE 0 END", "(SELECT draw(c.c) FROM (SELECT 2 AS c) AS c)",
+		"(SELECT max(draw(c.x)) FROM %s.t AS c WHERE c.x > 14)")
+}
+
+// constants returns an item of FROM with columns s1 and s2 that may be constants, s1 also equal to s2, and m.
+func (g *generator) constants(depth int) string {
+	s1, s2 := g.one("1", "1.0", "2.0::float8", "(SELECT 1.0)", "k % 2"), g.one("1", "1.0", "4", "(SELECT max(x) FROM %s.t)", "1 + 1")
+	m := g.one("3", "(SELECT count(*) FROM %s.u)", "k + 1")
+	p, where := g.name("p"), g.one("", " WHERE k <= 2", " WHERE k = 1", " WHERE a > 2")
+	if g.IntN(2) == 0 {
+		return fmt.Sprintf("(SELECT a, r, k, %s AS s1, %s AS s2, %s AS m FROM %s AS %s%s)", s1, s2, m, g.from(depth), p, where)
+	}
+	having := g.one("", " HAVING count(*) > 0", " HAVING count(*) + draw(1) > 1", " HAVING (SELECT draw(1)) < 2")
+	return fmt.Sprintf("(SELECT sum(a) AS a, r, min(k) AS k, %s AS s1, %s AS s2, 3 AS m FROM %s AS %s%s GROUP BY r%s)",
+		strings.ReplaceAll(s1, "k % 2", "min(k)"), s2, g.from(depth), p, where, having)
+}
+
+// subqueries returns a query with random scalar sub-queries, over columns some of which are constants.
+func (g *generator) subqueries() string {
+	from := g.constants(g.IntN(2)) + " AS q"
+	body := ""
+	switch g.IntN(8) {
+	case 0:
+		body = "SELECT q.r, q.a + " + g.draw("q.s1") + " AS n FROM " + from
+	case 1:
+		body = "SELECT q.a + draw(q.s1) AS n, q.a + draw(q.s2) AS m FROM " + from + g.one(" ORDER BY n", " ORDER BY 2, 1", "")
+	case 2:
+		body = "SELECT q.s1, count(*) + " + g.one("draw(1)", "(SELECT draw(1))", "draw(count(*))", "(SELECT draw(count(*)))") + " AS n FROM " + from +
+			" GROUP BY q.s1 HAVING count(*) + " + g.one("draw(1)", "draw(q.s1)", "(SELECT draw(1))", "(SELECT draw(count(*)))") + " > 1 ORDER BY 1"
+	case 3:
+		body = "SELECT q.k, q.a FROM " + from + " ORDER BY q.a + " + g.draw("q.r") + ", 1, 2"
+	case 4:
+		c := g.name("params")
+		g.ctes = append(g.ctes, c+" AS "+g.one("", "MATERIALIZED ", "NOT MATERIALIZED ")+"(SELECT q.r, count(*) AS n, 1.0 AS s, 4.0 AS e FROM "+from+" GROUP BY q.r)")
+		body = "SELECT r, n + " + g.one("(SELECT draw(s / e))", "draw(s / e)", "(SELECT draw(n))", "CASE WHEN n > 1 THEN (SELECT draw(e)) END") + " FROM " + c
+	case 5:
+		body = "SELECT z.a, z.d FROM (SELECT q.a, " + g.draw("q.s2") + " AS d, q.k FROM " + from + ") AS z" + g.one("", " WHERE z.d < 0.9", " WHERE z.k > 1", " ORDER BY z.d, 1")
+	case 6:
+		body = "SELECT CASE WHEN q.a > 2 THEN " + g.draw("q.s1") + " WHEN q.m = 3 THEN " + g.draw("q.s2") + " END AS n, q.k FROM " + from
+	case 7:
+		body = "SELECT count(*) + " + g.draw("2") + ", sum(q.s1) FROM " + from + " WHERE " + g.one("q.a > 1", "draw(q.s2) < 0.8", "(SELECT draw(1)) < 2", "(SELECT draw(q.r)) < 0.8")
+		body = strings.ReplaceAll(body, "q.a > 3", "count(*) > 3")
+	}
+	if len(g.ctes) > 0 {
+		body = "WITH " + strings.Join(g.ctes, ", ") + " " + body
+	}
+	return body
+}
+
 func (g *generator) query() string {
 	g.ctes, g.n = nil, 0
+	if g.falsely == "" && g.IntN(3) == 0 {
+		return g.subqueries()
+	}
 	depth := g.IntN(3)
 	from := g.from(depth) + " AS q"
 	volatile := []string{"draw(q.r) < 0.6", "draw(q.r + q.a) < 0.9", "q.a + draw(q.r) > 1"} // with two conditions, the order determines how often the second is evaluated

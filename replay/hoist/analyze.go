@@ -30,13 +30,11 @@ type withClause struct {
 
 // properties are those of one query, including its WITH, or of one part of a query.
 type properties struct {
-	varies         bool        // its result may differ between trials
-	volatile       bool        // its result may differ between two evaluations within one statement, even with the same CTEs
-	alwaysVolatile bool        // it certainly calls a function that is declared VOLATILE
-	readsTable     bool        // it, or a CTE of its WITH, names a relation that is not a CTE
-	reads          ctes        // the CTEs of enclosing WITH clauses that it references
-	with           *withClause // its WITH; nil for none
-	scope          *scope      // inside the query
+	varies     bool        // its result may differ between trials
+	readsTable bool        // it, or a CTE of its WITH, names a relation that is not a CTE
+	reads      ctes        // the CTEs of enclosing WITH clauses that it references
+	with       *withClause // its WITH; nil for none
+	scope      *scope      // inside the query
 }
 
 // ctes is a set of CTEs in order of insertion.
@@ -104,7 +102,6 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *properties {
 	a.selects[s] = props
 	props.with, props.scope = a.with(s.GetWithClause(), outer)
 	props.varies = len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil
-	props.volatile = props.varies
 	found := &properties{}
 	pgparse.Children(s.ProtoReflect(), func(m protoreflect.Message) {
 		if _, with := m.Interface().(*pg_query.WithClause); !with {
@@ -112,7 +109,6 @@ func (a *analysis) query(s *pg_query.SelectStmt, outer *scope) *properties {
 		}
 	})
 	props.varies = props.varies || found.varies
-	props.volatile, props.alwaysVolatile = props.volatile || found.volatile, found.alwaysVolatile
 	props.readsTable = found.readsTable
 	// Through its own CTEs, if it references them, the query reads CTEs of enclosing clauses, and tables.
 	found.reads.follow(func(c *cte) bool {
@@ -181,30 +177,8 @@ func (a *analysis) markVarying(m protoreflect.Message, in *scope, marks map[*pg_
 	return props.varies
 }
 
-// reevaluates reports whether a node that varies may give another result when it is evaluated again within one
-// statement: a CTE is computed once, the current time is that of the transaction, and a rescan of a sample uses the
-// same seed. It returns false for a SELECT, whose parts are analysed one by one.
-func (a *analysis) reevaluates(m protoreflect.Message, in *scope) bool {
-	switch n := m.Interface().(type) {
-	case *pg_query.SelectStmt, *pg_query.SQLValueFunction, *pg_query.A_Const, *pg_query.RangeTableSample:
-		return false
-	case *pg_query.RangeVar:
-		return n.GetSchemaname() != "" || in.find(n.GetRelname()) == nil
-	case *pg_query.FuncCall:
-		traits, known := a.know.Functions[functionName(n)]
-		return !known || traits.Volatile
-	}
-	return true
-}
-
 // visitNode adds the properties of one node to props. It reports whether the nodes below it must be visited.
 func (a *analysis) visitNode(m protoreflect.Message, in *scope, props *properties) bool {
-	before := props.varies
-	props.varies = false
-	defer func() {
-		props.volatile = props.volatile || props.varies && a.reevaluates(m, in)
-		props.varies = props.varies || before
-	}()
 	switch n := m.Interface().(type) {
 	case *pg_query.SelectStmt:
 		inner := a.selects[n]
@@ -212,15 +186,13 @@ func (a *analysis) visitNode(m protoreflect.Message, in *scope, props *propertie
 			inner = a.query(n, in)
 		}
 		props.varies = props.varies || inner.varies
-		props.volatile, props.alwaysVolatile = props.volatile || inner.volatile, props.alwaysVolatile || inner.alwaysVolatile
 		props.readsTable = props.readsTable || inner.readsTable
 		props.reads.addAll(inner.reads.list)
 		return false
 	case *pg_query.RangeVar:
 		a.rangeVar(n, in, props)
 	case *pg_query.FuncCall:
-		props.varies = a.know.callVaries(n)
-		props.alwaysVolatile = props.alwaysVolatile || a.know.Functions[functionName(n)].AlwaysVolatile
+		props.varies = props.varies || a.know.callVaries(n)
 	case *pg_query.SQLValueFunction:
 		props.varies = true
 	case *pg_query.RangeTableSample:

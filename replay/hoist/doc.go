@@ -34,6 +34,9 @@
 // then has MayCorrelate set. It is correct if the server accepts every piece as a query: inner names are resolved
 // before outer ones, so that a name which is valid alone has the same meaning in the subquery.
 //
+// Split does not know how the server executes a query. Before a plan is used, Shape.Difference compares what the server
+// does with volatile functions in the whole query and in the random part.
+//
 // The order of rows without ORDER BY is not part of a query's meaning: a piece may return its rows in another order.
 //
 // SQL text is deparsed from the changed tree, parsed again and compared with the tree; if the trees differ, Split

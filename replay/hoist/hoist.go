@@ -61,10 +61,7 @@ func Split(sql string, opt Options) (Plan, error) {
 	a.counted = true
 	h := &hoister{
 		analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{},
-		frozen: map[*pg_query.SelectStmt]bool{}, pushedDown: map[*pg_query.SelectStmt]volatileConditions{}, excluded: map[*cte]bool{},
-		subqueries: map[inputsKey]joinInputs{}, repeats: map[*pg_query.SelectStmt]bool{},
 	}
-	h.freeze(stmt.ProtoReflect())
 	h.rest(stmt, false)
 	if len(h.pieces) == 0 {
 		return Plan{Reason: "no part that reads a table is deterministic"}, nil

@@ -15,7 +15,7 @@ import (
 func knowledge() hoist.Knowledge {
 	k := hoist.Knowledge{
 		Functions: map[string]hoist.Traits{
-			"random": {Volatile: true, AlwaysVolatile: true}, "laplace": {Volatile: true, AlwaysVolatile: true}, "anon_sum": {Volatile: true, Aggregate: true},
+			"random": {Volatile: true}, "laplace": {Volatile: true}, "anon_sum": {Volatile: true, Aggregate: true},
 			"generate_series": {ReturnsSet: true}, "row_number": {Aggregate: true},
 		},
 		Operators: map[string]bool{"~~~": true},

@@ -21,12 +21,6 @@ type hoister struct {
 	tables map[*cte]*piece // CTEs that the random part reads from a table
 	pieces []*piece
 	same   map[string]*piece // by query and the CTEs that it reads
-
-	frozen     map[*pg_query.SelectStmt]bool               // levels whose FROM and WHERE stay unchanged
-	pushedDown map[*pg_query.SelectStmt]volatileConditions // conditions of the enclosing query, by query in FROM
-	subqueries map[inputsKey]joinInputs
-	repeats    map[*pg_query.SelectStmt]bool // target lists with an expression twice
-	excluded   map[*cte]bool                 // CTEs that frozen levels read
 }
 
 // piece is a query to materialize.
@@ -43,18 +37,11 @@ func (h *hoister) rest(s *pg_query.SelectStmt, mayCorrelate bool) {
 	if props.with != nil {
 		props.with.mayCorrelate = mayCorrelate
 	}
-	if !h.opt.NoSplit && !h.frozen[s] {
+	if !h.opt.NoSplit {
 		h.split(s, props, mayCorrelate)
 	}
-	stays := map[protoreflect.ProtoMessage]bool{}
-	if h.frozen[s] {
-		for _, n := range fromAndWhere(s) {
-			stays[n] = true
-			h.keep(h.propertiesOf(n.ProtoReflect(), props.scope))
-		}
-	}
 	pgparse.Children(s.ProtoReflect(), func(m protoreflect.Message) {
-		if _, with := m.Interface().(*pg_query.WithClause); !with && !stays[m.Interface()] {
+		if _, with := m.Interface().(*pg_query.WithClause); !with {
 			h.walk(m, props.scope, mayCorrelate)
 		}
 	})
@@ -142,11 +129,6 @@ func (h *hoister) use(c *cte) {
 		return
 	}
 	query := c.node.GetCtequery().GetSelectStmt()
-	if h.excluded[c] {
-		h.kept[c] = true
-		h.keep(c.properties)
-		return
-	}
 	if !c.properties.varies && savesTime(query) {
 		star := selectFrom(rangeNode("", c.name), "")
 		if p := h.piece(star, []*cte{c}, c.with.mayCorrelate); p != nil {

@@ -17,14 +17,12 @@ func relationOf(n *pg_query.RangeVar) Relation {
 	return Relation{Schema: n.GetSchemaname(), Name: n.GetRelname()}
 }
 
-// Traits are the properties of a function name. Except for AlwaysVolatile, a trait is set if it holds for any function
-// of that name, in any schema.
+// Traits are the properties of a function name. A trait is set if it holds for any function of that name, in any
+// schema.
 type Traits struct {
-	Volatile       bool // pg_proc.provolatile = 'v', a DP function, or a built-in one that is not listed
-	Aggregate      bool // pg_proc.prokind is 'a' or 'w'
-	ReturnsSet     bool // pg_proc.proretset
-	AlwaysVolatile bool // every overload has pg_proc.provolatile = 'v' and is neither an aggregate nor a window function
-	PlainFunction  bool // an overload is neither an aggregate nor a window function
+	Volatile   bool // pg_proc.provolatile = 'v', a DP function, or a built-in one that is not listed
+	Aggregate  bool // pg_proc.prokind is 'a' or 'w'
+	ReturnsSet bool // pg_proc.proretset
 	// Transaction: its result may depend on the calling transaction, or it may change the results of later calls in the
 	// same transaction: now(), txid_current(), set_config(), and functions that call them.
 	Transaction bool

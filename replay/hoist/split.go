@@ -15,7 +15,7 @@ import (
 // ORDER BY stay in the query, which evaluates them for each row of the piece. split does nothing if that could change a
 // result or would not save time.
 func (h *hoister) split(s *pg_query.SelectStmt, props *properties, mayCorrelate bool) {
-	if !h.splittable(s, props.scope) || mayCorrelate && h.opt.NoSubLinks || h.ambiguous(s, props.scope) {
+	if !h.splittable(s, props.scope) || mayCorrelate && h.opt.NoSubLinks {
 		return
 	}
 	c := &columns{h: h, in: props.scope, group: groupNames(s), names: map[string]string{}}
@@ -84,7 +84,7 @@ func (h *hoister) splittable(s *pg_query.SelectStmt, in *scope) bool {
 	if slices.ContainsFunc(s.GetDistinctClause(), func(n *pg_query.Node) bool { return n.GetNode() != nil }) { // DISTINCT ON
 		return false
 	}
-	for _, n := range append(fromAndWhere(s), s.GetGroupClause()...) {
+	for _, n := range append(slices.Concat(s.GetFromClause(), s.GetGroupClause()), s.GetWhereClause()) {
 		if n.GetGroupingSet() != nil || h.varies(n.ProtoReflect(), in) {
 			return false
 		}

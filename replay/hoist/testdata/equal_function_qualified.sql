@@ -1,1 +1,0 @@
-SELECT uid + random() AS n FROM d0.t WHERE x > 3 ORDER BY uid + pg_catalog.random()
