@@ -12,21 +12,13 @@ func ForceHoisting() *Hoisting {
 	return h
 }
 
-// TimedHoisting uses the test's clock.
-func TimedHoisting(now func() time.Time) *Hoisting {
+// TimedHoisting takes the times of single rounds from a function of the test.
+func TimedHoisting(of func(hoisted bool) time.Duration) *Hoisting {
 	h := NewHoisting(nil)
-	h.now = now
+	h.took = func(hoisted bool, rounds int, _ time.Duration) time.Duration {
+		return time.Duration(rounds) * of(hoisted)
+	}
 	return h
-}
-
-// Compare compares two samples of equal size like an audit's first look, and names the feature in which they differ, or
-// returns "".
-func Compare(unmodified, hoisted []Round) string {
-	p := comparison{first: len(unmodified)}
-	p.add(unmodified, false, nil)
-	p.add(hoisted, true, nil)
-	what, _ := p.look()
-	return what
 }
 
 // Rehearse creates the tables of a query like an audit before hoisting, and returns the reason against it, or "".

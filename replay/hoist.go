@@ -9,55 +9,45 @@ import (
 
 // Parameters of the decision to hoist.
 const (
-	// hoistSample is the number of unmodified rounds that come first, and the number of hoisted rounds that are
-	// compared with them before a hoisted round counts.
+	// hoistSample is the number of rounds of the whole query that come first.
 	hoistSample = 100
-	// Afterwards plainShare of the rounds are unmodified, as long as they take at most plainTime of the time.
-	plainShare = 0.05
-	plainTime  = 0.2
-	// A hoisted round must be hoistGain times as fast as an unmodified one. If it is not, a load spike may be the
-	// reason, so the decision is repeated up to hoistAsks times altogether, each after hoistAgain times as many
-	// unmodified rounds.
-	hoistGain  = 1.1
-	hoistAsks  = 3
-	hoistAgain = 5
-	// hoistChunk is the number of rounds of the samples that are timed together.
-	hoistChunk = 20
+	// A hoisted round must be hoistGain times as fast as one of the whole query: half of the time goes to each kind, so
+	// that less would not be worth it.
+	hoistGain = 3
+	// To compare the times, rounds of both kinds that are no evidence run in turn: timedRounds of each at most, and not
+	// more once those of the whole query have taken timedMost. At least two of each run.
+	timedRounds = 20
+	timedMost   = 2 * time.Second
 )
 
 // Hoisting is the state of hoisting for one query over all Runs of its audit. NewHoisting creates it; two Runs must not
-// use it at once. Report and Disagreed may be called at any time.
+// use it at once. Report may be called at any time.
 type Hoisting struct {
 	// Announce is called before a statement is split, and the function that it returns is called afterwards. The parser
 	// is a C library: if it crashes the process, a supervisor can find the statement that was being parsed.
 	Announce func() (done func())
 
-	noise      []string
-	always     bool             // hoist even if trials get no faster
-	now        func() time.Time // time.Now
-	phase      hoistPhase
-	ask        int // number of unmodified rounds at which the next decision is due
-	asks       int // decisions that found hoisting not faster
-	first      int // unmodified rounds before hoisting was turned on
-	reason     string
-	parts      *hoisted
-	comparison comparison
-	slow       meter   // unmodified rounds
-	quick      meter   // hoisted rounds
-	credit     float64 // unmodified rounds that are due
-	counts     hoisting.Report
-	// verified is the number of hoisted rounds at the last comparison by Verify.
-	verified int
+	noise  []string
+	always bool // of tests: hoist even if trials get no faster, and then all of them
+	// took returns the time of rounds: what was measured, except in tests.
+	took   func(hoisted bool, rounds int, measured time.Duration) time.Duration
+	phase  hoistPhase
+	never  bool // trials will not be hoisted, for a reason that does not depend on their results
+	reason string
+	broken string // why hoisted rounds are no evidence; "" = they are
+	parts  *hoisted
+	slow   meter // rounds of the whole query
+	quick  meter // hoisted rounds
+	counts hoisting.Report
 
-	mu       sync.Mutex // guards reported and differ
+	mu       sync.Mutex // guards reported
 	reported hoisting.Report
-	differ   *DisagreementError
 }
 
 type hoistPhase uint8
 
 const (
-	hoistSampling hoistPhase = iota // unmodified rounds, until a decision
+	hoistSampling hoistPhase = iota // rounds of the whole query, until a decision
 	hoistOn
 	hoistOff
 )
@@ -65,8 +55,10 @@ const (
 // NewHoisting returns a Hoisting in its first phase. noise lists functions, by name without schema, that draw noise
 // whatever the catalog declares.
 func NewHoisting(noise []string) *Hoisting {
-	return &Hoisting{Announce: func() func() { return func() {} }, noise: noise, now: time.Now, ask: hoistSample}
+	return &Hoisting{Announce: func() func() { return func() {} }, noise: noise, took: measured}
 }
+
+func measured(_ bool, _ int, took time.Duration) time.Duration { return took }
 
 // Report returns the state at the end of the last completed call of Rounds.
 func (h *Hoisting) Report() hoisting.Report {
@@ -75,35 +67,10 @@ func (h *Hoisting) Report() hoisting.Report {
 	return h.reported
 }
 
-// Disagreed returns the difference found since the last call, or nil. A reader of Stream must call it after the loop:
-// the batch that was read ahead may have shown a difference, and then the evidence is invalid. A nil Hoisting never
-// disagrees.
-func (h *Hoisting) Disagreed() *DisagreementError {
-	if h == nil {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	differ := h.differ
-	h.differ = nil
-	return differ
-}
-
-// Stop ends hoisting for the rest of the audit; Report returns the reason. No Run of the audit may be active. Stop of a
-// nil Hoisting does nothing.
-func (h *Hoisting) Stop(reason string) {
-	if h == nil {
-		return
-	}
-	h.phase, h.reason = hoistOff, reason
-	h.comparison.forget()
-	h.note()
-}
-
 // note updates the result of Report.
 func (h *Hoisting) note() {
 	r := h.counts
-	r.Hoisted, r.Reason, r.Comparisons = h.phase == hoistOn, h.reason, h.comparison.looks+h.comparison.verifies
+	r.Hoisted, r.Reason = h.phase == hoistOn, h.reason
 	if h.parts != nil {
 		r.Pieces, r.Together = len(h.parts.pieces), h.parts.together
 	}
@@ -113,13 +80,4 @@ func (h *Hoisting) note() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reported = r
-}
-
-// DisagreementError reports that hoisted and unmodified trials differ more than chance explains: outcomes of the
-// hoisted trials are no evidence. The audit must start again, with unmodified trials.
-type DisagreementError struct{ What string }
-
-// Error names the place of the difference.
-func (e *DisagreementError) Error() string {
-	return "hoisted trials differ from unmodified ones in " + e.What + "; the evidence is discarded and trials are no longer hoisted"
 }

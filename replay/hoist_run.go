@@ -24,114 +24,87 @@ func (r *Run) hoisting() *hoistRun {
 	return &hoistRun{Hoisting: r.stmt.Hoist, origin: r, whole: &whole}
 }
 
-// rounds returns n rounds that count as evidence.
-func (h *hoistRun) rounds(ctx context.Context, n int) ([]Round, error) {
+// rounds returns n rounds. While hoisting is on, each kind of rounds gets half of the time of all batches.
+func (h *hoistRun) rounds(ctx context.Context, n int) (p played, err error) {
 	defer h.note()
-	if h.phase == hoistSampling {
-		h.origin.sparing.now = nil // the times of whole rounds are compared
-	}
-	var given []Round
-	for h.phase == hoistSampling && len(given) < n {
-		rounds, err := h.unmodified(ctx, min(n-len(given), h.ask-h.slow.rounds, hoistChunk))
-		if err != nil {
-			return nil, err
-		}
-		h.counts.UnmodifiedRounds += len(rounds)
-		given = append(given, rounds...)
-		if h.slow.rounds >= h.ask {
+	for len(p.whole)+len(p.hoisted) < n {
+		left := n - len(p.whole) - len(p.hoisted)
+		if h.phase == hoistSampling && h.counts.UnmodifiedRounds >= hoistSample {
 			if err := h.decide(ctx); err != nil {
-				return nil, err
+				return played{}, err
 			}
 		}
-	}
-	left := n - len(given)
-	if left == 0 {
-		return given, nil
-	}
-	unmodified := left
-	if h.phase == hoistOn {
-		unmodified = h.unmodifiedDue(left)
-	}
-	if unmodified > 0 {
-		rounds, err := h.unmodified(ctx, unmodified)
-		if err != nil {
-			return nil, err
+		behind := h.slow.spent - h.quick.spent
+		if on := h.phase == hoistOn && !h.origin.sparing.whole; on && (h.always || behind > 0) {
+			if !h.always {
+				left = min(left, 1+int(behind/h.quick.round()))
+			}
+			rounds, err := h.hoistedRounds(ctx, left)
+			if err != nil {
+				return played{}, err
+			}
+			p.hoisted = append(p.hoisted, rounds...)
+			continue
 		}
-		h.counts.UnmodifiedRounds += len(rounds)
-		given = append(given, rounds...)
-	}
-	if unmodified < left {
-		rounds, err := h.hoistedRounds(ctx, left-unmodified)
-		if err != nil {
-			return nil, err
+		switch {
+		case h.phase == hoistSampling:
+			left = min(left, hoistSample-h.counts.UnmodifiedRounds)
+		case h.phase == hoistOn && !h.origin.sparing.whole:
+			left = min(left, 1+int(batchTime/2/h.slow.round()))
 		}
-		given = append(given, rounds...)
+		rounds, err := h.wholeRounds(ctx, left)
+		if err != nil {
+			return played{}, err
+		}
+		h.counts.UnmodifiedRounds += left
+		p.whole = append(p.whole, rounds...)
 	}
-	return given, h.check()
+	return p, nil
 }
 
-// unmodifiedDue returns how many of the next n rounds must be unmodified.
-func (h *hoistRun) unmodifiedDue(n int) int {
-	h.credit = min(h.credit+plainShare*float64(n), float64(n))
-	total := h.quick.spent + time.Duration(n)*h.quick.round()
-	after := time.Duration(h.slow.rounds-h.first) * h.slow.round() // without the rounds of the first sample
-	affordable := (plainTime/(1-plainTime)*float64(total) - float64(after)) / float64(h.slow.round())
-	if h.always {
-		affordable = 0
-	}
-	unmodified := max(0, int(min(h.credit, affordable)))
-	h.credit -= float64(unmodified)
-	return unmodified
-}
-
-// unmodified runs rounds of the query as it is.
-func (h *hoistRun) unmodified(ctx context.Context, n int) ([]Round, error) {
+// wholeRounds runs rounds of the query as it is.
+func (h *hoistRun) wholeRounds(ctx context.Context, n int) ([]Round, error) {
 	if err := h.whole.open(ctx); err != nil { // not part of the measured time
 		return nil, err
 	}
-	began := h.now()
+	began := time.Now()
 	rounds, err := h.whole.Rounds(ctx, n)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		h.slow.add(n, h.took(false, n, time.Since(began)))
 	}
-	h.slow.add(n, h.now().Sub(began))
-	if h.phase != hoistOff {
-		h.comparison.add(rounds, false, h.origin.sparing.now)
-	}
-	return rounds, nil
+	return rounds, err
 }
 
-// hoistedRounds returns rounds of the random part. If tables can no longer be created it returns unmodified rounds.
+// hoistedRounds returns rounds of the random part; none, and hoisting is off, if tables can no longer be created.
 func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	if h.rest == nil {
 		h.start()
 	}
-	began := h.now()
-	rounds, err := h.rest.Rounds(ctx, n)
+	err := h.rest.open(ctx) // not part of the measured time
+	var rounds []Round
+	began := time.Now()
+	if err == nil {
+		rounds, err = h.rest.Rounds(ctx, n)
+	}
 	var no *unhoistable
 	if errors.As(err, &no) {
-		if no.rows != "" && h.counts.HoistedRounds > 0 {
-			return nil, h.disagree(no.rows)
-		}
 		h.stop(no.reason)
-		rounds, err := h.unmodified(ctx, n)
-		h.counts.UnmodifiedRounds += len(rounds)
-		return rounds, err
+		if no.rows != "" {
+			h.broken = no.reason
+		}
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	h.quick.add(n, h.now().Sub(began))
+	h.quick.add(n, h.took(true, n, time.Since(began)))
 	h.counts.HoistedRounds += n
-	h.comparison.add(rounds, true, h.origin.sparing.now)
-	h.comparison.addEvidence(rounds, h.origin.sparing.now)
 	return rounds, nil
 }
 
 // start creates the Run of the random part, which opens its sessions when they are needed.
 func (h *hoistRun) start() {
 	s := h.origin.stmt
-	s.Named = true // the rest of the query is always prepared
 	s.Hoist, s.setup, s.Worlds, s.together = nil, h.parts.make, h.parts.rests, h.parts.together
 	h.rest = &Run{
 		player: h.origin.player, stmt: s, coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)),
@@ -140,18 +113,19 @@ func (h *hoistRun) start() {
 	}
 }
 
-// decide splits the query, runs hoisted rounds that do not count as evidence, and turns hoisting on if they agree with
-// the unmodified ones and are faster. If they are not faster the decision is repeated later.
+// decide splits the query and turns hoisting on if it is faster. The decision does not depend on rounds that are
+// evidence.
 func (h *hoistRun) decide(ctx context.Context) error {
-	h.quick = meter{}
+	spared := h.origin.sparing.now
+	h.origin.sparing.now = nil // the times of whole rounds are compared
+	defer func() { h.origin.sparing.now = spared }()
+	h.slow, h.quick = meter{}, meter{}
 	err := h.try(ctx)
 	var no *unhoistable
 	switch {
-	case errors.As(err, &no) && no.later:
-		h.postpone(no.reason)
-		return nil
 	case errors.As(err, &no):
 		h.stop(no.reason)
+		h.never = !no.later
 		return nil
 	case err != nil && ctx.Err() == nil && !errors.Is(err, errHalted) && !Transient(err):
 		h.stop(err.Error())
@@ -159,85 +133,43 @@ func (h *hoistRun) decide(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if h.comparison.due() {
-		if what, differ := h.comparison.look(); differ {
-			h.stop("hoisted trials differ from unmodified ones in " + what)
-			return nil
-		}
-	}
 	if gain := float64(h.slow.round()) / float64(h.quick.round()); gain < hoistGain && !h.always {
-		h.postpone(fmt.Sprintf("hoisted trials are not faster (%.2g times)", gain))
+		h.stop(fmt.Sprintf("hoisted trials are not %d times as fast (%.2g times)", hoistGain, gain))
+		h.never = true
 		return nil
 	}
-	h.phase, h.reason, h.first = hoistOn, "", h.slow.rounds
+	h.slow.spent, h.quick.spent = 0, 0
+	h.phase, h.reason = hoistOn, ""
 	return nil
 }
 
-// postpone schedules the next decision after more unmodified rounds, or ends hoisting after hoistAsks decisions.
-func (h *hoistRun) postpone(reason string) {
-	if h.asks++; h.asks >= hoistAsks {
-		h.stop(reason)
-		return
-	}
-	h.reason = reason
-	h.ask *= hoistAgain
-	if h.rest != nil {
-		h.rest.Close()
-		h.rest = nil
-	}
-}
-
-// try splits the query, unless that is done, and runs hoisted rounds. Their time excludes the creation of tables.
+// try splits the query, and measures the time of both kinds of rounds, without the creation of tables.
 func (h *hoistRun) try(ctx context.Context) error {
-	if h.parts == nil {
-		parts, err := h.origin.player.splitQuery(ctx, h.origin, h.noise)
-		if err != nil {
+	parts, err := h.origin.player.splitQuery(ctx, h.origin, h.noise)
+	if err != nil {
+		return err
+	}
+	h.parts = parts
+	h.start()
+	for i := 0; i < timedRounds && (i < 2 || h.slow.spent < timedMost && !h.always); i++ {
+		if _, err := h.wholeRounds(ctx, 1); err != nil {
 			return err
 		}
-		h.parts = parts
-	}
-	h.start()
-	for range hoistSample / hoistChunk {
 		if err := h.rest.open(ctx); err != nil {
 			return err
 		}
-		began := h.now()
-		rounds, err := h.rest.Rounds(ctx, hoistChunk)
-		if err != nil {
+		began := time.Now()
+		if _, err := h.rest.Rounds(ctx, 1); err != nil {
 			return err
 		}
-		h.quick.add(hoistChunk, h.now().Sub(began))
-		h.comparison.add(rounds, true, nil)
+		h.quick.add(1, h.took(true, 1, time.Since(began)))
 	}
 	return nil
 }
 
-// check compares the two samples when they have the size of the next look.
-func (h *hoistRun) check() error {
-	if h.phase != hoistOn || !h.comparison.due() {
-		return nil
-	}
-	if what, differ := h.comparison.look(); differ {
-		return h.disagree(what)
-	}
-	return nil
-}
-
-// disagree ends hoisting and returns a DisagreementError that names the difference.
-func (h *hoistRun) disagree(what string) error {
-	h.stop("hoisted trials differed from unmodified ones in " + what)
-	h.comparison.forget()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.differ = &DisagreementError{What: what}
-	return h.differ
-}
-
-// stop ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence and can still
-// be verified.
+// stop ends hoisting for the rest of the audit. Hoisted rounds that are already evidence remain evidence.
 func (h *hoistRun) stop(reason string) {
 	h.phase, h.reason = hoistOff, reason
-	h.comparison.samples = nil
 	if h.rest != nil {
 		h.rest.Close()
 		h.rest = nil

@@ -89,7 +89,7 @@ func TestErrorsTogether(t *testing.T) {
 			}
 		}
 	}
-	if what := replay.Compare(plain, hoisted[100:]); what != "" {
+	if what := differ(t, plain, hoisted[100:]); what != "" {
 		t.Errorf("trials differ in %s (%v of 1100 failed)", what, failed)
 	}
 }

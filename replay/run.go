@@ -99,14 +99,29 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	return r, nil
 }
 
-// Rounds runs n new trials on each world. On an error it returns nothing of the batch and closes the sessions; the next
-// call opens new ones. See Transient, SetupError and DisagreementError.
+// played are the rounds of a batch.
+type played struct{ whole, hoisted []Round }
+
+// Rounds runs n new trials on each world; with Statement.Hoist some may be hoisted. On an error it returns nothing of
+// the batch and closes the sessions; the next call opens new ones. See Transient and SetupError.
 func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
-	if r.stmt.Separate != nil {
-		return r.runSeparate(ctx, n)
-	}
+	p, err := r.rounds(ctx, n)
+	return append(p.whole, p.hoisted...), err
+}
+
+// rounds is Rounds with the kinds of rounds apart.
+func (r *Run) rounds(ctx context.Context, n int) (p played, err error) {
 	if r.hoist != nil {
 		return r.hoist.rounds(ctx, n)
+	}
+	p.whole, err = r.wholeRounds(ctx, n)
+	return p, err
+}
+
+// wholeRounds runs n trials of the statement as it is on each world.
+func (r *Run) wholeRounds(ctx context.Context, n int) ([]Round, error) {
+	if r.stmt.Separate != nil {
+		return r.runSeparate(ctx, n)
 	}
 	if err := r.verifyCopies(ctx); err != nil {
 		return nil, err
@@ -207,16 +222,16 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 			defer close(done)
 			for !r.halt.Load() {
 				began := time.Now()
-				var rounds []Round
+				var p played
 				r.sparing.begin()
-				err := guarded(func() (err error) { rounds, err = r.Rounds(ctx, n); return err })
+				err := guarded(func() (err error) { p, err = r.rounds(ctx, n); return err })
 				took := time.Since(began)
 				if errors.Is(err, errHalted) {
 					return
 				}
-				n = nextBatch(n, took, sizeOf(rounds))
+				n = nextBatch(n, took, sizeOf(p.whole)+sizeOf(p.hoisted))
 				select {
-				case batches <- item{Batch{rounds, took, r.sparing.now}, err}:
+				case batches <- item{r.batch(p, took), err}:
 				case <-ctx.Done():
 					return
 				}
@@ -253,9 +268,23 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 
 // Batch is an element of Stream.
 type Batch struct {
-	Rounds []Round
-	Took   time.Duration
-	Spared []bool // worlds that the rounds leave out, see Run.Spare; nil = none
+	Rounds  []Round // of the whole query
+	Hoisted []Round
+	Took    time.Duration
+	Spared  []bool // worlds that the rounds leave out, see Run.Spare; nil = none
+	Whole   bool   // trials will not be hoisted, for a reason that does not depend on their results
+	Broken  string // why hoisted rounds are no evidence, those before included; "" = they are
+}
+
+// Len returns the number of rounds.
+func (b *Batch) Len() int { return len(b.Rounds) + len(b.Hoisted) }
+
+func (r *Run) batch(p played, took time.Duration) Batch {
+	b := Batch{Rounds: p.whole, Hoisted: p.hoisted, Took: took, Spared: r.sparing.now, Whole: r.hoist == nil}
+	if h := r.hoist; h != nil {
+		b.Whole, b.Broken = h.never, h.broken
+	}
+	return b
 }
 
 // Close closes the sessions. The Run may be used again.

@@ -2,28 +2,36 @@ package replay
 
 import "sync/atomic"
 
-// sparing is the choice of the worlds that rounds of Stream leave out. A Run and those of its parts share it.
+// sparing is the choice of what rounds of Stream leave out. A Run and those of its parts share it.
 type sparing struct {
-	next atomic.Pointer[[]bool] // from the next batch on
-	now  []bool                 // of the batch that runs; belongs to the goroutine that runs it
+	next atomic.Pointer[choice] // from the next batch on
+	now  []bool                 // worlds that the batch that runs leaves out; belongs to the goroutine that runs it
+	// whole: the batch that runs has no hoisted rounds. It belongs to the same goroutine.
+	whole bool
+}
+
+// choice is an argument of Spare.
+type choice struct {
+	worlds []bool
+	whole  bool
 }
 
 // Spare sets the worlds that the rounds of the present Stream leave out, from the batch after the next on at the
 // latest: their outcomes are zero. The slice must not be changed any more; nil = none. The first world, D0, is never
-// left out. It may be called in a loop over Stream.
-func (r *Run) Spare(worlds []bool) { r.sparing.next.Store(&worlds) }
+// left out. With whole there are no hoisted rounds. It may be called before a loop over Stream and in it.
+func (r *Run) Spare(worlds []bool, whole bool) { r.sparing.next.Store(&choice{worlds, whole}) }
 
 // begin begins a batch with the present choice.
 func (s *sparing) begin() {
-	s.now = nil
+	s.now, s.whole = nil, false
 	if next := s.next.Load(); next != nil {
-		s.now = *next
+		s.now, s.whole = next.worlds, next.whole
 	}
 }
 
-// end makes later rounds whole.
+// end makes later rounds complete.
 func (s *sparing) end() {
-	s.now = nil
+	s.now, s.whole = nil, false
 	s.next.Store(nil)
 }
 

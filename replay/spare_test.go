@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/longtest"
@@ -30,7 +31,7 @@ func TestSpare(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, round := range batch.Rounds {
+				for _, round := range slices.Concat(batch.Rounds, batch.Hoisted) {
 					for world, want := range []float64{500, 499, 400} {
 						left := batch.Spared != nil && batch.Spared[world]
 						if got := round[world].Rows; left != (got == nil) || !left && got[0][0].Num != want {
@@ -48,13 +49,10 @@ func TestSpare(t *testing.T) {
 				if enough(spared, hoisted) {
 					return
 				}
-				run.Spare(spare)
+				run.Spare(spare, false)
 			}
 		}
 		stream([]bool{false, true, false}, func(spared, hoisted int) bool { return spared >= 3 && (hoist == nil || hoisted >= 500) })
-		if err := run.Verify(t.Context()); err != nil {
-			t.Error(err)
-		}
 		first := true
 		stream(nil, func(spared, _ int) bool {
 			if first && spared > 0 {
@@ -63,8 +61,5 @@ func TestSpare(t *testing.T) {
 			first = false
 			return true
 		})
-		if differ := hoist.Disagreed(); differ != nil {
-			t.Error(differ)
-		}
 	}
 }

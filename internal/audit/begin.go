@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 
-	"go.uber.org/zap"
-
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
@@ -83,7 +81,6 @@ func (d *desk) compare(j *job, now *environment.Environment, same bool) beginnin
 	case !d.present(j, now):
 		return replaced
 	case !same:
-		j.hoistOff = ""
 		return fromZero
 	}
 	return goesOn
@@ -116,7 +113,7 @@ func (d *desk) present(j *job, now *environment.Environment) bool {
 // audit must not mix two pairs of datasets.
 func (d *desk) replaced(j *job, now *environment.Environment) {
 	d.stand(j)
-	j.hoistOff, j.reported = "", make([]bool, len(j.worlds)) // both belong to the old copies and functions
+	j.reported = make([]bool, len(j.worlds)) // it belongs to the old copies and functions
 	if j.epoch != now.Copies {
 		j.restarts++
 		j.epoch = now.Copies
@@ -158,14 +155,30 @@ func (d *desk) resetEvidence(j *job, share float64) error {
 	if s := j.life.standing; s != nil && !opt.NoClaim { // enough to resolve it
 		opt.MaxTrials = max(opt.MaxTrials, min(s.Resolving(-math.Log(1-opt.Confidence)), mostResolving*opt.MaxTrials))
 	}
-	e, err := evidence.New(claim, opt, len(j.worlds))
+	create := evidence.New
+	if d.opt.Hoist && len(j.query.Then) == 0 {
+		create = evidence.NewHoistable
+	}
+	e, err := create(claim, opt, len(j.worlds))
 	if err != nil {
 		return &unjudgeable{err}
 	}
 	j.evidence = e
 	j.reports = reportsOf(j)
-	j.Threshold = -math.Log(1 - opt.Confidence)
+	j.thresholds(d.single(e))
 	return nil
+}
+
+// single returns the log-wealth at which evidence would be a violation if its audit were the only one.
+func (d *desk) single(e *evidence.Evidence) float64 {
+	return -math.Log((1 - d.opt.Analysis.Confidence) / float64(len(d.opt.D1)*e.Shares()))
+}
+
+// thresholds notes the log-wealth that a violation takes, and how much of it is due to other audits. single is what it
+// would take otherwise.
+func (j *job) thresholds(single float64) {
+	j.Threshold = j.reports[0].Threshold()
+	j.margin = j.Threshold - single
 }
 
 // dropEvidence drops all evidence of an audit.
@@ -173,7 +186,7 @@ func (d *desk) dropEvidence(j *job) {
 	d.abandon(j)
 	j.evidence, j.trouble, j.Trials, j.Wealth, j.stored = nil, "", 0, 0, false
 	j.reports = []analysis.Report{d.emptyReport(j.plan, "no trials")} // there always is one
-	j.confirming, j.suspected, j.doubted, j.hoisted = false, 0, false, 0
+	j.confirming, j.suspected, j.doubted = false, 0, false
 	if j.hoisting == nil {
 		j.hoisting = d.noHoisting()
 	}
@@ -243,7 +256,7 @@ func (d *desk) turnOf(j *job, kind turn.Kind) turn.Turn {
 		Key: j.Key, ID: j.id, Kind: kind, Number: j.Turns(), Beginning: j.processes,
 		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Worlds: j.worlds, Calls: d.callsOf(&j.life, j.plan),
 		Copies: j.epoch, Engine: j.life.Engine, Source: j.source(),
-		Seed: j.seed, Hoist: d.opt.Hoist, HoistOff: j.hoistOff, Hoisted: j.hoisted,
+		Seed: j.seed, Hoist: d.opt.Hoist,
 	}
 	if kind == turn.Watch {
 		t.Claim, t.Terms = d.terms(j.plan, 1)
@@ -265,9 +278,5 @@ func (a *Auditor) restart(ctx context.Context, j *job, r *turn.Restart) error {
 func (d *desk) voided(j *job, r *turn.Restart) {
 	if r.Environment != nil {
 		d.replaced(j, r.Environment)
-	}
-	if r.Hoisting != nil {
-		d.log(zap.WarnLevel, "evidence is reset: the audit starts again without hoisting", zap.String("audit", j.id), zap.Error(r.Hoisting))
-		j.hoistOff = r.HoistOff
 	}
 }

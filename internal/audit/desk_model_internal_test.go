@@ -79,8 +79,7 @@ func (s simulated) Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, er
 	}
 }
 
-func (simulated) Spare([]bool)                                                     {}
-func (simulated) Verify(context.Context) error                                     { return nil }
+func (simulated) Spare([]bool, bool)                                               {}
 func (simulated) Rest() bool                                                       { return false }
 func (simulated) Close()                                                           {}
 func (simulated) Time(context.Context, int, func(d0, d1 time.Duration) bool) error { return nil }

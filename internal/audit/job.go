@@ -48,8 +48,6 @@ type job struct {
 	evidence *evidence.Evidence // nil before the first turn, during a turn, and after the audit is decided
 	seed     uint64             // of the order of the trials of the evidence, see turn.Turn; below 2^53
 	hoisting *hoisting.Report   // nil = trials run the whole query
-	hoisted  int                // hoisted rounds of the evidence
-	hoistOff string             // why trials may not be hoisted any more; "" = they may
 
 	life life // what it keeps about the engine
 
@@ -57,6 +55,7 @@ type job struct {
 	stored   bool       // the ledger has its latest evidence
 	given    *givenTurn // the turn that was given to the workers; nil = none
 
+	margin     float64 // how much more log-wealth a violation takes than in the only audit
 	doubted    bool    // its evidence has been that of a violation at the error rate of a single audit
 	confirming bool    // a confirmation has begun, or has ended with the verdict
 	suspected  float64 // the wealth to be confirmed

@@ -39,14 +39,14 @@ func (j *job) note(p *saved.Progress) {
 		p.Neighbours = append(p.Neighbours, w.Schema)
 		p.Reported = append(p.Reported, j.reported[i])
 	}
-	p.Restarts, p.Confirming, p.Suspected, p.Doubted, p.Threshold = j.restarts, j.confirming, j.suspected, j.doubted, j.Threshold
+	p.Restarts, p.Confirming, p.Suspected, p.Doubted = j.restarts, j.confirming, j.suspected, j.doubted
 	p.Measuring, p.Seed = j.Measuring, j.seed
 	p.Profiles = profilesOf(j.reports)
 	p.Decided, p.Turns, p.Used = p.Measuring || j.state() == view.Decided, j.Turns(), j.Used()
 	p.Life = j.life.Life
 	p.DecidedAt, p.Repeats, p.Previous = j.decided, j.repeats, j.previous
 	p.Changes, p.Changed, p.Background = j.changes, j.changed, j.Background
-	p.Hoisting, p.Hoisted, p.HoistOff = j.hoisting, j.hoisted, j.hoistOff
+	p.Hoisting = j.hoisting
 	if p.Evidence == nil {
 		p.Trouble = j.trouble
 	}
@@ -156,8 +156,7 @@ func (j *job) goOn(d *desk, row *ledger.Audit, p *saved.Progress, e *evidence.Ev
 	j.restarts, j.processes, j.epoch, j.evidence, j.seed = p.Restarts, row.Processes, row.DataEpoch, e, p.Seed
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
 	j.changes, j.changed, j.Background, j.watch.state = p.Changes, p.Changed, p.Background, row.Watch
-	j.confirming, j.suspected, j.doubted, j.Threshold = p.Confirming, p.Suspected, p.Doubted, p.Threshold
-	j.hoisted, j.hoistOff = p.Hoisted, p.HoistOff
+	j.confirming, j.suspected, j.doubted = p.Confirming, p.Suspected, p.Doubted
 	if p.Hoisting != nil {
 		j.hoisting = p.Hoisting
 	}
@@ -175,6 +174,7 @@ func (j *job) goOn(d *desk, row *ledger.Audit, p *saved.Progress, e *evidence.Ev
 	}
 	j.worlds, j.reported = worlds, slices.Clone(p.Reported)
 	j.reports = turn.Reports(e, j.source(), false)
+	j.thresholds(d.single(e))
 	for i := range j.reports {
 		p.RestoreProfile(e, i, &j.reports[i])
 	}

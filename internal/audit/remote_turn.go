@@ -212,8 +212,6 @@ func (a *Auditor) take(ctx context.Context, j *job, d ledger.Outcome) {
 		o.Stop = errors.New(d.Stop)
 	case d.Trouble != "":
 		o.Trouble = errors.New(d.Trouble)
-	case d.HoistOff != "":
-		o.Restart = &turn.Restart{Hoisting: errors.New(d.HoistOff), HoistOff: d.HoistOff}
 	case !j.Measuring:
 		var now *environment.Environment // the engine may have changed during the turn
 		if now, o.Trouble = a.env.Read(ctx); o.Trouble != nil {

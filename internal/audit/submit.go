@@ -178,7 +178,7 @@ func (d *desk) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint64
 		j.admitted = d.wall
 	}
 	j.query, j.worlds, j.reported, j.evidence, j.trouble, j.epoch = q, nil, nil, nil, "", ""
-	j.hoisting, j.hoisted, j.hoistOff = d.noHoisting(), 0, ""
+	j.hoisting = d.noHoisting()
 	j.life.Engine, j.life.Differ, j.Measuring = "", nil, false
 	j.confirming, j.suspected, j.doubted = false, 0, false
 	j.watch = watch{}

@@ -40,10 +40,15 @@ func (d *desk) confirmationEnded(j *job, verdict analysis.Verdict) {
 	case verdict == analysis.Violation:
 		d.do(counted{confirmationsCounter, confirmed})
 	default:
-		d.do(counted{confirmationsCounter, notConfirmed})
-		d.log(zap.WarnLevel, "trials showed a violation that fresh trials did not confirm; it is not reported", zap.String("audit", j.id), zap.String("reason", j.worst().Reason))
-		d.reportSuspected(j, true)
+		d.notConfirmed(j, j.worst().Reason)
 	}
+}
+
+// notConfirmed counts, logs and reports the end of a confirmation without a violation.
+func (d *desk) notConfirmed(j *job, reason string) {
+	d.do(counted{confirmationsCounter, notConfirmed})
+	d.log(zap.WarnLevel, "trials showed a violation that fresh trials did not confirm; it is not reported", zap.String("audit", j.id), zap.String("reason", reason))
+	d.reportSuspected(j, true)
 }
 
 // abandon ends a job's confirmation, if any, without a result.

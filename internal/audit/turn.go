@@ -210,12 +210,12 @@ func (d *desk) markInconclusive(j *job, err error) {
 // advance takes the results of a turn so far: it publishes the reports and reports every violation once.
 func (d *desk) advance(j *job, now turn.Advance) {
 	if now.Hoisting != nil {
-		j.hoisting, j.hoisted, j.hoistOff = now.Hoisting, now.Hoisted, now.HoistOff
+		j.hoisting = now.Hoisting
 	}
 	if now.Reports == nil {
 		return
 	}
-	began := now.Confirming && !j.confirming
+	began, gaveUp := now.Confirming && !j.confirming, j.confirming && !now.Confirming
 	if now.Suspected > 0 {
 		j.suspected = now.Suspected // it keeps its priority among the waiting audits
 	}
@@ -225,6 +225,9 @@ func (d *desk) advance(j *job, now turn.Advance) {
 	d.lastTrial, d.shadowUp = d.now, true
 	if began {
 		d.confirmationBegan(j)
+	} else if gaveUp {
+		j.suspected = 0
+		d.notConfirmed(j, j.hoisting.Reason)
 	}
 	for i, r := range j.reports {
 		if r.Verdict == analysis.Violation && !j.reported[i] && d.opt.OnFinding != nil {
@@ -236,8 +239,7 @@ func (d *desk) advance(j *job, now turn.Advance) {
 
 // doubt marks an audit whose evidence would be a violation if it were the only one.
 func (d *desk) doubt(j *job) {
-	level := -math.Log((1 - d.opt.Analysis.Confidence) / float64(len(d.opt.D1)))
-	if !d.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= level) || j.Threshold <= level {
+	if !d.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= j.Threshold-j.margin) || j.margin <= 0 {
 		return
 	}
 	j.doubted = true
@@ -248,7 +250,7 @@ func (d *desk) doubt(j *job) {
 // figures derives from the reports what is shown and what the scheduler needs.
 func (j *job) figures() {
 	worst := evidence.Worst(j.reports)
-	j.Trials, j.Wealth = 0, 0
+	j.Trials, j.Wealth, j.Threshold = 0, 0, j.reports[worst].Threshold()
 	for i := range j.reports {
 		j.Trials = max(j.Trials, j.reports[i].Trials.D0) // the neighbours may have had different numbers: see evidence.Spared
 		partitions := cutPartitions(&j.reports[i])

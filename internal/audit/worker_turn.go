@@ -51,8 +51,6 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit,
 		return nil, ledger.Outcome{Broken: brokenInWorker}, nil
 	case did.Stop != nil:
 		return nil, ledger.Outcome{Stop: say(did.Stop)}, nil // the state before the turn is valid
-	case did.Restart != nil && did.Restart.Hoisting != nil:
-		return nil, ledger.Outcome{HoistOff: say(did.Restart.Hoisting)}, nil
 	case did.Restart != nil:
 		return nil, o, nil // the auditor compares the copies and the engine, too
 	case ctx.Err() != nil:
@@ -100,7 +98,7 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (row *ledger.Audit, p
 	}
 	work.Kind, work.Number, work.Beginning = turn.KindOf(p.Measuring, t.TurnArgs.Turns), t.TurnArgs.Turns, stored.Processes
 	work.Copies, work.Evidence, work.Seed = stored.DataEpoch, e, p.Seed
-	work.Hoist, work.HoistOff, work.Hoisted = w.opt.Audit.Hoist, p.HoistOff, p.Hoisted
+	work.Hoist = w.opt.Audit.Hoist
 	p.Turns, p.Used = t.TurnArgs.Turns, t.Used
 	return &stored, p, work, nil
 }
@@ -150,7 +148,7 @@ func delivered(row *ledger.Audit, p *saved.Progress, o *turn.Outcome) (*ledger.A
 		return nil, err
 	}
 	p.Evidence, p.Trials = body, o.Evidence.Executions()
-	p.Confirming, p.Hoisted, p.HoistOff = o.Confirming, o.Hoisted, o.HoistOff
+	p.Confirming = o.Confirming
 	if o.Suspected > 0 {
 		p.Suspected = o.Suspected
 	}

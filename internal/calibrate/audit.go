@@ -33,7 +33,7 @@ func (a *auditor) run(ctx context.Context, s replay.Statement, claim analysis.Cl
 	once := trial.Once{
 		Player: a.player, Copies: copies, Statement: s, Claim: claim,
 		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: true},
-		Begin:    func(error) {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
+		Begin:    func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
 	}
 	e, err := once.Run(ctx)
 	var infeasible *analysis.InfeasibleError

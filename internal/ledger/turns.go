@@ -39,9 +39,7 @@ type Outcome struct {
 	Stop    string        `json:"stop,omitempty"`    // why the measurement of a violation must end
 	Early   bool          `json:"early,omitempty"`   // the worker ended during the turn: what the evidence shows is not verified yet
 	Broken  string        `json:"broken,omitempty"`  // the worker panicked: the audit is set aside
-	// HoistOff says how hoisted trials differed from whole ones: the evidence must begin again without hoisting.
-	HoistOff string `json:"hoist_off,omitempty"`
-	Refused  string `json:"refused,omitempty"` // why the worker cannot take turns of this audit
+	Refused string        `json:"refused,omitempty"` // why the worker cannot take turns of this audit
 }
 
 // GivenTurn is the current turn of an audit: one that was given, and was neither withdrawn nor forgotten.

@@ -97,6 +97,9 @@ func (c Conclusion) Write(w io.Writer) error {
 	}
 	if h := c.Hoisting; h != nil && h.Hoisted {
 		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)
+		if h.MinimalDetectable > 0 {
+			row("would have shown hoisted", "a true epsilon of at least %.3g, with 90 %% probability", h.MinimalDetectable)
+		}
 	}
 	if t := c.Timing; t != nil {
 		row("latency", "%s", timingText(t))

@@ -15,9 +15,12 @@ type Report struct {
 	SpeedUp float64 `json:"speed_up,omitempty"`
 	// Together reports whether hoisted trials share implicit transactions.
 	Together bool `json:"together,omitempty"`
-	// UnmodifiedRounds and HoistedRounds count the rounds returned as evidence, and Comparisons how often the two were
-	// compared.
+	// UnmodifiedRounds and HoistedRounds count the rounds returned as evidence.
 	UnmodifiedRounds int `json:"unmodified_rounds"`
 	HoistedRounds    int `json:"hoisted_rounds"`
-	Comparisons      int `json:"comparisons"`
+	// HoistedTrials is the number of hoisted trials on each world that are evidence, and MinimalDetectable the smallest
+	// true epsilon that they would have found with 90 % probability; 0 = none. Verdicts that there is no evidence count
+	// trials of the whole query alone.
+	HoistedTrials     int     `json:"hoisted_trials,omitempty"`
+	MinimalDetectable float64 `json:"minimal_detectable_epsilon,omitempty"`
 }

@@ -66,12 +66,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	once := trial.Once{
 		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText, Measure: f.Measure,
 		Claim: analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}, Analysis: f.analysisOptions(),
-		Begin: func(again error) {
-			if again != nil {
-				fmt.Fprintln(env.Stderr, "dpwatch: warning:", again)
-			}
-			progress.Begin("trials", f.MaxTrials)
-		},
+		Begin:      func() { progress.Begin("trials", f.MaxTrials) },
 		Confirming: func() { progress.Begin("confirming", f.MaxTrials) },
 		Measuring: func(failed error) {
 			if failed != nil {
@@ -143,7 +138,7 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.C
 	c.Claimed.Source = f.source
 	c.SQL, c.Queries = &read.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
 	if s.Hoist != nil {
-		report := s.Hoist.Report()
+		report := shown.Hoisting(s.Hoist.Report(), worst)
 		c.Hoisting = &report
 	}
 	if f.Plot == "" {

@@ -15,7 +15,8 @@ import (
 // suspicion: it is reported after new trials have confirmed it, without hoisting and each in its own session (see
 // Confirm). It is not safe for concurrent use.
 type Evidence struct {
-	audits   []*analysis.Audit  // by neighbour
+	audits   []*analysis.Audit  // by neighbour: of trials of the whole query
+	streams  streams            // of hoisted trials
 	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
 	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = the neighbour is confirmed
 	earlier  []analysis.Drift   // during a confirmation: drifts before it
@@ -34,14 +35,20 @@ const confirmBudget = 2
 // that cannot be refuted within opt.MaxTrials.
 func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
 	e := &Evidence{drifts: make([]analysis.Drift, 1+neighbours), budget: confirmBudget * opt.MaxTrials}
-	for range neighbours {
+	var err error
+	e.audits, err = begin(claim, opt, neighbours)
+	return e, err
+}
+
+func begin(claim analysis.Claim, opt analysis.Options, n int) (all []*analysis.Audit, err error) {
+	for range n {
 		a, err := analysis.New(claim, opt)
 		if err != nil {
 			return nil, err
 		}
-		e.audits = append(e.audits, a)
+		all = append(all, a)
 	}
-	return e, nil
+	return all, nil
 }
 
 // Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in
@@ -66,6 +73,7 @@ func (e *Evidence) AddPart(round []outcome.Outcome, spared []bool) {
 		e.count(i+1, round[i+1])
 		a.Add(round[0], round[i+1])
 	}
+	e.giveUp()
 }
 
 func (e *Evidence) count(world int, o outcome.Outcome) {
@@ -87,7 +95,11 @@ func (e *Evidence) Report(i int) analysis.Report {
 	case e.measured != nil && e.measured[i] != nil:
 		return *e.measured[i]
 	}
-	return e.report(i, e.drifts)
+	r := e.report(i, e.drifts)
+	if r.Verdict != analysis.Violation && e.streams.found(i) {
+		return e.streams.hoisted[i].Report() // a suspicion
+	}
+	return r
 }
 
 // report returns the result of an audit during which the worlds drifted as given.
@@ -105,7 +117,7 @@ func (e *Evidence) report(i int, drifts []analysis.Drift) analysis.Report {
 // Neighbours returns the number of neighbours.
 func (e *Evidence) Neighbours() int { return len(e.audits) }
 
-// Audit returns the audit of one neighbour, for figures.
+// Audit returns the audit of one neighbour, for figures: that of the trials of the whole query.
 func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
 
 // Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and
@@ -120,7 +132,7 @@ func (e *Evidence) Decided() bool {
 		if e.settled(i) {
 			continue
 		}
-		some, all = some || a.Decided() && !e.exhausted(i), all && a.Decided()
+		some, all = some || a.Decided() && !e.exhausted(i) || e.streams.found(i), all && a.Decided()
 	}
 	if !e.Confirming() || !some {
 		return some || all
@@ -131,7 +143,7 @@ func (e *Evidence) Decided() bool {
 // Found reports whether a neighbour shows a violation: a suspicion before a confirmation, a verdict in one.
 func (e *Evidence) Found() bool {
 	for i, a := range e.audits {
-		if !e.settled(i) && a.Decided() && e.Report(i).Verdict == analysis.Violation {
+		if !e.settled(i) && (a.Decided() || e.streams.found(i)) && e.Report(i).Verdict == analysis.Violation {
 			return true
 		}
 	}
@@ -197,29 +209,52 @@ func (e *Evidence) measuredAll() bool {
 }
 
 // Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own. A
-// violation shown by hoisted trials is confirmed at the error rate of the audit, so that this rate does not depend on
-// hoisting.
-func (e *Evidence) Confirm(hoisted bool) error {
-	level := float64(analysis.ConfirmationLevel)
-	if hoisted {
-		level = 1
-	}
+// violation shown by hoisted trials is confirmed at the error rate of their part of the audit, so that this rate does
+// not depend on hoisting. If it is not confirmed, the trials of the whole query go on where they were.
+func (e *Evidence) Confirm() error {
 	before := make([]*analysis.Report, len(e.audits))
-	for i, a := range e.audits {
-		r := e.Report(i)
-		if r.Verdict != analysis.Violation {
+	aside := map[int]*analysis.Audit{}
+	for i := range e.audits {
+		r, level := e.Report(i), float64(analysis.ConfirmationLevel)
+		switch {
+		case r.Verdict != analysis.Violation:
 			before[i] = &r
 			continue
+		case e.report(i, e.drifts).Verdict != analysis.Violation:
+			level = 1
+			aside[i], e.audits[i] = e.audits[i], e.streams.hoisted[i]
 		}
-		if err := a.Confirm(min(analysis.ConfirmationBudget(r.Trials.D0), e.budget), level); err != nil {
+		if err := e.audits[i].Confirm(min(analysis.ConfirmationBudget(r.Trials.D0), e.budget), level); err != nil {
 			return err
 		}
 	}
 	e.before, e.earlier = before, e.drifts
+	e.streams.confirm(aside)
 	if e.drifts != nil {
 		e.drifts = make([]analysis.Drift, len(e.drifts))
 	}
 	return nil
+}
+
+// giveUp ends a confirmation of what hoisted trials alone showed, once it has failed: the trials of the whole query go
+// on, without hoisting.
+func (e *Evidence) giveUp() {
+	if !e.Confirming() || len(e.streams.aside) == 0 || e.Measuring() {
+		return
+	}
+	for i, a := range e.audits {
+		if !e.settled(i) && !a.Decided() {
+			return
+		}
+	}
+	if e.Found() {
+		return
+	}
+	for i, whole := range e.streams.aside {
+		e.audits[i] = whole
+	}
+	e.before, e.drifts, e.earlier = nil, e.earlier, nil
+	e.streams.refute("hoisted trials showed a violation that trials of the whole query did not confirm")
 }
 
 // Settled reports for each world, D0 first, whether a confirmation or a measurement does not need its trials; nil
@@ -257,7 +292,7 @@ func (e *Evidence) Size() int {
 	for _, a := range e.audits {
 		n += a.Size()
 	}
-	return n
+	return n + e.streams.size()
 }
 
 // Worst returns the most important neighbour, and the reports of all.

@@ -47,7 +47,7 @@ func TestConfirmation(t *testing.T) {
 	if !e.Found() || e.Confirming() || e.Settled() != nil {
 		t.Fatalf("found %t, confirming %t, settled %v; want a suspicion", e.Found(), e.Confirming(), e.Settled())
 	}
-	if err := e.Confirm(false); err != nil {
+	if err := e.Confirm(); err != nil {
 		t.Fatal(err)
 	}
 	if settled := e.Settled(); len(settled) != 3 || settled[0] || !settled[1] || settled[2] {
@@ -120,7 +120,7 @@ func TestRestored(t *testing.T) {
 		for n := 0; !whole.Decided() || whole.Found() && !whole.Measuring(); n++ {
 			if whole.Found() && !whole.Confirming() {
 				for _, e := range []*evidence.Evidence{whole, broken} {
-					if err := e.Confirm(false); err != nil {
+					if err := e.Confirm(); err != nil {
 						t.Fatal(err)
 					}
 				}

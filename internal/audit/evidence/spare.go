@@ -21,7 +21,7 @@ func (e *Evidence) Spared(n int) []bool {
 	}
 	spared, favoured, any := make([]bool, 1+len(e.audits)), make([]bool, len(e.audits)), false
 	for i, a := range e.audits {
-		favoured[i] = n%fullEvery != 0 && !a.Decided() && a.Wealth() >= favouredWealth
+		favoured[i] = n%fullEvery != 0 && !a.Decided() && max(a.Wealth(), e.streams.wealth(i)) >= favouredWealth
 		any = any || favoured[i]
 	}
 	some := false

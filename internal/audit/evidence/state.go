@@ -10,7 +10,7 @@ import (
 )
 
 // stateVersion changes whenever the saved form does. The audits inside have a version of their own.
-const stateVersion = 2
+const stateVersion = 3
 
 // state is the saved form.
 type state struct {
@@ -24,6 +24,17 @@ type state struct {
 	Budget, Trials int
 	Failure        string
 	Recorded       bool
+	Streams        streamsState
+}
+
+// streamsState is the saved form of streams.
+type streamsState struct {
+	Shares        int
+	Claim         analysis.Claim
+	Options       analysis.Options
+	Hoisted, Laws []*analysis.Audit
+	Refuted       string
+	Aside         map[int]*analysis.Audit
 }
 
 // MarshalBinary saves the evidence: restored, it goes on bit for bit as if it had not been interrupted. The state holds
@@ -32,6 +43,7 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 	s := state{
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
 		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
+		Streams: streamsState{e.streams.shares, e.streams.claim, e.streams.opt, e.streams.hoisted, e.streams.laws, e.streams.refuted, e.streams.aside},
 	}
 	for _, r := range e.before {
 		s.Settled = append(s.Settled, r != nil)
@@ -63,8 +75,18 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) {
 		return errState
 	}
+	x := &s.Streams
+	if x.Hoisted != nil && (len(x.Hoisted) != len(s.Audits) || len(x.Laws) != 1+len(s.Audits)) || len(x.Aside) > len(s.Audits) {
+		return errState
+	}
+	for i := range x.Aside {
+		if i < 0 || i >= len(s.Audits) || s.Settled == nil {
+			return errState
+		}
+	}
 	restored := Evidence{
-		audits: s.Audits, drifts: values(s.Drifts), earlier: values(s.Earlier), between: values(s.Between),
+		streams: streams{x.Shares, x.Claim, x.Options, x.Hoisted, x.Laws, x.Refuted, x.Aside},
+		audits:  s.Audits, drifts: values(s.Drifts), earlier: values(s.Earlier), between: values(s.Between),
 		budget: s.Budget, trials: s.Trials, failure: s.Failure, recorded: s.Recorded,
 	}
 	restored.before = restored.reports(s.Settled, restored.earlier)

@@ -40,8 +40,8 @@ func ReadFigures(row *ledger.Audit) (Figures, error) {
 	if e == nil {
 		return Figures{}, err
 	}
-	worst, _ := e.Worst()
-	return Figures{e.Audit(worst).Figures(), p.Threshold, p.Seed}, nil
+	worst, reports := e.Worst()
+	return Figures{e.Audit(worst).Figures(), reports[worst].Threshold(), p.Seed}, nil
 }
 
 // storedEvidence decodes the evidence of an audit in the ledger; nil = none.
@@ -64,7 +64,7 @@ func storedEvidence(row *ledger.Audit) (*Progress, *evidence.Evidence, error) {
 }
 
 // ProgressVersion changes whenever the form of progress does. The evidence inside has a version of its own.
-const ProgressVersion = 2
+const ProgressVersion = 3
 
 // Progress is what the ledger stores of an audit so that another process can go on with it.
 type Progress struct {
@@ -74,15 +74,12 @@ type Progress struct {
 	Neighbours []string
 	Reported   []bool // by neighbour: its violation was reported
 	Restarts   int
-	Hoisted    int    // hoisted rounds of the evidence
 	Seed       uint64 // of the order of its trials; 0 = of an earlier version, which did not store it
-	HoistOff   string // why its trials must not be hoisted; "" = they may be
 	Hoisting   *hoisting.Report
 	Confirming bool
 	Measuring  bool
 	Suspected  float64
 	Doubted    bool
-	Threshold  float64
 	Trouble    string // of an audit that was decided without evidence
 	Decided    bool
 	DecidedAt  time.Time

@@ -8,37 +8,51 @@ import (
 )
 
 // Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or
-// shows a violation, or until more returns false. It calls more after each batch.
+// shows a violation, until a confirmation ends, or until more returns false. It calls more after each batch.
 func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
+	confirming := e.Confirming()
 	n := 0
+	run.Spare(nil, e.WholeOnly())
 	for batch, err := range run.Stream(ctx, rounds) {
+		if err == nil {
+			err = add(e, batch)
+		}
 		if err != nil {
 			return err
 		}
-		for _, round := range batch.Rounds {
-			if e.Decided() {
-				break
-			}
-			e.AddPart(round, batch.Spared)
-		}
 		n++
-		run.Spare(e.Spared(n))
-		if !more(batch) || e.Decided() {
+		run.Spare(e.Spared(n), e.WholeOnly())
+		if !more(batch) || e.Decided() || e.Confirming() != confirming {
 			break
 		}
 	}
 	return nil
 }
 
-// Confirm begins the confirmation of the violation that the evidence shows, without hoisting. before is the number of
-// hoisted rounds of the query when the evidence began.
-func Confirm(e *evidence.Evidence, hoist *replay.Hoisting, before int) error {
-	hoisted := hoist != nil && hoist.Report().HoistedRounds > before
-	if err := e.Confirm(hoisted); err != nil {
-		return err
+// add adds the rounds of a batch until the evidence is decided. Each hoisted round is compared with a whole one, as far
+// as there are some.
+func add(e *evidence.Evidence, batch replay.Batch) error {
+	switch {
+	case batch.Whole:
+		e.Whole()
+	case batch.Broken != "":
+		e.Refute(batch.Broken)
 	}
-	if hoisted {
-		hoist.Stop("hoisted trials show a violation, which is confirmed on whole trials")
+	confirming := e.Confirming()
+	for i := range max(len(batch.Rounds), len(batch.Hoisted)) {
+		if e.Decided() || e.Confirming() != confirming { // rounds of a confirmation leave out worlds
+			break
+		}
+		var whole replay.Round
+		if i < len(batch.Rounds) {
+			whole = batch.Rounds[i]
+			e.AddPart(whole, batch.Spared)
+		}
+		if i < len(batch.Hoisted) {
+			if err := e.AddHoisted(batch.Hoisted[i], whole, batch.Spared); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

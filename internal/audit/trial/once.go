@@ -23,8 +23,8 @@ type Once struct {
 	VaryText  bool             // see replay.Separation
 	Measure   int              // rounds after a violation, with which its bound grows; 0 = none
 
-	// Begin is called before the first trials, and again if they start again without hoisting; again is the reason.
-	Begin func(again error)
+	// Begin is called before the first trials, and before they go on after a confirmation that failed.
+	Begin func()
 	// Confirming is called before the confirmation begins.
 	Confirming func()
 	// Measuring is called before the measurement begins, and again with the reason if it failed: the evidence is then
@@ -46,6 +46,9 @@ func (o *Once) Evidence() (*evidence.Evidence, error) {
 	neighbours := len(o.Statement.Worlds) - 1
 	opt := o.Analysis
 	opt.Confidence, opt.Salt = 1-(1-opt.Confidence)/float64(neighbours), rand.Text()
+	if o.Statement.Hoist != nil {
+		return evidence.NewHoistable(o.Claim, opt, neighbours)
+	}
 	return evidence.New(o.Claim, opt, neighbours)
 }
 
@@ -56,22 +59,14 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	hoist := o.Statement.Hoist
-	before := 0
-	o.Begin(nil)
-	err = o.first(ctx, e)
-	if differ := hoist.Disagreed(); differ != nil {
-		if e, err = o.Evidence(); err != nil {
-			return nil, err
+	for err == nil && !e.Decided() {
+		o.Begin()
+		if err = o.gather(ctx, e, onceBatch); err != nil || !e.Found() {
+			break
 		}
-		before = hoist.Report().HoistedRounds
-		o.Begin(differ)
-		err = o.first(ctx, e)
-	}
-	if err == nil && e.Found() {
-		if err = Confirm(e, hoist, before); err == nil {
+		if err = e.Confirm(); err == nil {
 			o.Confirming()
-			err = o.gather(ctx, e, confirmBatch, func(*replay.Run) error { return nil })
+			err = o.gather(ctx, e, confirmBatch)
 		}
 	}
 	if err = o.Copies.Explain(ctx, err); err == nil && o.Measure > 0 && e.Found() {
@@ -90,7 +85,7 @@ func (o *Once) measure(ctx context.Context, e *evidence.Evidence) (*evidence.Evi
 		return e, nil
 	}
 	o.Measuring(nil)
-	err = o.gather(ctx, e, confirmBatch, func(*replay.Run) error { return nil })
+	err = o.gather(ctx, e, confirmBatch)
 	if err = o.Copies.Explain(ctx, err); err == nil {
 		return e, nil
 	}
@@ -98,18 +93,8 @@ func (o *Once) measure(ctx context.Context, e *evidence.Evidence) (*evidence.Evi
 	return e, e.UnmarshalBinary(state)
 }
 
-// first runs the first trials, and verifies hoisting unless there is no evidence.
-func (o *Once) first(ctx context.Context, e *evidence.Evidence) error {
-	return o.gather(ctx, e, onceBatch, func(run *replay.Run) error {
-		if !e.Questionable() {
-			return nil
-		}
-		return run.Verify(ctx)
-	})
-}
-
-// gather replays rounds until the evidence is decided, and calls then before the sessions are closed.
-func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, then func(*replay.Run) error) error {
+// gather replays rounds until the evidence is decided.
+func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int) error {
 	s := o.Statement
 	s.Separate = Separation(e, o.VaryText)
 	if s.Separate == nil && len(s.Then) > 0 {
@@ -130,9 +115,6 @@ func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int, the
 	})
 	if err == nil {
 		err = replaced
-	}
-	if err == nil {
-		err = then(run)
 	}
 	return err
 }

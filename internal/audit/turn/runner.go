@@ -83,13 +83,13 @@ type play struct {
 
 // advance returns the present results, with reports or without.
 func (p *play) advance(reports bool) Advance {
-	a := Advance{Confirming: p.t.Evidence.Confirming(), Suspected: p.suspected, HoistOff: p.t.HoistOff}
+	a := Advance{Confirming: p.t.Evidence.Confirming(), Suspected: p.suspected}
 	if reports {
 		a.Reports = Reports(p.t.Evidence, p.t.Source, true)
 	}
 	if p.s.hoist != nil {
-		report := p.s.hoist.Report()
-		a.Hoisting, a.Hoisted = &report, report.HoistedRounds-p.s.before
+		report := p.t.Evidence.Hoisting(p.s.hoist.Report(), evidence.Worst(a.Reports))
+		a.Hoisting = &report
 	}
 	return a
 }
@@ -124,9 +124,6 @@ func (p *play) current(ctx context.Context) error {
 // trials runs the trials of an audit without a verdict.
 func (p *play) trials(ctx context.Context) Outcome {
 	err := p.rounds(ctx)
-	if differ := p.s.hoist.Disagreed(); differ != nil {
-		err = &errRestart{Restart{Hoisting: differ, HoistOff: p.s.hoist.Report().Reason}}
-	}
 	if err == nil {
 		err = p.current(ctx) // the copies may have changed during the turn
 	}
@@ -148,12 +145,8 @@ func (p *play) rounds(ctx context.Context) error {
 		return err
 	}
 	e := p.t.Evidence
-	if e.Questionable() {
-		// Do not report what two versions of the copies, or only hoisted or only the first trials, may have shown.
+	if e.Questionable() { // do not report what two versions of the copies may have shown
 		if err := p.current(ctx); err != nil {
-			return err
-		}
-		if err := run.Verify(ctx); err != nil {
 			return err
 		}
 	}
@@ -188,7 +181,7 @@ func (p *play) stream(ctx context.Context, run trial.Trials) error {
 			return false
 		}
 		p.publish()
-		ran += len(batch.Rounds)
+		ran += batch.Len()
 		return !p.over(p.t.Kind, ran, p.Now().Sub(began), &p.h)
 	})
 }
@@ -197,11 +190,8 @@ func (p *play) stream(ctx context.Context, run trial.Trials) error {
 // query, each in a session of its own, so that no assumption of hoisting matters.
 func (p *play) confirm() error {
 	p.suspected = p.t.Evidence.Wealth()
-	if err := trial.Confirm(p.t.Evidence, p.s.hoist, p.s.before); err != nil {
+	if err := p.t.Evidence.Confirm(); err != nil {
 		return err
-	}
-	if p.s.hoist != nil {
-		p.t.HoistOff = p.s.hoist.Report().Reason
 	}
 	p.publish()
 	return nil

@@ -32,22 +32,14 @@ type session struct {
 	beginning      int
 	copies, engine string
 
-	hoist  *replay.Hoisting // nil = trials run the whole query
-	before int              // hoisted rounds before the evidence began
-	run    trial.Trials     // nil = none rests
-	timer  *time.Timer
+	hoist *replay.Hoisting // nil = trials run the whole query
+	run   trial.Trials     // nil = none rests
+	timer *time.Timer
 }
 
-// of reports whether a session is one of a turn's audit in its environment: of its evidence, or with hoisting stopped,
-// which then holds for evidence that begins again.
+// of reports whether a session is one of a turn's audit in its environment, for its evidence.
 func (s *session) of(t *Turn) bool {
-	if s.copies != t.Copies || s.engine != t.Engine {
-		return false
-	}
-	if t.HoistOff != "" {
-		return s.hoist != nil && s.hoist.Report().Reason == t.HoistOff
-	}
-	return s.beginning == t.Beginning
+	return s.copies == t.Copies && s.engine == t.Engine && s.beginning == t.Beginning
 }
 
 // take removes and returns the session of a turn's audit, or returns a new one.
@@ -62,12 +54,6 @@ func (x *sessions) take(t *Turn, hoisting func(string) *replay.Hoisting) *sessio
 		if t.Hoist {
 			s.hoist = hoisting(t.Query.SQL)
 		}
-		if t.HoistOff != "" {
-			s.hoist.Stop(t.HoistOff)
-		}
-	}
-	if s.beginning = t.Beginning; s.hoist != nil {
-		s.before = s.hoist.Report().HoistedRounds - t.Hoisted
 	}
 	return s
 }

@@ -61,8 +61,6 @@ type Turn struct {
 	Evidence *evidence.Evidence // nil in a Watch
 	Seed     uint64             // of the order of the trials of the evidence; below 2^53
 	Hoist    bool               // trials may reuse the part that is the same in all of them
-	HoistOff string             // why they may not any more; "" = they may
-	Hoisted  int                // hoisted rounds of the evidence
 
 	Claim analysis.Claim   // of a Watch
 	Terms analysis.Options // of a Watch
@@ -83,8 +81,6 @@ type Advance struct {
 	Confirming bool              // fresh trials must confirm the violation that trials show, or have done so
 	Suspected  float64           // the wealth to be confirmed, at the beginning of a confirmation in this turn
 	Hoisting   *hoisting.Report
-	Hoisted    int    // hoisted rounds of the evidence
-	HoistOff   string // see Turn
 }
 
 // Outcome is the result of a turn. Only a verdict in its evidence, or Broken, decides an audit.
@@ -103,8 +99,6 @@ type Outcome struct {
 // Restart is why evidence is dropped.
 type Restart struct {
 	Environment *environment.Environment // in which the copies or the engine are others; nil = they are not
-	Hoisting    error                    // how hoisted trials differed from whole ones; nil = they did not
-	HoistOff    string                   // see Turn
 }
 
 // Watched is the result of a Watch.

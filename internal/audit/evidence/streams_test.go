@@ -1,0 +1,240 @@
+package evidence_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/longtest"
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/replay/hoisting"
+)
+
+// hoistable is the audit of a hoistable query: Laplace noise of scale 1, and D1 shifted. Seeds are fixed: nothing is
+// random.
+type hoistable struct {
+	t *testing.T
+	*evidence.Evidence
+	coin *rand.Rand
+	// how far D1 is shifted in trials of each kind
+	whole, hoisted float64
+	// how many hoisted rounds there are for each whole one
+	ratio int
+}
+
+func newHoistable(t *testing.T, claim float64, budget int) *hoistable {
+	t.Helper()
+	e, err := evidence.NewHoistable(analysis.Claim{Epsilon: claim}, analysis.Options{MaxTrials: budget}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &hoistable{t: t, Evidence: e, coin: rand.New(rand.NewPCG(5, 6)), ratio: 4}
+}
+
+func (h *hoistable) round(shift float64) []outcome.Outcome {
+	return pair(h.coin, 0, shift)
+}
+
+// pair returns answers with Laplace noise of scale 1, rounded so that their digits tell nothing about the shifts.
+func pair(coin *rand.Rand, d0, d1 float64) []outcome.Outcome {
+	grid := func(shift float64) outcome.Outcome {
+		return number(shift + math.Round((coin.ExpFloat64()-coin.ExpFloat64())*0x1p20)/0x1p20)
+	}
+	return []outcome.Outcome{grid(d0), grid(d1)}
+}
+
+// play adds rounds of both kinds, as far as the evidence takes them, until it is decided or a confirmation begins or
+// ends. It returns the number of whole rounds.
+func (h *hoistable) play() (n int) {
+	h.t.Helper()
+	confirming := h.Confirming()
+	for ; !h.Decided() && h.Confirming() == confirming; n++ {
+		whole := h.round(h.whole)
+		h.Add(whole)
+		for range h.ratio {
+			if h.Decided() || h.WholeOnly() {
+				break
+			}
+			if err := h.AddHoisted(h.round(h.hoisted), whole, nil); err != nil {
+				h.t.Fatal(err)
+			}
+			whole = nil
+		}
+		if n%50 == 0 {
+			h.restore()
+		}
+	}
+	return n
+}
+
+// restore saves and restores the evidence, which must be the same.
+func (h *hoistable) restore() {
+	h.t.Helper()
+	before := shown(h.t, h.Evidence)
+	h.Evidence = restored(h.t, h.Evidence)
+	if diff := cmp.Diff(before, shown(h.t, h.Evidence)); diff != "" {
+		h.t.Fatalf("-before +restored:\n%s", diff)
+	}
+}
+
+// TestHoistingHidesNothing: hoisted trials that show nothing leave a violation to the whole ones, which find it with
+// the threshold of half of the error rate.
+func TestHoistingHidesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHoistable(t, 1, 5000)
+	h.whole, h.hoisted = 2.5, 0
+	n := h.play()
+	alone, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 5000}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coin, m := rand.New(rand.NewPCG(5, 6)), 0 // the same draws
+	for ; !alone.Decided(); m++ {
+		alone.Add(pair(coin, 0, 2.5))
+		for range h.ratio {
+			pair(coin, 0, 0)
+		}
+	}
+	if !h.Found() || n < m || n > 2*m {
+		t.Errorf("found %t after %d whole pairs; %d without hoisting", h.Found(), n, m)
+	}
+	if err := h.Confirm(); err != nil {
+		t.Fatal(err)
+	}
+	h.play()
+	if r := h.Report(0); r.Verdict != analysis.Violation || r.Confidence != 0.975 {
+		t.Errorf("%s at %v", r.Verdict, r.Confidence)
+	}
+}
+
+// TestHoistingFinds: hoisted trials show a violation before the whole ones do; it is a suspicion until whole trials
+// confirm it.
+func TestHoistingFinds(t *testing.T) {
+	t.Parallel()
+	h := newHoistable(t, 1, 5000)
+	h.whole, h.hoisted, h.ratio = 2, 2, 20
+	if n := h.play(); !h.Found() || h.Report(0).Trials.D0 < 2*n {
+		t.Fatalf("found %t with %d hoisted pairs and %d whole ones", h.Found(), h.Report(0).Trials.D0, n)
+	}
+	if err := h.Confirm(); err != nil {
+		t.Fatal(err)
+	}
+	if h.Found() || !h.WholeOnly() {
+		t.Errorf("found %t, whole trials alone %t at the beginning of the confirmation", h.Found(), h.WholeOnly())
+	}
+	h.play()
+	if r := h.Report(0); r.Verdict != analysis.Violation || r.Confirmation == nil || r.Confirmation.State != analysis.Confirmed {
+		t.Errorf("%s, confirmation %+v", r.Verdict, r.Confirmation)
+	}
+}
+
+// TestHoistingAccuses: hoisted trials show a violation that is none. It is not confirmed, and the whole trials go on to
+// their own verdict, with the pairs that they had.
+func TestHoistingAccuses(t *testing.T) {
+	t.Parallel()
+	h := newHoistable(t, 1, 1500)
+	h.whole, h.hoisted = 0.5, 8
+	before := h.play()
+	if !h.Found() {
+		t.Fatal("hoisted trials show nothing")
+	}
+	if err := h.Confirm(); err != nil {
+		t.Fatal(err)
+	}
+	h.play()
+	if h.Confirming() || h.Decided() || h.Report(0).Trials.D0 != before || !h.WholeOnly() {
+		t.Fatalf("confirming %t, decided %t, %d pairs, want the %d of before to go on", h.Confirming(), h.Decided(), h.Report(0).Trials.D0, before)
+	}
+	if r := h.Hoisting(hoisting.Report{Hoisted: true}, 0); r.Hoisted || !strings.Contains(r.Reason, "did not confirm") {
+		t.Errorf("hoisting %+v", r)
+	}
+	h.play()
+	if r := h.Report(0); r.Verdict != analysis.NoEvidence || r.Trials.D0 != 1500 {
+		t.Errorf("%s after %d pairs: %s", r.Verdict, r.Trials.D0, r.Reason)
+	}
+}
+
+// TestLawsDiffer: hoisted trials of another law, in both worlds alike, are seen by comparison with whole ones. They end,
+// and the whole trials go on.
+func TestLawsDiffer(t *testing.T) {
+	t.Parallel()
+	h := newHoistable(t, 1, 1500)
+	for n := 0; !h.WholeOnly() && n < 1500; n++ {
+		whole := h.round(0.5)
+		h.Add(whole)
+		if err := h.AddHoisted(pair(h.coin, 3, 3.5), whole, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.restore()
+	r := h.Hoisting(hoisting.Report{Hoisted: true}, 0)
+	if !h.WholeOnly() || h.Decided() || r.Hoisted || r.HoistedTrials != 0 || !strings.Contains(r.Reason, "another distribution") {
+		t.Fatalf("whole trials alone %t, decided %t, %+v", h.WholeOnly(), h.Decided(), r)
+	}
+	h.whole = 0.5
+	if h.play(); h.Report(0).Verdict != analysis.NoEvidence || h.Report(0).Confidence != 0.975 {
+		t.Errorf("%s at %v", h.Report(0).Verdict, h.Report(0).Confidence)
+	}
+}
+
+// TestNotHoisted: a query that cannot be hoisted has the whole error rate, and is found as early as one that nobody
+// tried to hoist.
+func TestNotHoisted(t *testing.T) {
+	t.Parallel()
+	h := newHoistable(t, 1, 5000)
+	plain, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 5000}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; !plain.Decided(); n++ {
+		if n == 100 {
+			h.Whole()
+		}
+		round := h.round(1.5)
+		h.Add(round)
+		plain.Add(round)
+		if h.Decided() != plain.Decided() {
+			t.Fatalf("after %d pairs decided %t, alone %t", n+1, h.Decided(), plain.Decided())
+		}
+	}
+	if n := plain.Report(0).Trials.D0; n <= 100 || !h.WholeOnly() || h.Report(0).Confidence != 0.95 || h.Shares() != 1 {
+		t.Errorf("%d pairs, confidence %v, %d shares", n, h.Report(0).Confidence, h.Shares())
+	}
+	// A budget that suffices for one kind of trials alone is one for whole ones.
+	small, err := evidence.NewHoistable(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 100}, 1)
+	if err != nil || !small.WholeOnly() || small.Report(0).Confidence != 0.95 {
+		t.Errorf("%v, whole %t", err, small.WholeOnly())
+	}
+}
+
+// TestHoistedErrorRate: where the claim is spent exactly, at most 5 % of audits show a violation, whichever of the two
+// kinds does so. Of 80 audits more than 20 do so with a probability below 10^-8 if that holds, of 400 more than 55.
+func TestHoistedErrorRate(t *testing.T) {
+	t.Parallel()
+	alarms, audits := 0, longtest.Count(80, 400)
+	for seed := range audits {
+		h := newHoistable(t, 1, 400)
+		h.coin = rand.New(rand.NewPCG(seed, 9))
+		h.whole, h.hoisted, h.ratio = 1, 1, 1
+		for n := 0; !h.Decided(); n++ {
+			whole := h.round(1)
+			if h.Add(whole); n >= 100 && !h.Decided() && !h.WholeOnly() {
+				if err := h.AddHoisted(h.round(1), whole, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if h.Found() {
+			alarms++
+		}
+	}
+	t.Logf("%d alarms in %d audits", alarms, audits)
+	if most := map[bool]int{false: 20, true: 55}[audits > 80]; alarms > most {
+		t.Errorf("%d of %d audits show a violation, want at most one in 20 on average", alarms, audits)
+	}
+}
