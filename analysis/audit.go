@@ -89,7 +89,7 @@ func New(c Claim, o Options) (*Audit, error) {
 		return nil, err
 	}
 	a := &Audit{
-		claim: c, opts: o, threshold: -math.Log(1 - o.Confidence),
+		claim: c, opts: o, threshold: -math.Log(o.alpha()),
 		scores: score.Set{Input: score.Input{Errors: code.NewDictionary(code.FirstError, code.OtherError), Stride: 1}},
 		mix:    score.NewMixtures(o.NoClaim), nextTurn: 1, nextLook: 1, divideAt: score.FirstDivision,
 	}
@@ -135,6 +135,12 @@ func (a *Audit) Decided() bool {
 	}
 	return a.detectedAt > 0 || a.pairs >= a.opts.MaxTrials || a.opts.Deterministic == DeterministicViolation && a.sameAnswer()
 }
+
+// Budget returns the budget in pairs.
+func (a *Audit) Budget() int { return a.opts.MaxTrials }
+
+// Pairs returns the number of pairs so far.
+func (a *Audit) Pairs() int { return a.pairs }
 
 // Exhausted reports whether the budget is used.
 func (a *Audit) Exhausted() bool { return a.pairs >= a.opts.MaxTrials }

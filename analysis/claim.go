@@ -17,6 +17,9 @@ type Options struct {
 	// Confidence is the probability with which the bound never exceeds the true epsilon; in (0.5, 1).
 	// Default 0.95.
 	Confidence float64
+	// Share is the part of the error rate, 1-Confidence, that this audit has, in (0, 1]: further audits of the same
+	// claim have the rest. Default 1.
+	Share float64
 	// MaxTrials is the budget in pairs (one trial on D0, one on D1). Default 10000.
 	MaxTrials int
 	// NoClaim means that there is no claim: estimate and bound are computed, and the verdict is Inconclusive with the
@@ -57,6 +60,7 @@ const (
 // withDefaults fills the fields that are not set.
 func (o Options) withDefaults() Options {
 	setDefault(&o.Confidence, defaultConfidence)
+	setDefault(&o.Share, 1)
 	setDefault(&o.MaxTrials, defaultMaxTrials)
 	setDefault(&o.PriorOdds, defaultPriorOdds)
 	setDefault(&o.BreachOdds, defaultBreachOdds)
@@ -68,6 +72,9 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// alpha returns the error rate of the audit.
+func (o *Options) alpha() float64 { return o.Share * (1 - o.Confidence) }
 
 func setDefault[T int | float64](v *T, d T) {
 	if *v == 0 {
@@ -87,6 +94,9 @@ func validate(c Claim, o Options) error {
 	}
 	if !(o.Confidence > .5 && o.Confidence < 1) {
 		fault("confidence must lie between 0.5 and 1 (0.95, say), not %v", o.Confidence)
+	}
+	if !(o.Share > 0 && o.Share <= 1) {
+		fault("the share of the error rate must be above 0 and at most 1, not %v", o.Share)
 	}
 	if o.MaxTrials < 1 {
 		fault("the budget must be at least one pair of trials, not %d", o.MaxTrials)
@@ -138,7 +148,7 @@ func fewestPairs(c Claim, alpha float64) float64 {
 
 // feasible returns an InfeasibleError when the budget is too small for any verdict but one.
 func feasible(c Claim, o Options) error {
-	need := fewestPairs(c, 1-o.Confidence)
+	need := fewestPairs(c, o.alpha())
 	if need <= float64(o.MaxTrials) {
 		return nil
 	}

@@ -86,21 +86,21 @@ func (a *Audit) Confirm(budget int, level float64) error {
 // session.
 const ConfirmationLevel = 2
 
-// Relax lowers the confidence of an audit: it takes the share of the error rate of tests that are not made. Whether
-// they are made must not depend on the results of the trials. It does nothing once a violation was found, nor with a
-// confidence that is not lower.
-func (a *Audit) Relax(confidence float64) {
-	if a.confirming() || a.detectedAt > 0 || !(confidence > .5 && confidence < a.opts.Confidence) {
+// SetShare gives the audit another share of the error rate (see Options.Share), a larger one: that of audits that are
+// not made. Whether they are made must not depend on the results of the trials. It does nothing once a violation was
+// found.
+func (a *Audit) SetShare(share float64) {
+	if a.confirming() || a.detectedAt > 0 || !(share > a.opts.Share && share <= 1) {
 		return
 	}
-	a.opts.Confidence = confidence
+	a.opts.Share = share
 	a.threshold = a.wealthNeeded()
 	a.nextLook, a.due = min(a.nextLook, a.pairs+1), true
 }
 
 // wealthNeeded returns the log of the wealth that a violation takes.
 func (a *Audit) wealthNeeded() float64 {
-	alpha := 1 - a.opts.Confidence
+	alpha := a.opts.alpha()
 	switch {
 	case !a.confirming():
 		return -math.Log(alpha)

@@ -31,7 +31,7 @@ var (
 // confirmation needs less.
 func (a *Audit) profilePoint(epsilon float64, deltas []float64) ProfilePoint {
 	p := ProfilePoint{Epsilon: epsilon}
-	threshold := max(a.threshold, -math.Log(1-a.opts.Confidence))
+	threshold := max(a.threshold, -math.Log(a.opts.alpha()))
 	for _, d := range deltas {
 		q := &book.Process{Null: eprocess.NewNull(epsilon, d)}
 		if a.replay(q, &a.book); q.Highest < threshold {

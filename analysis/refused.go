@@ -11,7 +11,7 @@ import (
 func Refused(claim Claim, confidence float64, reason string) Report {
 	none := Float(math.NaN())
 	return Report{
-		Verdict: Inconclusive, Reason: reason, Confidence: confidence,
+		Verdict: Inconclusive, Reason: reason, Confidence: confidence, ErrorRate: 1 - confidence,
 		Claimed:      Claimed{Epsilon: Float(claim.Epsilon), Delta: claim.Delta},
 		EpsilonLower: none, EpsilonEstimate: none, WealthLog: none, MinimalDetectable: none,
 		Attacker:   Attacker{LikelihoodRatio: none, PosteriorOdds: none, PosteriorOddsLower: none, ImpliedEpsilon: none},

@@ -51,10 +51,12 @@ type Report struct {
 	// It is above the claim exactly when the verdict is Violation.
 	EpsilonLower Float   `json:"epsilon_lower"`
 	Confidence   float64 `json:"confidence"`
+	// ErrorRate is the part of 1-Confidence that these trials have: others of the same query have the rest.
+	ErrorRate float64 `json:"error_rate"`
 	// EpsilonEstimate is the largest of the partitions' estimates by the seeds' method; null where no cut has enough
 	// counts, as with worlds that have no outcome in common. It is biased upwards and never decides.
 	EpsilonEstimate Float `json:"epsilon_estimate"`
-	// WealthLog is the log of the wealth against the claim now; null without a claim. Violation is at ln(1/alpha).
+	// WealthLog is the log of the wealth against the claim now; null without a claim. Violation is at ln(1/ErrorRate).
 	WealthLog Float    `json:"wealth_log"`
 	Trials    Trials   `json:"trials"`
 	Event     *Event   `json:"event"` // null before anything was learned
@@ -97,7 +99,7 @@ func (r Report) Reveal() Report {
 }
 
 // Threshold returns the log of the wealth at which the bound passes the claim.
-func (r *Report) Threshold() float64 { return -math.Log(1 - r.Confidence) }
+func (r *Report) Threshold() float64 { return -math.Log(r.ErrorRate) }
 
 // Claimed is the claim and where it comes from.
 type Claimed struct {
@@ -146,6 +148,7 @@ func (a *Audit) Report() Report {
 		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
 		EpsilonLower:      Float(lower),
 		Confidence:        a.opts.Confidence,
+		ErrorRate:         a.opts.alpha(),
 		Trials:            Trials{a.pairs, a.pairs},
 		MinimalDetectable: Float(math.NaN()),
 		WealthLog:         Float(math.NaN()),
@@ -157,7 +160,7 @@ func (a *Audit) Report() Report {
 	} else {
 		r.WealthLog = Float(a.lead.Latest)
 		if a.pairs > 0 {
-			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, 1-a.opts.Confidence, a.pairs, a.slotCost()))
+			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), a.pairs, a.slotCost()))
 		}
 	}
 	if at := a.detectedAt; at > 0 {
@@ -200,7 +203,7 @@ func (a *Audit) slotCost() float64 {
 // verdict concludes.
 func (a *Audit) verdict(r *Report) (Verdict, string) {
 	const repeated = "deterministic or cached noise"
-	need := fewestPairs(a.claim, 1-a.opts.Confidence)
+	need := fewestPairs(a.claim, a.opts.alpha())
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"

@@ -18,7 +18,7 @@ import (
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 12
+const stateVersion = 13
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -138,7 +138,7 @@ func (a *Audit) pointers(c *state.Codec) {
 }
 
 func (o *Options) state(c *state.Codec) {
-	c.All(&o.Confidence, &o.NoClaim, (*string)(&o.Deterministic), &o.Unordered, &o.PriorOdds, &o.BreachOdds)
+	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), &o.Unordered, &o.PriorOdds, &o.BreachOdds)
 	c.All(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 

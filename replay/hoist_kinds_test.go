@@ -85,7 +85,7 @@ func TestHalfOfTheTime(t *testing.T) {
 		t.Errorf("%d whole and %d hoisted rounds, want one to ten", w, h)
 	}
 	all = nil
-	run.Spare(nil, true)
+	run.Choose(replay.Choice{Whole: true})
 	for batch, err := range run.Stream(t.Context(), 25) {
 		if err != nil || len(batch.Hoisted) > 0 || len(batch.Rounds) == 0 {
 			t.Errorf("%d hoisted rounds, %v; want whole ones alone", len(batch.Hoisted), err)

@@ -379,7 +379,7 @@ func TestHoistedWorlds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, round := range slices.Concat(batch.Rounds, batch.Hoisted) {
+		for _, round := range batch.All() {
 			for world, want := range []float64{500, 499, 400} {
 				if got := round[world].Rows[0][0].Num; got != want {
 					t.Fatalf("round %d, world %d: %v rows, want %v", total, world, got, want)

@@ -66,6 +66,7 @@ type Run struct {
 	hoist    *hoistRun // nil = not hoisted
 	halt     *atomic.Bool
 	sparing  *sparing
+	owed     int // rounds of the whole query since the last opening one
 }
 
 // errHalted is the error of Rounds if Stream has ended meanwhile. The sessions remain usable.
@@ -100,21 +101,25 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 }
 
 // played are the rounds of a batch.
-type played struct{ whole, hoisted []Round }
+type played struct{ whole, hoisted, opening []Round }
 
 // Rounds runs n new trials on each world; with Statement.Hoist some may be hoisted. On an error it returns nothing of
 // the batch and closes the sessions; the next call opens new ones. See Transient and SetupError.
 func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	p, err := r.rounds(ctx, n)
-	return append(p.whole, p.hoisted...), err
+	return slices.Concat(p.whole, p.hoisted, p.opening), err
 }
 
 // rounds is Rounds with the kinds of rounds apart.
 func (r *Run) rounds(ctx context.Context, n int) (p played, err error) {
 	if r.hoist != nil {
-		return r.hoist.rounds(ctx, n)
+		p, err = r.hoist.rounds(ctx, n)
+	} else {
+		p.whole, err = r.wholeRounds(ctx, n)
 	}
-	p.whole, err = r.wholeRounds(ctx, n)
+	if err == nil {
+		p.opening, err = r.openingRounds(ctx, len(p.whole))
+	}
 	return p, err
 }
 
@@ -229,7 +234,7 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 				if errors.Is(err, errHalted) {
 					return
 				}
-				n = nextBatch(n, took, sizeOf(p.whole)+sizeOf(p.hoisted))
+				n = nextBatch(n, took, sizeOf(p.whole)+sizeOf(p.hoisted)+sizeOf(p.opening))
 				select {
 				case batches <- item{r.batch(p, took), err}:
 				case <-ctx.Done():
@@ -270,17 +275,18 @@ func (r *Run) Stream(ctx context.Context, n int) iter.Seq2[Batch, error] {
 type Batch struct {
 	Rounds  []Round // of the whole query
 	Hoisted []Round
+	Opening []Round // whose trials are the first ones of their sessions
 	Took    time.Duration
-	Spared  []bool // worlds that the rounds leave out, see Run.Spare; nil = none
+	Spared  []bool // worlds that the rounds leave out, see Choice; nil = none
 	Whole   bool   // trials will not be hoisted, for a reason that does not depend on their results
 	Broken  string // why hoisted rounds are no evidence, those before included; "" = they are
 }
 
-// Len returns the number of rounds.
-func (b *Batch) Len() int { return len(b.Rounds) + len(b.Hoisted) }
+// All returns the rounds of all kinds.
+func (b *Batch) All() []Round { return slices.Concat(b.Rounds, b.Hoisted, b.Opening) }
 
 func (r *Run) batch(p played, took time.Duration) Batch {
-	b := Batch{Rounds: p.whole, Hoisted: p.hoisted, Took: took, Spared: r.sparing.now, Whole: r.hoist == nil}
+	b := Batch{Rounds: p.whole, Hoisted: p.hoisted, Opening: p.opening, Took: took, Spared: r.sparing.now, Whole: r.hoist == nil}
 	if h := r.hoist; h != nil {
 		b.Whole, b.Broken = h.never, h.broken
 	}

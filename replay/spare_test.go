@@ -2,7 +2,6 @@ package replay_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/longtest"
@@ -31,7 +30,7 @@ func TestSpare(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, round := range slices.Concat(batch.Rounds, batch.Hoisted) {
+				for _, round := range batch.All() {
 					for world, want := range []float64{500, 499, 400} {
 						left := batch.Spared != nil && batch.Spared[world]
 						if got := round[world].Rows; left != (got == nil) || !left && got[0][0].Num != want {
@@ -49,7 +48,7 @@ func TestSpare(t *testing.T) {
 				if enough(spared, hoisted) {
 					return
 				}
-				run.Spare(spare, false)
+				run.Choose(replay.Choice{Spared: spare, Opening: true})
 			}
 		}
 		stream([]bool{false, true, false}, func(spared, hoisted int) bool { return spared >= 3 && (hoist == nil || hoisted >= 500) })

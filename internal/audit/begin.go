@@ -155,11 +155,13 @@ func (d *desk) resetEvidence(j *job, share float64) error {
 	if s := j.life.standing; s != nil && !opt.NoClaim { // enough to resolve it
 		opt.MaxTrials = max(opt.MaxTrials, min(s.Resolving(-math.Log(1-opt.Confidence)), mostResolving*opt.MaxTrials))
 	}
-	create := evidence.New
-	if d.opt.Hoist && len(j.query.Then) == 0 {
-		create = evidence.NewHoistable
+	create := func() (*evidence.Evidence, error) {
+		return evidence.NewReplayed(claim, opt, len(j.worlds), d.opt.Hoist)
 	}
-	e, err := create(claim, opt, len(j.worlds))
+	if len(j.query.Then) > 0 { // every trial has a session of its own
+		create = func() (*evidence.Evidence, error) { return evidence.New(claim, opt, len(j.worlds)) }
+	}
+	e, err := create()
 	if err != nil {
 		return &unjudgeable{err}
 	}
@@ -171,7 +173,7 @@ func (d *desk) resetEvidence(j *job, share float64) error {
 
 // single returns the log-wealth at which evidence would be a violation if its audit were the only one.
 func (d *desk) single(e *evidence.Evidence) float64 {
-	return -math.Log((1 - d.opt.Analysis.Confidence) / float64(len(d.opt.D1)*e.Shares()))
+	return -math.Log((1 - d.opt.Analysis.Confidence) / float64(len(d.opt.D1)) * e.Share())
 }
 
 // thresholds notes the log-wealth that a violation takes, and how much of it is due to other audits. single is what it

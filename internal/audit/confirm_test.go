@@ -243,3 +243,32 @@ func counted(t *testing.T, registry *prometheus.Registry, name, label string) fl
 	t.Fatalf("no %s with %s", name, label)
 	return 0
 }
+
+// TestOncePerSession: an engine that gives a session something once is found, although the other trials of each session
+// keep the claim: the first answer is exact; each session begins with one and the same seed.
+func TestOncePerSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) {
+		o.Rewriter, o.Analysis.MaxTrials = anyFunction(t), 4000
+	})
+	pgtest.Exec(t, r.dsn, `
+		CREATE FUNCTION once(name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+			BEGIN
+				IF current_setting('engine.' || name, true) = 'seen' THEN RETURN false; END IF;
+				PERFORM set_config('engine.' || name, 'seen', false);
+				RETURN true;
+			END $$;
+		CREATE FUNCTION exact_first(value float8) RETURNS float8 LANGUAGE plpgsql VOLATILE
+			AS $$ BEGIN IF once('answer') THEN RETURN value; END IF; RETURN noisy(value, 2); END $$;
+		CREATE FUNCTION seeded_once(value float8) RETURNS float8 LANGUAGE plpgsql VOLATILE
+			AS $$ BEGIN IF once('seed') THEN PERFORM setseed(0.25); END IF; RETURN noisy(value, 2); END $$`)
+	for _, sql := range []string{"exact_first", "seeded_once"} {
+		r.Submit(query("SELECT " + sql + "(count(*)) FROM people /*dp_epsilon='1'*/"))
+	}
+	r.run(t)
+	for _, e := range r.decided(t) {
+		if c := e.Report.Confirmation; e.Report.Verdict != analysis.Violation || c == nil || c.State != analysis.Confirmed {
+			t.Errorf("%s: %s: %s, %+v", e.Summary, e.Report.Verdict, e.Report.Reason, c)
+		}
+	}
+}

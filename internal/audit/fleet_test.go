@@ -58,7 +58,7 @@ type laplaceTrials struct {
 	coin *rand.Rand
 }
 
-func (l *laplaceTrials) Spare([]bool, bool)                                             {}
+func (l *laplaceTrials) Choose(replay.Choice)                                           {}
 func (l *laplaceTrials) Time(context.Context, int, func(_, _ time.Duration) bool) error { return nil }
 
 func (l *laplaceTrials) Rest() bool { return false }

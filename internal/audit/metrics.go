@@ -99,7 +99,7 @@ func (m *replayMetrics) all() []prometheus.Collector {
 // batch counts the trials of a batch, without skipped worlds.
 func (m *replayMetrics) batch(b replay.Batch, skipped []bool) {
 	m.duration.Observe(b.Took.Seconds())
-	for _, round := range b.Rounds {
+	for _, round := range b.All() {
 		m.replays.WithLabelValues("d0", kind(round[0])).Inc()
 		for i, o := range round[1:] {
 			if skipped != nil && skipped[i+1] || b.Spared != nil && b.Spared[i+1] {

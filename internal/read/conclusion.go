@@ -23,6 +23,9 @@ type Conclusion struct {
 	// Neighbour is the schema that the report is about, Neighbours the result of each if there are several.
 	Neighbour  string      `json:"neighbour,omitempty"`
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
+	// OpeningTrials is the number of trials on D0 that were the first of their sessions; Report.Trials does not count
+	// them.
+	OpeningTrials int `json:"opening_trials,omitempty"`
 	// Hoisting is nil if it is disabled, and if nothing was replayed.
 	Hoisting *hoisting.Report `json:"hoisting,omitempty"`
 	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they
@@ -70,6 +73,9 @@ func (c Conclusion) Write(w io.Writer) error {
 		}
 	}
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
+	if c.OpeningTrials > 0 {
+		row("first of a session", "%d more on D0", c.OpeningTrials)
+	}
 	if len(c.Neighbours) > 1 {
 		row("neighbour", "%s has the strongest evidence, of %d", c.Neighbour, len(c.Neighbours))
 	}

@@ -133,7 +133,7 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.C
 	for i, r := range reports {
 		c.Neighbours = append(c.Neighbours, read.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
 	}
-	c.Report, c.Neighbour = reports[worst], f.D1[worst]
+	c.Report, c.Neighbour, c.OpeningTrials = reports[worst], f.D1[worst], shown.OpeningTrials(worst)
 	shown.Audit(worst).AddProfile(&c.Report)
 	c.Claimed.Source = f.source
 	c.SQL, c.Queries = &read.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()

@@ -16,7 +16,7 @@ import (
 // Confirm). It is not safe for concurrent use.
 type Evidence struct {
 	audits   []*analysis.Audit  // by neighbour: of trials of the whole query
-	streams  streams            // of hoisted trials
+	streams  streams            // of other trials
 	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
 	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = the neighbour is confirmed
 	earlier  []analysis.Drift   // during a confirmation: drifts before it
@@ -96,8 +96,11 @@ func (e *Evidence) Report(i int) analysis.Report {
 		return *e.measured[i]
 	}
 	r := e.report(i, e.drifts)
-	if r.Verdict != analysis.Violation && e.streams.found(i) {
-		return e.streams.hoisted[i].Report() // a suspicion
+	if r.Verdict == analysis.Violation {
+		return r
+	}
+	if by := e.streams.accuser(i); by != Whole {
+		return e.streams.of(by).audits[i].Report() // a suspicion
 	}
 	return r
 }
@@ -132,7 +135,7 @@ func (e *Evidence) Decided() bool {
 		if e.settled(i) {
 			continue
 		}
-		some, all = some || a.Decided() && !e.exhausted(i) || e.streams.found(i), all && a.Decided()
+		some, all = some || a.Decided() && !e.exhausted(i) || e.streams.accuser(i) != Whole, all && a.Decided()
 	}
 	if !e.Confirming() || !some {
 		return some || all
@@ -143,7 +146,7 @@ func (e *Evidence) Decided() bool {
 // Found reports whether a neighbour shows a violation: a suspicion before a confirmation, a verdict in one.
 func (e *Evidence) Found() bool {
 	for i, a := range e.audits {
-		if !e.settled(i) && (a.Decided() || e.streams.found(i)) && e.Report(i).Verdict == analysis.Violation {
+		if !e.settled(i) && (a.Decided() || e.streams.accuser(i) != Whole) && e.Report(i).Verdict == analysis.Violation {
 			return true
 		}
 	}
@@ -209,11 +212,12 @@ func (e *Evidence) measuredAll() bool {
 }
 
 // Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own. A
-// violation shown by hoisted trials is confirmed at the error rate of their part of the audit, so that this rate does
-// not depend on hoisting. If it is not confirmed, the trials of the whole query go on where they were.
+// violation shown by hoisted trials, or by the first ones of sessions, is confirmed at the error rate of their part of
+// the audit, so that this rate does not depend on what they assume. If it is not confirmed, whole trials go on where
+// they were.
 func (e *Evidence) Confirm() error {
 	before := make([]*analysis.Report, len(e.audits))
-	aside := map[int]*analysis.Audit{}
+	set := map[int]aside{}
 	for i := range e.audits {
 		r, level := e.Report(i), float64(analysis.ConfirmationLevel)
 		switch {
@@ -222,24 +226,28 @@ func (e *Evidence) Confirm() error {
 			continue
 		case e.report(i, e.drifts).Verdict != analysis.Violation:
 			level = 1
-			aside[i], e.audits[i] = e.audits[i], e.streams.hoisted[i]
+			by := e.streams.accuser(i)
+			set[i] = aside{e.audits[i], by}
+			e.audits[i] = e.streams.of(by).audits[i]
 		}
 		if err := e.audits[i].Confirm(min(analysis.ConfirmationBudget(r.Trials.D0), e.budget), level); err != nil {
 			return err
 		}
 	}
 	e.before, e.earlier = before, e.drifts
-	e.streams.confirm(aside)
+	s := &e.streams
+	s.opening.audits, s.hoisted.audits, s.laws, s.aside = nil, nil, nil, set
 	if e.drifts != nil {
 		e.drifts = make([]analysis.Drift, len(e.drifts))
 	}
 	return nil
 }
 
-// giveUp ends a confirmation of what hoisted trials alone showed, once it has failed: the trials of the whole query go
-// on, without hoisting.
+// giveUp ends a confirmation of what whole trials alone did not show, once it has failed: these go on, without the
+// trials of other kinds.
 func (e *Evidence) giveUp() {
-	if !e.Confirming() || len(e.streams.aside) == 0 || e.Measuring() {
+	s := &e.streams
+	if !e.Confirming() || len(s.aside) == 0 || e.Measuring() {
 		return
 	}
 	for i, a := range e.audits {
@@ -250,11 +258,12 @@ func (e *Evidence) giveUp() {
 	if e.Found() {
 		return
 	}
-	for i, whole := range e.streams.aside {
-		e.audits[i] = whole
+	for i, x := range s.aside {
+		e.audits[i] = x.Audit
 	}
-	e.before, e.drifts, e.earlier = nil, e.earlier, nil
-	e.streams.refute("hoisted trials showed a violation that trials of the whole query did not confirm")
+	e.before, e.drifts, e.earlier, s.aside = nil, e.earlier, nil, nil
+	const reason = "trials showed a violation that fresh trials of the whole query did not confirm"
+	s.opening.refuted, s.hoisted.refuted = reason, reason
 }
 
 // Settled reports for each world, D0 first, whether a confirmation or a measurement does not need its trials; nil

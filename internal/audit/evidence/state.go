@@ -29,12 +29,43 @@ type state struct {
 
 // streamsState is the saved form of streams.
 type streamsState struct {
-	Shares        int
-	Claim         analysis.Claim
-	Options       analysis.Options
-	Hoisted, Laws []*analysis.Audit
-	Refuted       string
-	Aside         map[int]*analysis.Audit
+	Claim            analysis.Claim
+	Options          analysis.Options
+	Opening, Hoisted streamState
+	Laws             []*analysis.Audit
+	Aside            map[int]aside
+}
+
+// streamState is the saved form of a stream.
+type streamState struct {
+	Share   float64
+	Audits  []*analysis.Audit
+	Refuted string
+}
+
+func (s *streams) state() streamsState {
+	of := func(x *stream) streamState { return streamState{x.share, x.audits, x.refuted} }
+	return streamsState{s.claim, s.opt, of(&s.opening), of(&s.hoisted), s.laws, s.aside}
+}
+
+func (s *streamsState) streams() streams {
+	of := func(x *streamState) stream { return stream{x.Share, x.Audits, x.Refuted} }
+	return streams{s.Claim, s.Options, of(&s.Opening), of(&s.Hoisted), s.Laws, s.Aside}
+}
+
+// fits reports whether the parts belong to evidence on so many neighbours.
+func (s *streamsState) fits(neighbours int, confirming bool) bool {
+	for _, x := range []*streamState{&s.Opening, &s.Hoisted} {
+		if len(x.Audits) != 0 && len(x.Audits) != neighbours || !(x.Share >= 0 && x.Share < 1) {
+			return false
+		}
+	}
+	for i, x := range s.Aside {
+		if i < 0 || i >= neighbours || !confirming || x.Audit == nil || x.By > Hoisted {
+			return false
+		}
+	}
+	return len(s.Laws) == 0 && len(s.Hoisted.Audits) == 0 || len(s.Laws) == 1+neighbours
 }
 
 // MarshalBinary saves the evidence: restored, it goes on bit for bit as if it had not been interrupted. The state holds
@@ -43,7 +74,7 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 	s := state{
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
 		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
-		Streams: streamsState{e.streams.shares, e.streams.claim, e.streams.opt, e.streams.hoisted, e.streams.laws, e.streams.refuted, e.streams.aside},
+		Streams: e.streams.state(),
 	}
 	for _, r := range e.before {
 		s.Settled = append(s.Settled, r != nil)
@@ -75,17 +106,11 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) {
 		return errState
 	}
-	x := &s.Streams
-	if x.Hoisted != nil && (len(x.Hoisted) != len(s.Audits) || len(x.Laws) != 1+len(s.Audits)) || len(x.Aside) > len(s.Audits) {
+	if !s.Streams.fits(len(s.Audits), s.Settled != nil) {
 		return errState
 	}
-	for i := range x.Aside {
-		if i < 0 || i >= len(s.Audits) || s.Settled == nil {
-			return errState
-		}
-	}
 	restored := Evidence{
-		streams: streams{x.Shares, x.Claim, x.Options, x.Hoisted, x.Laws, x.Refuted, x.Aside},
+		streams: s.Streams.streams(),
 		audits:  s.Audits, drifts: values(s.Drifts), earlier: values(s.Earlier), between: values(s.Between),
 		budget: s.Budget, trials: s.Trials, failure: s.Failure, recorded: s.Recorded,
 	}

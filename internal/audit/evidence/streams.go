@@ -9,72 +9,133 @@ import (
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
 
-// streams are the hoisted trials of an audit, beside those of the whole query. Each kind has half of the error rate and
-// a wealth of its own, so that the rate holds whatever hoisting does; the verdict that there is no evidence needs whole
-// trials alone. While both run, the law of their answers is compared, world by world: evidence that they differ ends
-// the hoisted trials, and what these have shown does not count.
+// Kind is a kind of trials.
+type Kind uint8
+
+// The kinds of trials. Each has a share of the error rate and a wealth of its own, so that the rate holds whatever the
+// others do.
+const (
+	// Whole trials run the whole query, many in a session. The verdict that there is no evidence counts them alone.
+	Whole Kind = iota
+	// Opening trials are the first statement of a session of their own: they show what a session gives once.
+	Opening
+	// Hoisted trials run the random part of the query alone.
+	Hoisted
+)
+
+// stream is the evidence of trials of another kind than Whole.
+type stream struct {
+	share   float64           // of the error rate; 0 = no such trials
+	audits  []*analysis.Audit // by neighbour; nil = there are none (yet)
+	refuted string            // why they do not count; "" = they do
+}
+
+// streams are the trials of other kinds than Whole. While hoisted ones run, the law of their answers is compared with
+// that of whole ones, world by world: evidence that they differ ends them, and what they have shown does not count.
 type streams struct {
-	shares  int              // kinds of trials that share the error rate: 2, or 1 = only the whole query is replayed
-	claim   analysis.Claim   // of the hoisted trials
-	opt     analysis.Options // of the hoisted trials
-	hoisted []*analysis.Audit
-	laws    []*analysis.Audit       // by world: of whole trials (as D0) and hoisted ones (as D1)
-	refuted string                  // why hoisted trials do not count; "" = they do
-	aside   map[int]*analysis.Audit // during a confirmation: those of the whole query of neighbours where only hoisted trials showed a violation
+	claim   analysis.Claim
+	opt     analysis.Options
+	opening stream
+	hoisted stream
+	laws    []*analysis.Audit // by world: of whole trials (as D0) and hoisted ones (as D1)
+	aside   map[int]aside     // during a confirmation, by neighbour: of those that whole trials did not accuse
+}
+
+// aside is the audit of whole trials while a violation that another kind of trials showed is confirmed.
+type aside struct {
+	Audit *analysis.Audit
+	By    Kind
 }
 
 const (
-	// wholeFirst is the number of rounds of the whole query before the first hoisted one: shorter audits have none.
+	// wholeFirst is the number of whole rounds before the first hoisted one: shorter audits have none.
 	wholeFirst = 100
+	// openingPart: one of so many trials is an opening one, with openingShare of the error rate. Audits with a smaller
+	// budget than leastOpening have none.
+	openingPart  = 16
+	openingShare = 1. / 8
+	leastOpening = 400
 	// sameLaws is the confidence with which the answers of whole and hoisted trials have to differ before they count as
 	// different, for all worlds together.
 	sameLaws = 1 - 1e-6
 )
 
-// NewHoistable is New for a query whose trials may be hoisted: see AddHoisted.
-func NewHoistable(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
+// NewReplayed is New for a query that is replayed: some of its trials are opening ones (see AddOpening), and some may
+// be hoisted if hoist is set (see AddHoisted).
+func NewReplayed(claim analysis.Claim, opt analysis.Options, neighbours int, hoist bool) (*Evidence, error) {
 	alone, err := New(claim, opt, neighbours)
-	if err != nil || opt.NoClaim || 0 < opt.MaxTrials && opt.MaxTrials <= wholeFirst {
+	if err != nil || opt.NoClaim {
 		return alone, err
 	}
-	half := opt
-	half.Confidence = 1 - (1-alone.Report(0).Confidence)/2
-	e, err := New(claim, half, neighbours)
+	s := streams{claim: claim, opt: opt}
+	whole := 1.0
+	if budget := alone.audits[0].Budget(); budget >= leastOpening {
+		few := opt
+		few.Share, few.MaxTrials = openingShare, budget/openingPart
+		if s.opening.audits, err = begin(claim, few, neighbours); err == nil { // otherwise they could not refute the claim
+			s.opening.share, whole = openingShare, 1-openingShare
+		}
+		if hoist {
+			whole /= 2
+			s.hoisted.share = whole
+		}
+	} else if hoist && budget > wholeFirst {
+		whole = .5
+		s.hoisted.share = whole
+	}
+	opt.Share = whole
+	e, err := New(claim, opt, neighbours)
 	if err != nil { // the budget suffices for one kind of trials only
 		return alone, nil
 	}
-	e.streams = streams{shares: 2, claim: claim, opt: half}
+	e.streams = s
 	return e, nil
 }
 
-// Shares returns the number of kinds of trials that share the error rate of the evidence: 1 or 2.
-func (e *Evidence) Shares() int { return max(1, e.streams.shares) }
-
-// WholeOnly reports whether the evidence takes no hoisted trials (any more).
-func (e *Evidence) WholeOnly() bool {
-	s := &e.streams
-	if s.shares < 2 || s.refuted != "" || e.Confirming() {
-		return true
-	}
-	for _, a := range s.hoisted {
-		if !a.Exhausted() {
-			return false
-		}
-	}
-	return s.hoisted != nil
+// Share returns the share of the error rate that whole trials have.
+func (e *Evidence) Share() float64 {
+	return 1 - e.streams.opening.share - e.streams.hoisted.share
 }
 
-// Whole tells the evidence that its trials will not be hoisted, for a reason that does not depend on their results: the
-// whole query gets the whole error rate. It does nothing after the first hoisted trials.
+// WholeOnly reports whether the evidence takes no hoisted trials (any more).
+func (e *Evidence) WholeOnly() bool { return !e.takes(&e.streams.hoisted) }
+
+// Opens reports whether the evidence takes (more) opening trials: one for openingPart whole ones.
+func (e *Evidence) Opens() bool { return e.takes(&e.streams.opening) }
+
+// takes reports whether the evidence takes trials of a kind.
+func (e *Evidence) takes(s *stream) bool {
+	if s.share == 0 || s.refuted != "" || e.Confirming() {
+		return false
+	}
+	for _, a := range s.audits {
+		if !a.Exhausted() {
+			return true
+		}
+	}
+	return s.audits == nil
+}
+
+// Whole tells the evidence that its trials will not be hoisted, for a reason that does not depend on their results:
+// whole trials get the share of hoisted ones. It does nothing after the first hoisted trials.
 func (e *Evidence) Whole() {
-	s := &e.streams
-	if s.shares < 2 || s.hoisted != nil || s.refuted != "" || e.Confirming() {
+	s := &e.streams.hoisted
+	if s.share == 0 || s.audits != nil || s.refuted != "" || e.Confirming() {
 		return
 	}
+	s.share = 0
 	for _, a := range e.audits {
-		a.Relax(1 - 2*(1-s.opt.Confidence))
+		a.SetShare(e.Share())
 	}
-	*s = streams{}
+}
+
+// AddOpening adds a round of opening trials; spared marks the worlds that it leaves out, D0 first.
+func (e *Evidence) AddOpening(round []outcome.Outcome, spared []bool) {
+	if s := &e.streams.opening; e.Opens() {
+		e.trials++
+		s.add(e, round, spared)
+		s.weigh("the first trials of sessions are no evidence: ")
+	}
 }
 
 // AddHoisted adds a round of hoisted trials. whole is a round of the whole query that belongs to no other hoisted one,
@@ -84,34 +145,24 @@ func (e *Evidence) AddHoisted(round, whole []outcome.Outcome, spared []bool) err
 	if e.WholeOnly() {
 		return nil
 	}
-	if s.hoisted == nil {
-		if err := s.begin(len(e.audits)); err != nil {
+	if s.hoisted.audits == nil {
+		if err := s.beginHoisted(len(e.audits)); err != nil {
 			return err
 		}
 	}
-	for world := range round {
-		if spared != nil && spared[world] {
+	e.trials++
+	s.hoisted.add(e, round, spared)
+	for world, law := range s.laws {
+		if whole == nil || spared != nil && spared[world] || law.Decided() {
 			continue
 		}
-		e.trials++
-		if i := world - 1; i >= 0 && !s.hoisted[i].Decided() {
-			s.hoisted[i].Add(round[0], round[world])
-		}
-		if law := s.laws[world]; whole != nil && !law.Decided() {
-			if law.Add(whole[world], round[world]); law.DetectedAt() > 0 {
-				s.refute(fmt.Sprintf("the answers of hoisted trials on D%d have another distribution than those of whole trials", world))
-				return nil
-			}
-		}
-	}
-	for _, a := range s.hoisted {
-		if !a.Decided() || a.Exhausted() {
-			continue
-		}
-		if r := a.Report(); r.Verdict != analysis.Violation {
-			s.refute("hoisted trials are no evidence: " + r.Reason)
+		if law.Add(whole[world], round[world]); law.DetectedAt() > 0 {
+			s.refute(fmt.Sprintf("the answers of hoisted trials on D%d have another distribution than those of whole trials", world))
 			return nil
 		}
+	}
+	if s.hoisted.weigh("hoisted trials are no evidence: "); s.hoisted.refuted != "" {
+		s.refute(s.hoisted.refuted)
 	}
 	return nil
 }
@@ -125,12 +176,12 @@ func (e *Evidence) Refute(reason string) {
 
 // Hoisting adds to the report on hoisting what the evidence knows about it, for a neighbour.
 func (e *Evidence) Hoisting(r hoisting.Report, neighbour int) hoisting.Report {
-	s := &e.streams
+	s := &e.streams.hoisted
 	if s.refuted != "" {
 		r.Hoisted, r.Reason = false, s.refuted
 	}
-	if neighbour < len(s.hoisted) {
-		hoisted := s.hoisted[neighbour].Report()
+	if neighbour < len(s.audits) {
+		hoisted := s.audits[neighbour].Report()
 		r.HoistedTrials = hoisted.Trials.D0
 		if least := float64(hoisted.MinimalDetectable); !math.IsNaN(least) {
 			r.MinimalDetectable = least
@@ -139,55 +190,105 @@ func (e *Evidence) Hoisting(r hoisting.Report, neighbour int) hoisting.Report {
 	return r
 }
 
-// begin begins the evidence of hoisted trials.
-func (s *streams) begin(neighbours int) (err error) {
-	if s.hoisted, err = begin(s.claim, s.opt, neighbours); err != nil {
+// OpeningTrials returns the number of opening trials on D0, for a neighbour.
+func (e *Evidence) OpeningTrials(neighbour int) int {
+	if s := &e.streams.opening; neighbour < len(s.audits) {
+		return s.audits[neighbour].Pairs()
+	}
+	return 0
+}
+
+// beginHoisted begins the evidence of hoisted trials.
+func (s *streams) beginHoisted(neighbours int) (err error) {
+	opt := s.opt
+	opt.Share = s.hoisted.share
+	if s.hoisted.audits, err = begin(s.claim, opt, neighbours); err != nil {
 		return fmt.Errorf("evidence of hoisted trials: %w", err)
 	}
-	opt := s.opt
-	opt.Confidence, opt.Deterministic = 1-(1-sameLaws)/float64(1+neighbours), analysis.DeterministicIgnore
+	opt.Share, opt.Confidence, opt.Deterministic = 1, 1-(1-sameLaws)/float64(1+neighbours), analysis.DeterministicIgnore
 	if s.laws, err = begin(analysis.Claim{}, opt, 1+neighbours); err != nil {
 		return fmt.Errorf("comparison of hoisted and whole trials: %w", err)
 	}
 	return nil
 }
 
-// found reports whether hoisted trials show a violation of a neighbour.
-func (s *streams) found(i int) bool {
-	if s.hoisted == nil {
-		return false
+// accuser returns the kind of trials, other than Whole, that shows a violation of a neighbour; Whole if none does.
+func (s *streams) accuser(i int) Kind {
+	switch {
+	case s.opening.found(i):
+		return Opening
+	case s.hoisted.found(i):
+		return Hoisted
 	}
-	a := s.hoisted[i]
-	return a.Decided() && (a.DetectedAt() > 0 || !a.Exhausted()) && a.Report().Verdict == analysis.Violation
+	return Whole
 }
 
-// wealth returns the log-wealth of the hoisted trials of a neighbour, 0 if there are none.
-func (s *streams) wealth(i int) float64 {
-	if s.hoisted == nil {
-		return 0
+// of returns the evidence of trials of a kind other than Whole.
+func (s *streams) of(k Kind) *stream {
+	if k == Opening {
+		return &s.opening
 	}
-	return s.hoisted[i].Wealth()
+	return &s.hoisted
+}
+
+// wealth returns the largest log-wealth of trials of other kinds than Whole, for a neighbour; at least 0.
+func (s *streams) wealth(i int) float64 {
+	most := 0.0
+	for _, x := range []*stream{&s.opening, &s.hoisted} {
+		if x.audits != nil {
+			most = max(most, x.audits[i].Wealth())
+		}
+	}
+	return most
 }
 
 // refute ends the hoisted trials.
 func (s *streams) refute(reason string) {
-	s.refuted, s.hoisted, s.laws, s.aside = reason, nil, nil, nil
-}
-
-// confirm notes that a confirmation begins, for which these audits are set aside.
-func (s *streams) confirm(aside map[int]*analysis.Audit) {
-	s.hoisted, s.laws, s.aside = nil, nil, aside
+	s.hoisted.refuted, s.hoisted.audits, s.laws = reason, nil, nil
 }
 
 // size returns the approximate memory in bytes.
 func (s *streams) size() (n int) {
-	for _, all := range [][]*analysis.Audit{s.hoisted, s.laws} {
+	for _, all := range [][]*analysis.Audit{s.opening.audits, s.hoisted.audits, s.laws} {
 		for _, a := range all {
 			n += a.Size()
 		}
 	}
 	for _, a := range s.aside {
-		n += a.Size()
+		n += a.Audit.Size()
 	}
 	return n
+}
+
+// add adds a round.
+func (s *stream) add(e *Evidence, round []outcome.Outcome, spared []bool) {
+	for i, a := range s.audits {
+		if !a.Decided() && (spared == nil || !spared[i+1]) {
+			e.trials++
+			a.Add(round[0], round[i+1])
+		}
+	}
+}
+
+// weigh ends the trials of a kind if they are decided, before their budget is used, without a violation: because they
+// depend on each other.
+func (s *stream) weigh(what string) {
+	for _, a := range s.audits {
+		if !a.Decided() || a.Exhausted() {
+			continue
+		}
+		if r := a.Report(); r.Verdict != analysis.Violation {
+			s.refuted, s.audits = what+r.Reason, nil
+			return
+		}
+	}
+}
+
+// found reports whether trials of a kind show a violation of a neighbour.
+func (s *stream) found(i int) bool {
+	if s.audits == nil {
+		return false
+	}
+	a := s.audits[i]
+	return a.Decided() && (a.DetectedAt() > 0 || !a.Exhausted()) && a.Report().Verdict == analysis.Violation
 }

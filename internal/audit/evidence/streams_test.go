@@ -29,7 +29,7 @@ type hoistable struct {
 
 func newHoistable(t *testing.T, claim float64, budget int) *hoistable {
 	t.Helper()
-	e, err := evidence.NewHoistable(analysis.Claim{Epsilon: claim}, analysis.Options{MaxTrials: budget}, 1)
+	e, err := evidence.NewReplayed(analysis.Claim{Epsilon: claim}, analysis.Options{MaxTrials: budget}, 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +107,8 @@ func TestHoistingHidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.play()
-	if r := h.Report(0); r.Verdict != analysis.Violation || r.Confidence != 0.975 {
-		t.Errorf("%s at %v", r.Verdict, r.Confidence)
+	if r := h.Report(0); r.Verdict != analysis.Violation || r.Confidence != 0.95 || math.Abs(r.ErrorRate-0.05*7/16) > 1e-12 {
+		t.Errorf("%s at %v, %v", r.Verdict, r.Confidence, r.ErrorRate)
 	}
 }
 
@@ -177,17 +177,17 @@ func TestLawsDiffer(t *testing.T) {
 		t.Fatalf("whole trials alone %t, decided %t, %+v", h.WholeOnly(), h.Decided(), r)
 	}
 	h.whole = 0.5
-	if h.play(); h.Report(0).Verdict != analysis.NoEvidence || h.Report(0).Confidence != 0.975 {
-		t.Errorf("%s at %v", h.Report(0).Verdict, h.Report(0).Confidence)
+	if h.play(); h.Report(0).Verdict != analysis.NoEvidence || h.Report(0).ErrorRate > 0.05*7/16+1e-12 {
+		t.Errorf("%s at %v", h.Report(0).Verdict, h.Report(0).ErrorRate)
 	}
 }
 
-// TestNotHoisted: a query that cannot be hoisted has the whole error rate, and is found as early as one that nobody
-// tried to hoist.
+// TestNotHoisted: a query that cannot be hoisted has the error rate of one that nobody tried to hoist, and is found as
+// early.
 func TestNotHoisted(t *testing.T) {
 	t.Parallel()
 	h := newHoistable(t, 1, 5000)
-	plain, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 5000}, 1)
+	plain, err := evidence.NewReplayed(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 5000}, 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,13 +202,13 @@ func TestNotHoisted(t *testing.T) {
 			t.Fatalf("after %d pairs decided %t, alone %t", n+1, h.Decided(), plain.Decided())
 		}
 	}
-	if n := plain.Report(0).Trials.D0; n <= 100 || !h.WholeOnly() || h.Report(0).Confidence != 0.95 || h.Shares() != 1 {
-		t.Errorf("%d pairs, confidence %v, %d shares", n, h.Report(0).Confidence, h.Shares())
+	if n := plain.Report(0).Trials.D0; n <= 100 || !h.WholeOnly() || h.Share() != plain.Share() || h.Share() != 7./8 {
+		t.Errorf("%d pairs, shares %v and %v", n, h.Share(), plain.Share())
 	}
 	// A budget that suffices for one kind of trials alone is one for whole ones.
-	small, err := evidence.NewHoistable(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 100}, 1)
-	if err != nil || !small.WholeOnly() || small.Report(0).Confidence != 0.95 {
-		t.Errorf("%v, whole %t", err, small.WholeOnly())
+	small, err := evidence.NewReplayed(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 100}, 1, true)
+	if err != nil || !small.WholeOnly() || small.Opens() || small.Share() != 1 {
+		t.Errorf("%v, whole %t, opening %t", err, small.WholeOnly(), small.Opens())
 	}
 }
 
@@ -236,5 +236,41 @@ func TestHoistedErrorRate(t *testing.T) {
 	t.Logf("%d alarms in %d audits", alarms, audits)
 	if most := map[bool]int{false: 20, true: 55}[audits > 80]; alarms > most {
 		t.Errorf("%d of %d audits show a violation, want at most one in 20 on average", alarms, audits)
+	}
+}
+
+// TestOpeningTrials: what the first trial of a session shows is found, although no other trial shows it: here its answer
+// is exact. It is a suspicion that fresh sessions confirm. Where they do not, whole trials go on.
+func TestOpeningTrials(t *testing.T) {
+	t.Parallel()
+	for name, confirmed := range map[string]bool{"confirmed": true, "not confirmed": false} {
+		h := newHoistable(t, 1, 5000)
+		h.whole = 0.5
+		n := 0
+		for ; !h.Decided(); n++ {
+			h.Add(h.round(0.5))
+			if n%16 == 0 && !h.Decided() && h.Opens() {
+				h.AddOpening([]outcome.Outcome{number(7), number(6)}, nil)
+			}
+		}
+		if !h.Found() || n >= 2000 || h.OpeningTrials(0) == 0 {
+			t.Fatalf("%s: found %t after %d pairs and %d opening ones", name, h.Found(), n, h.OpeningTrials(0))
+		}
+		if err := h.Confirm(); err != nil {
+			t.Fatal(err)
+		}
+		for h.Confirming() && !h.Decided() {
+			if confirmed {
+				h.Add([]outcome.Outcome{number(7), number(6)})
+			} else {
+				h.Add(h.round(0.5))
+			}
+		}
+		switch r := h.Report(0); {
+		case confirmed && (r.Verdict != analysis.Violation || !h.Found()):
+			t.Errorf("%s: %s: %s", name, r.Verdict, r.Reason)
+		case !confirmed && (h.Confirming() || h.Opens() || r.Trials.D0 != n):
+			t.Errorf("%s: confirming %t, opening %t, %d pairs, want the %d of before", name, h.Confirming(), h.Opens(), r.Trials.D0, n)
+		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
 	confirming := e.Confirming()
 	n := 0
-	run.Spare(nil, e.WholeOnly())
+	run.Choose(choice(e, nil))
 	for batch, err := range run.Stream(ctx, rounds) {
 		if err == nil {
 			err = add(e, batch)
@@ -21,12 +21,17 @@ func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, m
 			return err
 		}
 		n++
-		run.Spare(e.Spared(n), e.WholeOnly())
+		run.Choose(choice(e, e.Spared(n)))
 		if !more(batch) || e.Decided() || e.Confirming() != confirming {
 			break
 		}
 	}
 	return nil
+}
+
+// choice returns what the next rounds are.
+func choice(e *evidence.Evidence, spared []bool) replay.Choice {
+	return replay.Choice{Spared: spared, Whole: e.WholeOnly(), Opening: e.Opens()}
 }
 
 // add adds the rounds of a batch until the evidence is decided. Each hoisted round is compared with a whole one, as far
@@ -53,6 +58,12 @@ func add(e *evidence.Evidence, batch replay.Batch) error {
 				return err
 			}
 		}
+	}
+	for _, round := range batch.Opening {
+		if e.Decided() || e.Confirming() != confirming {
+			break
+		}
+		e.AddOpening(round, batch.Spared)
 	}
 	return nil
 }

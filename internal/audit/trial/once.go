@@ -46,10 +46,10 @@ func (o *Once) Evidence() (*evidence.Evidence, error) {
 	neighbours := len(o.Statement.Worlds) - 1
 	opt := o.Analysis
 	opt.Confidence, opt.Salt = 1-(1-opt.Confidence)/float64(neighbours), rand.Text()
-	if o.Statement.Hoist != nil {
-		return evidence.NewHoistable(o.Claim, opt, neighbours)
+	if len(o.Statement.Then) > 0 { // every trial has a session of its own
+		return evidence.New(o.Claim, opt, neighbours)
 	}
-	return evidence.New(o.Claim, opt, neighbours)
+	return evidence.NewReplayed(o.Claim, opt, neighbours, o.Statement.Hoist != nil)
 }
 
 // Run replays the query until it is decided. The error is an *analysis.InfeasibleError if the budget is too small to

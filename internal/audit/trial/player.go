@@ -18,7 +18,7 @@ type Player interface {
 // Trials are the trials of a statement; see replay.Run.
 type Trials interface {
 	Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error]
-	Spare(worlds []bool, whole bool)
+	Choose(c replay.Choice)
 	Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error
 	Rest() bool
 	Close()

@@ -181,7 +181,7 @@ func (p *play) stream(ctx context.Context, run trial.Trials) error {
 			return false
 		}
 		p.publish()
-		ran += batch.Len()
+		ran += len(batch.All())
 		return !p.over(p.t.Kind, ran, p.Now().Sub(began), &p.h)
 	})
 }
