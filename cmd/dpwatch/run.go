@@ -71,7 +71,7 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 		ready := make(chan struct{})
 		defer outlive(func() {
 			<-ready
-			_, _ = r.Reload(read) // it logs an error
+			_, _ = r.Configuration.Reload(read) // it logs an error
 		})()
 		pauses := make(chan os.Signal, 1)
 		signal.Notify(pauses, syscall.SIGUSR1, syscall.SIGUSR2) // before the process reports that it runs: their default action would end it
@@ -84,7 +84,7 @@ the environment variables TZ, ZONEINFO, SSL_CERT_FILE, SSL_CERT_DIR and those of
 			return err
 		}
 		r.SetPages(shown)
-		r.SetRead(read)
+		r.Configuration.SetRead(read)
 		close(ready)
 		if ignored := setup.IgnoredVariables(env.Getenv); len(ignored) > 0 {
 			log.Warn("these environment variables have no effect on the auditor's connections: set their values in the connection strings of the configuration", zap.Strings("variables", ignored))
@@ -106,6 +106,6 @@ const logGrace = time.Second
 // pauseOnSignals pauses replays on SIGUSR1 and resumes them on SIGUSR2, until the channel is closed.
 func pauseOnSignals(r *relay.Relay, signals <-chan os.Signal) {
 	for s := range signals {
-		r.Pause(s == syscall.SIGUSR1)
+		_ = r.Engines.Pause("", s == syscall.SIGUSR1)
 	}
 }

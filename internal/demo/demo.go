@@ -135,7 +135,7 @@ func traffic(ctx context.Context, o Options, r *relay.Relay, board *board, scree
 	}
 	found := board.Result()
 	found.Statements, found.Failures = user.statements, user.failures
-	found.Auditors = r.AuditorStarts()
+	found.Auditors = r.Engines.Starts()
 	return found, nil
 }
 

@@ -31,7 +31,7 @@ func (s *site) coverage(r *http.Request) (content, error) {
 		v.Set("since", p.Value)
 		d.Menu.Links = append(d.Menu.Links, menuLink{"/coverage?" + v.Encode(), p.Name, p.Value == since})
 	}
-	all, err := s.relay.Coverages(r.Context(), v.Get("engine"), period)
+	all, err := s.relay.Ledgers.Coverages(r.Context(), v.Get("engine"), period)
 	if errors.Is(err, setup.ErrNoLedger) {
 		d.Sections = []section{faultSection("", err)}
 		return content{"Coverage needs a ledger.", d}, nil
@@ -117,7 +117,7 @@ func sampleSection(row *records.CoverageRow) section {
 func (s *site) budgets(r *http.Request) (content, error) {
 	engine := r.URL.Query().Get("engine")
 	var d sections
-	all, err := s.relay.Budgets(r.Context(), engine)
+	all, err := s.relay.Ledgers.Budgets(r.Context(), engine)
 	if err != nil {
 		d.Sections = append(d.Sections, faultSection("Privacy budgets", err))
 	}
@@ -186,7 +186,7 @@ func (s *site) sequences(r *http.Request, engine string) section {
 		Notes: []string{"Queries of a session that may share noise are audited together against the sum of their claims."},
 		Empty: "No sequence is audited: set audit.sequences, or no session has repeated a sequence of queries yet.",
 	}
-	list, err := s.relay.List(r.Context(), listOptions(engine, sequenceSummary))
+	list, err := s.relay.Queries.List(r.Context(), listOptions(engine, sequenceSummary))
 	if err != nil {
 		return faultSection("Sequences", err)
 	}

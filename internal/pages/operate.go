@@ -17,7 +17,7 @@ func (s *site) alerts(r *http.Request) (content, error) {
 	listed := 0
 	list := section{Title: "Alerts", Header: []string{"Alert", "State", "Since", "Messages"}, Empty: "No alert was sent."}
 	failed := section{Title: "Messages that did not arrive", Header: []string{"Alert", "Receiver", "State", "Attempts", "Last error"}, Empty: "None: every message arrived."}
-	all, err := s.relay.Alerts(r.Context())
+	all, err := s.relay.Ledgers.Alerts(r.Context())
 	if err != nil {
 		d.Sections = append(d.Sections, faultSection("Alerts", err))
 	}
@@ -43,13 +43,13 @@ func (s *site) alerts(r *http.Request) (content, error) {
 		d.Sections = append(d.Sections, list, failed)
 	}
 	receivers := section{Title: "Receivers", Header: []string{"Name", "Type"}, Empty: "No receiver: add one to alerts.receivers. Alerts are in the log alone until then."}
-	for _, to := range s.relay.Receivers() {
+	for _, to := range s.relay.Ledgers.Receivers() {
 		receivers.Rows = append(receivers.Rows, []cell{text(to[0]), text(to[1])})
 	}
 	d.Sections = append(d.Sections, receivers, section{Title: "Silence", Notes: []string{
 		"A violation that is accepted sends no alerts until its date: the page of its query has that action. Silences by label are made in Alertmanager.",
 	}})
-	engines, unknown := s.relay.Overviews("", values(r))
+	engines, unknown := s.relay.Engines.Overviews("", values(r))
 	if unknown != nil {
 		return content{}, unknown
 	}
@@ -92,7 +92,7 @@ func alertsTitle(engines []status.Overview, listed int, receivers bool, err erro
 }
 
 func (s *site) retryAlert(w http.ResponseWriter, r *http.Request) {
-	if err := s.relay.RetryAlert(r.Context(), r.PathValue("id")); err != nil {
+	if err := s.relay.Ledgers.RetryAlert(r.Context(), r.PathValue("id")); err != nil {
 		s.fail(w, r, asBadRequest(err))
 		return
 	}
@@ -101,7 +101,7 @@ func (s *site) retryAlert(w http.ResponseWriter, r *http.Request) {
 
 func (s *site) jobs(r *http.Request) (content, error) {
 	engine := r.URL.Query().Get("engine")
-	all, err := s.relay.Jobs(engine, values(r))
+	all, err := s.relay.Engines.Jobs(engine, values(r))
 	if err != nil {
 		return content{}, badRequestError{err}
 	}
@@ -148,7 +148,7 @@ func (s *site) jobs(r *http.Request) (content, error) {
 // pause returns the handler that pauses or resumes the replays of an engine.
 func (s *site) pause(paused bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := s.relay.PauseReplays(r.PostFormValue("engine"), paused); err != nil {
+		if err := s.relay.Engines.Pause(r.PostFormValue("engine"), paused); err != nil {
 			s.fail(w, r, asBadRequest(err))
 			return
 		}
@@ -157,7 +157,7 @@ func (s *site) pause(paused bool) http.HandlerFunc {
 }
 
 func (s *site) deploy(w http.ResponseWriter, r *http.Request) {
-	if err := s.relay.Deploy(r.PostFormValue("engine"), r.PostFormValue("label")); err != nil {
+	if err := s.relay.Engines.Deploy(r.PostFormValue("engine"), r.PostFormValue("label")); err != nil {
 		s.fail(w, r, asBadRequest(err))
 		return
 	}
@@ -169,7 +169,7 @@ func (s *site) settings(r *http.Request) (content, error) {
 	if web.IdentityOf(r.Context()).Roles == 0 {
 		return content{title, sections{Sections: []section{{Notes: []string{"The configuration may name units of privacy: it is for the roles auditor and operator."}}}}}, nil
 	}
-	file, err := s.relay.Effective()
+	file, err := s.relay.Configuration.Effective()
 	if err != nil {
 		return content{}, err
 	}

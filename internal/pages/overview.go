@@ -27,12 +27,12 @@ type changeRow struct {
 
 func (s *site) overview(r *http.Request) (content, error) {
 	engine := r.URL.Query().Get("engine")
-	engines, err := s.relay.Overviews(engine, values(r))
+	engines, err := s.relay.Engines.Overviews(engine, values(r))
 	if err != nil {
 		return content{}, badRequestError{err}
 	}
 	data := overviewData{Engines: engines}
-	changes, err := s.relay.Changes(r.Context(), engine)
+	changes, err := s.relay.Ledgers.Changes(r.Context(), engine)
 	switch {
 	case errors.Is(err, setup.ErrNoLedger):
 		data.ChangesFault = "Without a ledger, changes are not kept: set ledger.dsn."

@@ -47,7 +47,7 @@ func New(r *relay.Relay, log *zap.Logger) (*Pages, error) {
 	}
 	s.mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(static))))
 	s.mux.Handle("GET /static/chart.css", cached(http.HandlerFunc(chartStyle)))
-	s.mux.HandleFunc("GET "+web.EventsPath, func(w http.ResponseWriter, q *http.Request) { web.Events(w, q, r.Version) })
+	s.mux.HandleFunc("GET "+web.EventsPath, func(w http.ResponseWriter, q *http.Request) { web.Events(w, q, r.Engines.Version) })
 	s.mux.HandleFunc("GET /login", s.page("login", s.login))
 	s.mux.HandleFunc("GET /{$}", s.page("overview", s.overview))
 	s.mux.HandleFunc("GET /queries", s.page("queries", s.queries))
@@ -167,7 +167,7 @@ type badRequestError struct{ error }
 func (s *site) render(w http.ResponseWriter, r *http.Request, name string, code int, c content) {
 	f := frame{
 		content: c, Path: r.URL.Path, Navigation: navigation, Identity: web.IdentityOf(r.Context()), Engine: r.URL.Query().Get("engine"),
-		Engines: s.relay.EngineNames(), Version: setup.Version, Status: code,
+		Engines: s.relay.Engines.Names(), Version: setup.Version, Status: code,
 	}
 	var b bytes.Buffer
 	if err := s.templates[name].Execute(&b, &f); err != nil {

@@ -68,7 +68,7 @@ func (s *site) queries(r *http.Request) (content, error) {
 	if len(o.Search) > maxSearch {
 		return content{}, badRequestError{fmt.Errorf("search: must have at most %d bytes", maxSearch)}
 	}
-	list, err := s.relay.List(r.Context(), o)
+	list, err := s.relay.Queries.List(r.Context(), o)
 	if errors.Is(err, read.ErrSort) {
 		err = badRequestError{err}
 	}
@@ -77,7 +77,7 @@ func (s *site) queries(r *http.Request) (content, error) {
 	}
 	d := queriesData{
 		Search: o.Search, Status: o.Status, Sort: o.Sort, Up: o.Up, Statuses: statuses, Sorts: sorts, Filtered: o.Search != "" || o.Status != "",
-		Engines: o.Engine == "" && len(s.relay.EngineNames()) > 1,
+		Engines: o.Engine == "" && len(s.relay.Engines.Names()) > 1,
 	}
 	d.Rows = list.Audits
 	d.Summary = fmt.Sprintf("%s.", plural(list.Total, "query", "queries"))

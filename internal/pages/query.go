@@ -41,7 +41,7 @@ var done = map[string]string{
 
 func (s *site) query(r *http.Request) (content, error) {
 	shown := values(r)
-	d, err := s.relay.Details(r.Context(), r.PathValue("id"), shown)
+	d, err := s.relay.Queries.Details(r.Context(), r.PathValue("id"), shown)
 	if err != nil {
 		return content{}, err
 	}
@@ -115,20 +115,20 @@ func (s *site) act(name string, do func(r *http.Request, id, operator string) er
 }
 
 func (s *site) reproduce(_ *http.Request, id, operator string) error {
-	return s.relay.Reproduce(id, operator)
+	return s.relay.Queries.Reproduce(id, operator)
 }
 
 func (s *site) reaudit(r *http.Request, id, operator string) error {
-	return asBadRequest(s.relay.Reaudit(r.Context(), id, operator))
+	return asBadRequest(s.relay.Queries.Reaudit(r.Context(), id, operator))
 }
 
 func (s *site) accept(r *http.Request, id, operator string) error {
-	err := s.relay.Decide(r.Context(), records.AcceptOptions{ID: id, Until: r.PostFormValue("until"), Reason: r.PostFormValue("reason"), Operator: operator})
+	err := s.relay.Queries.Decide(r.Context(), records.AcceptOptions{ID: id, Until: r.PostFormValue("until"), Reason: r.PostFormValue("reason"), Operator: operator})
 	return asBadRequest(err)
 }
 
 func (s *site) revoke(r *http.Request, id, operator string) error {
-	return asBadRequest(s.relay.Decide(r.Context(), records.AcceptOptions{ID: id, Reason: r.PostFormValue("reason"), Operator: operator, Revoke: true}))
+	return asBadRequest(s.relay.Queries.Decide(r.Context(), records.AcceptOptions{ID: id, Reason: r.PostFormValue("reason"), Operator: operator, Revoke: true}))
 }
 
 func asBadRequest(err error) error {

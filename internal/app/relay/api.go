@@ -20,14 +20,14 @@ const coveragePeriod = 24 * time.Hour
 
 // coverage answers GET /api/coverage from the ledger; the parameters are engine and since (24h). One request at a time
 // reads the ledger.
-func (r *Relay) coverage(w http.ResponseWriter, q *http.Request) {
+func (a *api) coverage(w http.ResponseWriter, q *http.Request) {
 	period, err := time.ParseDuration(cmp.Or(q.FormValue("since"), coveragePeriod.String()))
 	if err != nil || period <= 0 || period > records.MaxCoveragePeriod {
 		http.Error(w, "dpwatch: since must be a duration of more than 0, for example 24h", http.StatusBadRequest)
 		return
 	}
-	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
-		c, err := setup.LedgerEngine(*r.current.Load(), q.FormValue("engine"))
+	a.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		c, err := setup.LedgerEngine(*a.configuration.current.Load(), q.FormValue("engine"))
 		if err != nil {
 			return nil, RequestError{err}
 		}
@@ -49,9 +49,9 @@ func writeJSON(w http.ResponseWriter, v any) {
 }
 
 // budgets answers GET /api/budgets; the parameter is engine, if there are several.
-func (r *Relay) budgets(w http.ResponseWriter, q *http.Request) {
-	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
-		c, err := r.current.Load().ForEngine(q.FormValue("engine"))
+func (a *api) budgets(w http.ResponseWriter, q *http.Request) {
+	a.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		c, err := a.configuration.current.Load().ForEngine(q.FormValue("engine"))
 		if err != nil {
 			return nil, RequestError{err}
 		}
@@ -60,9 +60,9 @@ func (r *Relay) budgets(w http.ResponseWriter, q *http.Request) {
 }
 
 // storedAudit answers GET /api/ledger/audits/{id}. One request at a time reads the ledger.
-func (r *Relay) storedAudit(w http.ResponseWriter, q *http.Request) {
-	r.fromLedger(w, q, func(ctx context.Context) (any, error) {
-		a, err := records.ReadAudit(ctx, *r.current.Load(), q.PathValue("id"))
+func (a *api) storedAudit(w http.ResponseWriter, q *http.Request) {
+	a.fromLedger(w, q, func(ctx context.Context) (any, error) {
+		a, err := records.ReadAudit(ctx, *a.configuration.current.Load(), q.PathValue("id"))
 		if !web.MayReadValues(ctx) {
 			a.History = read.WithholdReasons(a.History)
 		}
@@ -71,13 +71,13 @@ func (r *Relay) storedAudit(w http.ResponseWriter, q *http.Request) {
 }
 
 // fromLedger answers a request from the ledger. One request at a time reads it.
-func (r *Relay) fromLedger(w http.ResponseWriter, q *http.Request, answer func(context.Context) (any, error)) {
-	if !r.reading.TryLock() {
+func (a *api) fromLedger(w http.ResponseWriter, q *http.Request, answer func(context.Context) (any, error)) {
+	if !a.reading.TryLock() {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "dpwatch: another request reads the ledger; try again later", http.StatusServiceUnavailable)
 		return
 	}
-	defer r.reading.Unlock()
+	defer a.reading.Unlock()
 	ctx, cancel := context.WithTimeout(q.Context(), setup.LedgerTimeout)
 	defer cancel()
 	v, err := answer(ctx)

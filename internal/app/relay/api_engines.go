@@ -16,59 +16,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 )
 
-// engine returns the engine with this name; "" is the only one. The error lists the names.
-func (r *Relay) engine(name string) (*auditedEngine, error) {
-	if _, err := r.cfg.ForEngine(name); err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(r.engines, func(e *auditedEngine) bool { return name == "" || e.name() == name })
-	return r.engines[i], nil
-}
-
-// Pause pauses or resumes the replays of all engines; traffic and capture continue.
-func (r *Relay) Pause(paused bool) {
-	r.log.Info("replays", zap.Bool("paused", paused))
-	for _, e := range r.engines {
-		e.supervisor.Pause(paused)
-	}
-}
-
-// pause pauses or resumes the replays of one engine; "" is all of them.
-func (r *Relay) pause(engine string, paused bool) error {
-	if engine == "" {
-		r.Pause(paused)
-		return nil
-	}
-	e, err := r.engine(engine)
-	if err != nil {
-		return err
-	}
-	r.log.Info("replays", zap.Bool("paused", paused), zap.String("engine", engine))
-	e.supervisor.Pause(paused)
-	return nil
-}
-
 // metrics writes the relay's metrics and then the latest ones of the auditors.
-func (r *Relay) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
+func (a *api) metrics(w http.ResponseWriter, registry *prometheus.Registry) {
 	text, err := admin.MetricsText(registry)
-	audits, auditErr := r.auditorMetrics()
+	audits, auditErr := a.engines.auditorMetrics()
 	if err := errors.Join(err, auditErr); err != nil { // the other metrics are served
-		r.log.Warn("some metrics cannot be gathered", zap.Error(err))
+		a.log.Warn("some metrics cannot be gathered", zap.Error(err))
 	}
 	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 	_, _ = w.Write(append(text, audits...))
-}
-
-// auditorMetrics returns the latest metrics of the auditors, of several with the label engine.
-func (r *Relay) auditorMetrics() ([]byte, error) {
-	if len(r.engines) == 1 {
-		return r.engines[0].supervisor.Metrics(), nil
-	}
-	texts := map[string][]byte{}
-	for _, e := range r.engines {
-		texts[e.name()] = e.supervisor.Metrics()
-	}
-	return labelEngines(texts)
 }
 
 // labelEngines returns metrics of several engines, by name and in Prometheus's text format, as one text in which each
@@ -102,4 +58,14 @@ func labelEngines(texts map[string][]byte) ([]byte, error) {
 		}
 	}
 	return out.Bytes(), errors.Join(errs...)
+}
+
+// deploy handles POST /api/engine: another version of the engine was deployed, under the label of the form. Its field
+// engine names the one of several engines.
+func (a *api) deploy(w http.ResponseWriter, req *http.Request) {
+	if err := a.engines.Deploy(req.FormValue("engine"), req.FormValue("label")); err != nil {
+		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }

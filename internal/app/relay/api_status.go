@@ -31,13 +31,13 @@ func (e *auditedEngine) routeStatus() []status.RouteStatus {
 
 // status writes the proxy's counters and the auditor's latest status as one JSON object: those of the engine that the
 // request names, or of the only one, or of all.
-func (r *Relay) status(w http.ResponseWriter, q *http.Request) {
+func (a *api) status(w http.ResponseWriter, q *http.Request) {
 	var text []byte
 	var err error
-	if name := q.FormValue("engine"); name == "" && len(r.engines) > 1 {
-		text, err = r.statusJSON(web.MayReadValues(q.Context()))
+	if name := q.FormValue("engine"); name == "" && len(a.engines.all) > 1 {
+		text, err = a.engines.statusJSON(web.MayReadValues(q.Context()))
 	} else {
-		e, unknown := r.engine(name)
+		e, unknown := a.engines.engine(name)
 		if unknown != nil {
 			http.Error(w, "dpwatch: "+unknown.Error(), http.StatusBadRequest)
 			return
@@ -45,24 +45,12 @@ func (r *Relay) status(w http.ResponseWriter, q *http.Request) {
 		text, err = e.statusJSON(web.MayReadValues(q.Context()))
 	}
 	if err != nil { // the auditor's part is not valid JSON
-		r.log.Error("write status", zap.Error(err))
+		a.log.Error("write status", zap.Error(err))
 		http.Error(w, "the auditor's status is not valid JSON: see dpwatch's log", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(text, '\n'))
-}
-
-func (r *Relay) statusJSON(values bool) ([]byte, error) {
-	all := status.EnginesStatus{Version: setup.Version, Proxy: r.stats()}
-	for _, e := range r.engines {
-		text, err := e.statusJSON(values)
-		if err != nil {
-			return nil, err
-		}
-		all.Engines = append(all.Engines, text)
-	}
-	return json.Marshal(all)
 }
 
 // statusJSON returns the status of an engine. Without values, no text in it can hold any.

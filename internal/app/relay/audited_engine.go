@@ -23,7 +23,7 @@ import (
 // process of its own, so that a fault of one engine's audits does not affect those of another.
 type auditedEngine struct {
 	cfg        config.Config // of this engine alone
-	routes     []*route
+	routes     routes
 	queue      *capture.Queue
 	samples    capture.Samples // of statements that are not sent to the auditor
 	supervisor *supervise.Supervisor
@@ -104,15 +104,7 @@ func (e *auditedEngine) maybeProtected(sql string) bool { return (*e.mentions.Lo
 func (e *auditedEngine) name() string { return e.cfg.EngineName() }
 
 // stats returns the sum of the counters of the engine's routes.
-func (e *auditedEngine) stats() proxy.Stats { return sumStats(e.routes) }
-
-func sumStats(routes []*route) proxy.Stats {
-	var sum proxy.Stats
-	for _, one := range routes {
-		sum.Add(one.Server.Stats())
-	}
-	return sum
-}
+func (e *auditedEngine) stats() proxy.Stats { return e.routes.stats() }
 
 // uncaptured returns the numbers of statements that were not sent to the auditor, by reason. A session whose capture
 // stopped counts as one, because the number of its statements is not known.

@@ -18,7 +18,7 @@ const maxPage = 1000
 
 // listAudits answers GET /api/audits; the parameters are state, verdict, limit (100), cursor and, of several engines,
 // engine.
-func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
+func (a *api) listAudits(w http.ResponseWriter, q *http.Request) {
 	f := read.Filter{State: q.FormValue("state"), Verdict: q.FormValue("verdict"), Cursor: q.FormValue("cursor")}
 	var err error
 	if f.Limit, err = strconv.Atoi(cmp.Or(q.FormValue("limit"), "100")); err != nil || f.Limit < 1 || f.Limit > maxPage {
@@ -29,7 +29,7 @@ func (r *Relay) listAudits(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, "dpwatch: state must be one of "+strings.Join(read.FilterStates(), ", ")+"; verdict one of "+strings.Join(read.Verdicts(), ", "), http.StatusBadRequest)
 		return
 	}
-	e, err := r.engine(q.FormValue("engine"))
+	e, err := a.engines.engine(q.FormValue("engine"))
 	if err != nil {
 		http.Error(w, "dpwatch: "+err.Error(), http.StatusBadRequest)
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // relayCollector exports the relay's counters as metrics.
-type relayCollector struct{ r *Relay }
+type relayCollector struct{ a *api }
 
 // Describe implements prometheus.Collector.
 func (c *relayCollector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
@@ -18,20 +18,20 @@ func (c *relayCollector) Describe(ch chan<- *prometheus.Desc) { prometheus.Descr
 func (c *relayCollector) Collect(ch chan<- prometheus.Metric) {
 	m := relayMetrics{ch}
 	m.gauge("dpwatch_build_info", "The version, as a label.", 1, "version", setup.Version)
-	reloaded := c.r.reloaded.Load()
+	reloaded := c.a.configuration.reloaded.Load()
 	m.gauge("dpwatch_config_last_reload_successful", "1 if the configuration was read without a fault the last time, else 0: then the previous one is in force.", boolean(!reloaded.failed))
 	m.gauge("dpwatch_config_last_reload_success_timestamp_seconds", "When the configuration in force was read.", float64(reloaded.last.UnixMilli())/1000)
-	for _, e := range c.r.engines {
+	for _, e := range c.a.engines.all {
 		var label []string
-		if len(c.r.engines) > 1 {
+		if len(c.a.engines.all) > 1 {
 			label = []string{"engine", e.name()}
 		}
 		m.auditor(e, label)
 	}
-	s := c.r.stats()
+	s := c.a.routes.stats()
 	m.proxy(s)
 	m.tls(s)
-	for _, one := range c.r.routes {
+	for _, one := range c.a.routes {
 		if end := one.Server.Stats().CertificateExpiry; !end.IsZero() {
 			m.gauge("dpwatch_proxy_certificate_expiry_timestamp_seconds", "Expiry of the proxy's certificate for clients.", float64(end.Unix()), "route", one.cfg.Name)
 		}

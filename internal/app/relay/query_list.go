@@ -11,10 +11,10 @@ import (
 
 // List returns a page of the queries of an engine, or of all: from the ledger, or from the auditors' memory if there is
 // none.
-func (r *Relay) List(ctx context.Context, f read.Filter) (read.Page, error) {
-	c := *r.current.Load()
+func (qs *Queries) List(ctx context.Context, f read.Filter) (read.Page, error) {
+	c := *qs.configuration.current.Load()
 	if c.AllEngines()[0].LedgerDSN() == "" {
-		return r.listRunning(f)
+		return qs.listRunning(f)
 	}
 	if f.Engine != "" {
 		one, err := setup.LedgerEngine(c, f.Engine)
@@ -48,8 +48,8 @@ func listStored(ctx context.Context, all []config.Config, f read.Filter) (list r
 }
 
 // listRunning lists the audits in memory.
-func (r *Relay) listRunning(f read.Filter) (read.Page, error) {
-	snapshots, err := r.Snapshots(f.Engine, false)
+func (qs *Queries) listRunning(f read.Filter) (read.Page, error) {
+	snapshots, err := qs.engines.Snapshots(f.Engine, false)
 	if err != nil {
 		return read.Page{}, err
 	}

@@ -2,13 +2,9 @@ package relay
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // readyFor is how long the result of one check of the engines is reused. A check connects to every engine, and requests
@@ -48,19 +44,4 @@ func (h *readiness) current() error {
 		h.at = time.Now()
 	}
 	return h.last
-}
-
-// reachEngines opens and closes a connection to every engine, without TLS or authentication. The error goes to anyone
-// who can connect to the admin port, so it has no address; the log has the address and the cause.
-func (r *Relay) reachEngines(ctx context.Context) error {
-	dialer := net.Dialer{Timeout: time.Duration(r.cfg.Tuning.DialTimeout)}
-	for _, one := range r.routes {
-		conn, err := dialer.DialContext(ctx, one.cfg.Upstream.Network, one.cfg.Upstream.Address)
-		if err != nil {
-			r.log.Warn("the engine cannot be reached", zap.String("route", one.cfg.Name), zap.Stringer("upstream", one.cfg.Upstream), zap.Error(err))
-			return fmt.Errorf("route %s: the engine cannot be reached", one.cfg.Name)
-		}
-		_ = conn.Close()
-	}
-	return nil
 }

@@ -2,12 +2,9 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,127 +13,80 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/admin"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
-	"github.com/dpwatch/dpwatch/proxy"
 )
 
 // Relay is the process in front of the engines: the proxy, the supervisor of the auditor process of each engine, and
 // the admin port.
 type Relay struct {
-	cfg      config.Config
-	log      *zap.Logger
-	engines  []*auditedEngine
-	routes   []*route // of all engines
-	admin    *admin.Port
-	draining atomic.Bool
-	reading  sync.Mutex // of the ledger, for a request
-	pages    http.Handler
+	// Engines, Ledgers, Queries and Configuration are what the pages and signals use; New sets them.
+	Engines       *Engines
+	Ledgers       *Ledgers
+	Queries       *Queries
+	Configuration *Configuration
 
-	binary     string // of the processes for pages, and their environment
-	childEnv   []string
-	resolved   atomic.Pointer[json.RawMessage] // current for another process; see config.Resolved.Encode
-	detailing  chan struct{}                   // guards details; holds a value while they are read
-	details    map[string]keptDetails
-	recent     recent
-	reproduced atomic.Pointer[string] // id of the audit that is reproduced
-	ending     context.Context        // ends with the relay
-	end        context.CancelFunc
-
-	current  atomic.Pointer[config.Config] // what the auditors run with: cfg until the first Reload
-	reloaded atomic.Pointer[reloads]
-	loading  sync.Mutex                                     // of a Reload
-	read     func() (config.Config, config.Resolved, error) // for POST /api/reload; nil = there is no file
+	cfg    config.Config
+	log    *zap.Logger
+	routes routes // of all engines
+	api    *api
+	admin  *admin.Port
 }
 
-// SetRead sets how the configuration is read again for POST /api/reload.
-func (r *Relay) SetRead(read func() (config.Config, config.Resolved, error)) { r.read = read }
-
 // SetPages sets what the admin port serves besides metrics, health and the API. It must be called before Run.
-func (r *Relay) SetPages(h http.Handler) { r.pages = h }
+func (r *Relay) SetPages(h http.Handler) { r.api.pages = h }
 
 // New returns a Relay with all listeners open, so that an address in use is reported before traffic begins. resolved is
 // the configuration c in a form for the auditor processes, which have neither the environment nor the files from which
 // c was read. childLog receives the auditors' log lines; onStatus, if not nil, is called with every status of an
 // auditor.
 func New(env setup.Environment, c config.Config, resolved config.Resolved, log *zap.Logger, childLog io.Writer, onStatus func([]byte)) (*Relay, error) {
-	r := &Relay{cfg: c, log: log, detailing: make(chan struct{}, 1), details: map[string]keptDetails{}, childEnv: setup.AuditorEnvironment(env.Getenv)}
-	r.ending, r.end = context.WithCancel(context.Background())
-	r.current.Store(&c)
-	r.reloaded.Store(&reloads{last: time.Now()})
 	binary, err := env.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the executable of this program: %w", err)
 	}
-	r.binary = binary
-	all, whole := c.AllEngines(), resolved
-	for _, one := range all {
-		auditor := auditorProcess{binary: binary, environment: r.childEnv, log: childLog, onStatus: onStatus}
-		if setup.HasStdout(one) {
-			auditor.stdout = env.Stdout
-		}
-		of := log
-		if len(all) > 1 {
-			resolved, of = resolved.ForEngine(one.EngineName()), log.With(zap.String("dp.engine", one.EngineName()))
-		}
-		engine, err := newAuditedEngine(one, resolved, auditor, of)
-		if err != nil {
-			return nil, err
-		}
-		r.engines = append(r.engines, engine)
-		r.routes = append(r.routes, engine.routes...)
-	}
-	if err := r.setPages(c, whole); err != nil {
+	environment := setup.AuditorEnvironment(env.Getenv)
+	auditor := auditorProcess{binary: binary, environment: environment, log: childLog, stdout: env.Stdout, onStatus: onStatus}
+	engines, err := newEngines(c, resolved, auditor, log)
+	if err != nil {
 		return nil, err
 	}
+	configuration, err := newConfiguration(c, resolved, engines, log)
+	if err != nil {
+		return nil, err
+	}
+	ledgers := &Ledgers{configuration: configuration}
+	r := &Relay{
+		Engines: engines, Ledgers: ledgers, Queries: newQueries(configuration, engines, reader{configuration, binary, environment, log}, log), Configuration: configuration,
+		cfg: c, log: log, routes: engines.routes(),
+		api: &api{
+			engines: engines, ledgers: ledgers, configuration: configuration, routes: engines.routes(),
+			dialTimeout: time.Duration(c.Tuning.DialTimeout), log: log,
+		},
+	}
 	if err := r.listen(); err != nil {
-		r.closeListeners()
+		r.close()
 		return nil, err
 	}
 	return r, nil
 }
 
-// setPages sets the configuration for pages and the processes that read audits for them.
-func (r *Relay) setPages(c config.Config, resolved config.Resolved) error {
-	text, err := resolved.Encode()
-	if err != nil {
-		return fmt.Errorf("encode the configuration for pages: %w", err)
-	}
-	r.resolved.Store((*json.RawMessage)(&text))
-	for _, e := range r.engines {
-		if c.Log.ShowsSQL() {
-			e.shown.mayHold.Store(true)
-		}
-	}
-	return nil
-}
-
 func (r *Relay) listen() error {
-	for _, one := range r.routes {
-		if err := one.listen(); err != nil {
-			return err
-		}
+	if err := r.routes.listen(); err != nil {
+		return err
 	}
 	var err error
-	r.admin, err = admin.New(r.cfg.Admin, r.log, r.handler)
+	r.admin, err = admin.New(r.cfg.Admin, r.log, r.api.handler)
 	return err
 }
 
-func (r *Relay) closeListeners() {
-	for _, one := range r.routes {
-		one.close()
-	}
+func (r *Relay) close() {
+	r.routes.close()
 	if r.admin != nil {
 		r.admin.Close()
 	}
 }
 
 // Addresses returns the addresses for clients, with the actual port in place of port 0.
-func (r *Relay) Addresses() []string {
-	var out []string
-	for _, one := range r.routes {
-		out = append(out, admin.Addresses(one.listeners)...)
-	}
-	return out
-}
+func (r *Relay) Addresses() []string { return r.routes.addresses() }
 
 // AdminAddresses returns the addresses of the admin port.
 func (r *Relay) AdminAddresses() []string { return r.admin.Addresses() }
@@ -144,42 +94,19 @@ func (r *Relay) AdminAddresses() []string { return r.admin.Addresses() }
 // Routes returns the number of routes.
 func (r *Relay) Routes() int { return len(r.routes) }
 
-// AuditorStarts returns the number of starts of all auditor processes.
-func (r *Relay) AuditorStarts() uint64 {
-	var n uint64
-	for _, e := range r.engines {
-		n += e.supervisor.Stats().Starts
-	}
-	return n
-}
-
-// serve runs every route until ctx ends or one of them fails; then all drain.
-func (r *Relay) serve(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, one := range r.routes {
-		group.Go(func() error { return one.Server.Serve(ctx, one.listeners...) })
-	}
-	return group.Wait()
-}
-
-// stats returns the sum of all routes' counters.
-func (r *Relay) stats() proxy.Stats { return sumStats(r.routes) }
-
 // Run relays until ctx ends or a listener fails. Then sessions drain, the auditor finishes, and the admin port closes.
 func (r *Relay) Run(ctx context.Context) error {
-	defer r.closeListeners()
-	defer r.end()
-	defer context.AfterFunc(ctx, func() { r.draining.Store(true) })()
+	defer r.close()
+	defer r.Queries.end()
+	defer context.AfterFunc(ctx, func() { r.api.draining.Store(true) })()
 	auditCtx, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAudit()
 	var group errgroup.Group
-	for _, e := range r.engines {
-		if r.cfg.Proxy.Capture {
-			group.Go(func() error { return e.supervisor.Run(auditCtx) })
-		}
+	if r.cfg.Proxy.Capture {
+		r.Engines.run(auditCtx, &group)
 	}
 	r.admin.Serve(&group)
-	err := r.serve(ctx)
+	err := r.routes.serve(ctx)
 	r.log.Info("sessions drained", zap.Error(err))
 	stopAudit()
 	r.admin.Shutdown(setup.AuditorGrace)

@@ -18,31 +18,31 @@ var errReproducing = errors.New("fresh trials of an audit run already: wait for 
 
 // Reproduce starts fresh trials of an audit in another process, as dpwatch audits reproduce does. The ledger has the
 // result. There is one at a time.
-func (r *Relay) Reproduce(id, operator string) error {
-	if r.current.Load().AllEngines()[0].LedgerDSN() == "" {
+func (qs *Queries) Reproduce(id, operator string) error {
+	if qs.configuration.current.Load().AllEngines()[0].LedgerDSN() == "" {
 		return RequestError{setup.ErrNoLedger}
 	}
-	if !r.reproduced.CompareAndSwap(nil, &id) {
+	if !qs.reproduced.CompareAndSwap(nil, &id) {
 		return RequestError{errReproducing}
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(r.ending, reproduceLimit)
+		ctx, cancel := context.WithTimeout(qs.ending, reproduceLimit)
 		defer cancel()
-		a, err := r.ask(ctx, querypage.Request{ID: id, Reproduce: true, Operator: operator})
+		a, err := qs.reader.ask(ctx, querypage.Request{ID: id, Reproduce: true, Operator: operator})
 		if err == nil && a.Error != "" {
 			err = errors.New(a.Error)
 		}
 		if err != nil {
-			r.log.Warn("an audit could not be reproduced", zap.String("audit", id), zap.Error(err))
+			qs.log.Warn("an audit could not be reproduced", zap.String("audit", id), zap.Error(err))
 		}
-		r.reproduced.Store(nil)
-		r.forget()
+		qs.reproduced.Store(nil)
+		qs.forget()
 	}()
 	return nil
 }
 
 // reproducing reports whether fresh trials of an audit run.
-func (r *Relay) reproducing(key string) bool {
-	id := r.reproduced.Load()
+func (qs *Queries) reproducing(key string) bool {
+	id := qs.reproduced.Load()
 	return id != nil && len(*id) <= len(key) && key[:len(*id)] == *id
 }

@@ -13,21 +13,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/web"
 )
 
-// The following answer pages. Each reads the ledger within setup.LedgerTimeout.
-
-// configurations returns the configuration in force of an engine, or those of all with the name "".
-func (r *Relay) configurations(engine string) ([]config.Config, error) {
-	c := *r.current.Load()
-	if engine == "" {
-		return c.AllEngines(), nil
-	}
-	one, err := c.ForEngine(engine)
-	return []config.Config{one}, err
+// Ledgers reads for pages what the ledgers of the engines have, within setup.LedgerTimeout.
+type Ledgers struct {
+	configuration *Configuration
+	recent        recent
 }
 
 // each calls f with the configuration of an engine, or of each with the name "", and returns the results.
-func each[T any](ctx context.Context, r *Relay, engine string, f func(context.Context, config.Config) (T, error)) ([]T, error) {
-	all, err := r.configurations(engine)
+func each[T any](ctx context.Context, c *Configuration, engine string, f func(context.Context, config.Config) (T, error)) ([]T, error) {
+	all, err := c.ofEngines(engine)
 	if err != nil {
 		return nil, RequestError{err}
 	}
@@ -45,8 +39,8 @@ func each[T any](ctx context.Context, r *Relay, engine string, f func(context.Co
 }
 
 // Coverages returns what became of the statements in a period.
-func (r *Relay) Coverages(ctx context.Context, engine string, period time.Duration) ([]records.Coverage, error) {
-	return each(ctx, r, engine, func(ctx context.Context, c config.Config) (records.Coverage, error) {
+func (ls *Ledgers) Coverages(ctx context.Context, engine string, period time.Duration) ([]records.Coverage, error) {
+	return each(ctx, ls.configuration, engine, func(ctx context.Context, c config.Config) (records.Coverage, error) {
 		return readCoverage(ctx, c, "", period)
 	})
 }
@@ -61,19 +55,19 @@ func readCoverage(ctx context.Context, c config.Config, engine string, period ti
 }
 
 // Budgets returns what analysts received beside the privacy budgets.
-func (r *Relay) Budgets(ctx context.Context, engine string) ([]records.Budgets, error) {
-	return each(ctx, r, engine, records.ReadBudgets)
+func (ls *Ledgers) Budgets(ctx context.Context, engine string) ([]records.Budgets, error) {
+	return each(ctx, ls.configuration, engine, records.ReadBudgets)
 }
 
 // shownAlerts bounds the alerts and deliveries of a page.
 const shownAlerts = 100
 
 // Alerts returns the latest alerts of all engines, and of those with failed messages the deliveries.
-func (r *Relay) Alerts(ctx context.Context) ([]records.Alert, error) {
+func (ls *Ledgers) Alerts(ctx context.Context) ([]records.Alert, error) {
 	ctx, cancel := context.WithTimeout(ctx, setup.LedgerTimeout)
 	defer cancel()
 	var all []records.Alert
-	for _, c := range setup.Ledgers(*r.current.Load()) {
+	for _, c := range setup.Ledgers(*ls.configuration.current.Load()) {
 		l, err := records.Open(ctx, c)
 		if err != nil {
 			return nil, err
@@ -107,8 +101,8 @@ func readAlerts(ctx context.Context, l *ledger.Ledger) (all []records.Alert, err
 }
 
 // RetryAlert sends the failed messages of an alert again.
-func (r *Relay) RetryAlert(ctx context.Context, id string) (err error) {
-	for _, c := range setup.Ledgers(*r.current.Load()) {
+func (ls *Ledgers) RetryAlert(ctx context.Context, id string) (err error) {
+	for _, c := range setup.Ledgers(*ls.configuration.current.Load()) {
 		if _, err = records.RetryAlert(ctx, c, id); !errors.Is(err, ledger.ErrNoAlert) {
 			return err
 		}
@@ -117,15 +111,9 @@ func (r *Relay) RetryAlert(ctx context.Context, id string) (err error) {
 }
 
 // Receivers returns the receivers of alerts: their names and types.
-func (r *Relay) Receivers() (all [][2]string) {
-	for _, to := range r.current.Load().Alerts.Receivers {
+func (ls *Ledgers) Receivers() (all [][2]string) {
+	for _, to := range ls.configuration.current.Load().Alerts.Receivers {
 		all = append(all, [2]string{to.Name, to.Type})
 	}
 	return all
 }
-
-// Effective returns the configuration in force as a file, without secrets.
-func (r *Relay) Effective() ([]byte, error) { return config.Print(*r.current.Load()) }
-
-// PauseReplays pauses or resumes the replays of an engine; "" is all of them.
-func (r *Relay) PauseReplays(engine string, paused bool) error { return r.pause(engine, paused) }

@@ -97,7 +97,7 @@ func TestReloadNamesTheKey(t *testing.T) {
 		if !slices.Equal(changed, []string{key}) && key != "engines" {
 			t.Errorf("%s: changed %v", key, changed)
 		}
-		err := new(Relay).canReload(before, after, changed)
+		err := canReload(before, after, changed)
 		names, restart := "", false
 		if err != nil {
 			names, restart = strings.CutPrefix(err.Error(), "restart dpwatch for changes of ")
