@@ -164,7 +164,7 @@ engine: {name: e}
 	}
 	defer e.Close()
 	for key, schema := range map[string]string{"aaaaaaaaaaaaaaaa": "d1_1", "bbbbbbbbbbbbbbbb": "d1_2"} {
-		err := e.Save(t.Context(), ledger.Audit{
+		err := e.Audits.Save(t.Context(), ledger.Audit{
 			Query: ledger.Query{Key: key, Summary: "SELECT", Claim: &ledger.Claim{Epsilon: 1, Source: "rule"}, FirstSeen: time.Now(), LastSeen: time.Now()},
 			State: "decided", Verdict: "violation", Trials: 100,
 			Violation: fmt.Appendf(nil, `{"first_seen": "2026-01-02T03:04:05Z", "neighbour": %q, "epsilon_claimed": 1, "epsilon_lower": 2, "trials": 100}`, schema),

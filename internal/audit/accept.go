@@ -23,7 +23,7 @@ func (a *Auditor) recallAcceptances(ctx context.Context) error {
 	if store == nil {
 		return nil
 	}
-	all, err := store.Acceptances(ctx)
+	all, err := store.Audits.Acceptances(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (a *Auditor) recallAcceptances(ctx context.Context) error {
 		a.endAcceptance(c, "an operator revoked it")
 	}
 	for _, e := range over {
-		switch ended, err := store.EndAcceptance(ctx, e.ID, e.why); {
+		switch ended, err := store.Audits.EndAcceptance(ctx, e.ID, e.why); {
 		case err != nil:
 			return err
 		case ended:

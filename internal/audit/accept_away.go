@@ -35,7 +35,7 @@ func (a *Auditor) recallAway(ctx context.Context, store *ledger.Engine, all []le
 // is that of the ledger.
 func (a *Auditor) storedLife(ctx context.Context, store *ledger.Engine, key string) (*life, error) {
 	l := &life{}
-	row, found, err := store.Find(ctx, key)
+	row, found, err := store.Audits.Find(ctx, key)
 	if err != nil || !found || row.Poisoned || row.Query.Unreadable != nil {
 		return l, err
 	}

@@ -33,7 +33,7 @@ func (l *ledgerRig) operator(t *testing.T, f func(context.Context, *ledger.Ledge
 func (l *ledgerRig) accept(t *testing.T, key string, until time.Time) {
 	t.Helper()
 	l.operator(t, func(ctx context.Context, store *ledger.Ledger) error {
-		return store.Accept(ctx, "engine", key, "ann", "known", until)
+		return store.Actions.Accept(ctx, "engine", key, "ann", "known", until)
 	})
 }
 
@@ -112,7 +112,7 @@ func TestAccept(t *testing.T) {
 	e.accept(t, found.Key, now().Add(time.Hour))
 	accepted(true)
 	e.operator(t, func(ctx context.Context, store *ledger.Ledger) error {
-		return store.Revoke(ctx, "engine", found.Key, "bob", "not known")
+		return store.Actions.Revoke(ctx, "engine", found.Key, "bob", "not known")
 	})
 	e.alerts(t, 4)
 	e.accept(t, found.Key, now().Add(time.Hour))

@@ -158,7 +158,7 @@ func (a *Auditor) recordBeginning(ctx context.Context, j *job) (fleet ledger.Fle
 		a.locked(func() { row, err = stored(j, nil) })
 		if err == nil {
 			row.State, row.Progress = string(view.Running), nil
-			processes, fleet, err = a.keeper.Engine.Load().Begin(ctx, row)
+			processes, fleet, err = a.keeper.Engine.Load().Audits.Begin(ctx, row)
 		}
 		if err != nil {
 			return fleet, &ledgerError{err}

@@ -182,7 +182,7 @@ func (l *ledgerRig) seed(t *testing.T, key string) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, found, err := engine.Find(t.Context(), key)
+	row, found, err := engine.Audits.Find(t.Context(), key)
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}

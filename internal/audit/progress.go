@@ -192,7 +192,7 @@ func (a *Auditor) recall(ctx context.Context, j *job) (decided bool, err error) 
 	if err != nil {
 		return false, &ledgerError{err}
 	}
-	row, found, err := a.keeper.Engine.Load().Find(ctx, j.Key)
+	row, found, err := a.keeper.Engine.Load().Audits.Find(ctx, j.Key)
 	if err != nil {
 		return false, &ledgerError{err}
 	}

@@ -16,7 +16,7 @@ func (a *Auditor) reaudit(ctx context.Context) error {
 	if store == nil {
 		return nil
 	}
-	keys, err := store.Reaudits(ctx)
+	keys, err := store.Audits.Reaudits(ctx)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (a *Auditor) reaudit(ctx context.Context) error {
 		if a.locked(func() { begun = a.beginAsked(key) }); !begun {
 			continue // with a later call
 		}
-		if err := store.Note(ctx, key, read.ActionReaudit, "an operator asked for it"); err != nil {
+		if err := store.Audits.Note(ctx, key, read.ActionReaudit, "an operator asked for it"); err != nil {
 			return err
 		}
 		a.mu.Lock()

@@ -31,7 +31,7 @@ func TestReaudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if err := store.Reaudit(t.Context(), "engine", key, "ann", "why"); err != nil {
+	if err := store.Actions.Reaudit(t.Context(), "engine", key, "ann", "why"); err != nil {
 		t.Fatal(err)
 	}
 	eventually.True(t, "the audit waits for its turn", func() bool { return l.Status().Audits[0].State != view.Decided }, func() any { return l.Status() })
@@ -49,7 +49,7 @@ func TestReaudit(t *testing.T) {
 	if e := l.decided(t)[0]; e.Report.Verdict != analysis.NoEvidence || noted != 1 {
 		t.Errorf("%s, noted %d times", e.Report.Verdict, noted)
 	}
-	if err := store.Reaudit(t.Context(), "engine", "none", "ann", "why"); err == nil {
+	if err := store.Actions.Reaudit(t.Context(), "engine", "none", "ann", "why"); err == nil {
 		t.Error("a query that is not there begins again")
 	}
 	stop()

@@ -108,7 +108,7 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 	if err != nil {
 		return err
 	}
-	turns, err := engine.Turns(ctx)
+	turns, err := engine.Turns.Current(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 		return err
 	}
 	if len(ended) > 0 { // after handOut: a worker waits for its next turn. Without it, the next look does it
-		if err := engine.Forget(ctx, ended...); err != nil {
+		if err := engine.Turns.Forget(ctx, ended...); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (a *Auditor) exchange(ctx context.Context, engine *ledger.Engine) error {
 
 // surveyWorkers returns the workers by id, and publishes them.
 func (a *Auditor) surveyWorkers(ctx context.Context, engine *ledger.Engine) (map[string]*knownWorker, error) {
-	rows, err := engine.Workers(ctx)
+	rows, err := engine.Turns.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (a *Auditor) settle(ctx context.Context, engine *ledger.Engine, workers map
 		return false, nil
 	}
 	if !t.Done {
-		withdrawn, err := engine.Withdraw(ctx, t.ID)
+		withdrawn, err := engine.Turns.Withdraw(ctx, t.ID)
 		if err != nil || !withdrawn { // it has ended just now: the next look sees its result
 			return false, err
 		}

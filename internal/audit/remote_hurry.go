@@ -33,7 +33,7 @@ func (a *Auditor) hurry(ctx context.Context, engine *ledger.Engine) error {
 	if ids == nil {
 		return nil
 	}
-	if err := engine.Hurry(ctx, ids); err != nil {
+	if err := engine.Turns.Hurry(ctx, ids); err != nil {
 		return err
 	}
 	a.mu.Lock()

@@ -55,7 +55,7 @@ func (a *Auditor) giveTurn(ctx context.Context, engine *ledger.Engine, j *job) (
 		}
 		j.stored = true
 	}
-	id, err := engine.Give(ctx, ledger.TurnArgs{Key: j.Key, Turns: j.Turns(), Used: j.Used()})
+	id, err := engine.Turns.Give(ctx, ledger.TurnArgs{Key: j.Key, Turns: j.Turns(), Used: j.Used()})
 	if err != nil && id == 0 {
 		a.giveBack(j)
 		return false, err
@@ -87,7 +87,7 @@ func (a *Auditor) sent(j *job, t givenTurn) {
 
 // adopt takes over the turns that workers were given by an earlier process. It is called before turns are handed out.
 func (a *Auditor) adopt(ctx context.Context, engine *ledger.Engine) error {
-	turns, err := engine.Turns(ctx)
+	turns, err := engine.Turns.Current(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *Auditor) adopt(ctx context.Context, engine *ledger.Engine) error {
 // land ends the turn of a job that a worker had: it takes the evidence from the ledger. The error is that of the
 // ledger; then the turn is still out.
 func (a *Auditor) land(ctx context.Context, engine *ledger.Engine, j *job, t ledger.GivenTurn) error {
-	row, found, err := engine.Find(ctx, j.Key)
+	row, found, err := engine.Audits.Find(ctx, j.Key)
 	if err != nil {
 		return err
 	}

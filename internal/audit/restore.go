@@ -18,7 +18,7 @@ var errNeighbours = errors.New("the audit compared other neighbours than shadow.
 // restore admits the audits of earlier processes, as far as there are places for them: violations first. The others
 // stay in the ledger and go on when their query is captured again. It may be called again after an error.
 func (a *Auditor) restore(ctx context.Context, engine *ledger.Engine) error {
-	keys, poisoned, err := engine.Keys(ctx, a.opt.MaxAudits)
+	keys, poisoned, err := engine.Audits.Keys(ctx, a.opt.MaxAudits)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (a *Auditor) restoredBefore(key string) bool {
 
 // restoreOne restores an audit and reports whether it could be. The error is that of the ledger.
 func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
-	row, found, err := a.keeper.Engine.Load().Find(ctx, key)
+	row, found, err := a.keeper.Engine.Load().Audits.Find(ctx, key)
 	if err != nil || !found {
 		return false, err
 	}
@@ -105,11 +105,11 @@ func (a *Auditor) restoreOne(ctx context.Context, key string) (bool, error) {
 // parseStored parses the statement of a stored audit. Hostile SQL can crash the parser: the ledger knows of the
 // attempt.
 func parseStored(ctx context.Context, r *recognize.Recognizer, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, uint64, error) {
-	if err := engine.Parsing(ctx, key, false); err != nil {
+	if err := engine.Audits.Parsing(ctx, key, false); err != nil {
 		return nil, 0, err
 	}
 	plan, edition, refused := r.Analyze(q)
-	if err := engine.Parsing(ctx, key, true); err != nil {
+	if err := engine.Audits.Parsing(ctx, key, true); err != nil {
 		return nil, 0, err
 	}
 	return plan, edition, refused
@@ -143,7 +143,7 @@ func (a *Auditor) reenter(j *job, row *ledger.Audit) (placed bool, fault error) 
 func (a *Auditor) setAside(ctx context.Context, id, key string, why error) {
 	a.opt.Logger.Error("the stored evidence of an audit cannot be used: it is set aside in the ledger, and the audit starts again",
 		zap.String("audit", id), zap.String("reason", a.say(why)))
-	if err := a.keeper.Engine.Load().SetAside(ctx, key, a.say(why)); err != nil {
+	if err := a.keeper.Engine.Load().Audits.SetAside(ctx, key, a.say(why)); err != nil {
 		a.keeper.Wrote(err)
 	}
 }

@@ -153,9 +153,9 @@ func (a *Auditor) saveWatch(ctx context.Context, j *job, w *turn.Watched) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	engine := a.keeper.Engine.Load()
-	err := engine.SaveWatch(ctx, j.Key, sealed)
+	err := engine.Audits.SaveWatch(ctx, j.Key, sealed)
 	if err == nil && w.Alarm {
-		err = engine.Note(ctx, j.Key, "changed", fmt.Sprintf("the change detector raised an alarm %d pairs of trials after the verdict: the audit begins again", w.Rounds))
+		err = engine.Audits.Note(ctx, j.Key, "changed", fmt.Sprintf("the change detector raised an alarm %d pairs of trials after the verdict: the audit begins again", w.Rounds))
 	}
 	a.keeper.Wrote(err)
 }

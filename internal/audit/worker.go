@@ -134,7 +134,7 @@ func (w *Worker) session(ctx context.Context) error {
 	log := w.opt.Audit.Logger
 	log.Info("waiting for turns", zap.String("worker", w.opt.Worker.ID), zap.String("engine", w.opt.Worker.Engine), zap.Int("slots", w.opt.Worker.Slots))
 	w.heard(nil)
-	return store.Work(ctx, ledger.WorkOptions{Worker: w.opt.Worker, Every: w.opt.Heartbeat, Logger: log, Run: w.turn, Heard: w.heard})
+	return store.Workers.Work(ctx, ledger.WorkOptions{Worker: w.opt.Worker, Every: w.opt.Heartbeat, Logger: log, Run: w.turn, Heard: w.heard})
 }
 
 // heard notes the result of a use of the ledger.

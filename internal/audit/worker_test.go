@@ -147,7 +147,7 @@ func TestWorkerEndsBeforeTheFirstTrial(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- store.Work(ctx, ledger.WorkOptions{
+		ended <- store.Workers.Work(ctx, ledger.WorkOptions{
 			Worker: o.Worker, Every: 100 * time.Millisecond, Logger: l.opt.Logger, Heard: func(error) {},
 			Run: func(turnCtx context.Context, turn *ledger.Turn) error {
 				stopped, stopTurn := context.WithCancel(turnCtx)
@@ -200,12 +200,12 @@ func TestWorkerCutOff(t *testing.T) {
 	ended := make(chan error, 1)
 	silent := ledger.Worker{ID: "silent", Engine: "engine", Slots: 1}
 	go func() {
-		ended <- store.Work(ctx, ledger.WorkOptions{
+		ended <- store.Workers.Work(ctx, ledger.WorkOptions{
 			Worker: silent, Every: time.Hour, Logger: l.opt.Logger, Heard: func(error) {},
 			Run: func(ctx context.Context, turn *ledger.Turn) error {
 				taken <- turn
 				<-deliver
-				row, _, err := turn.Find(ctx, turn.Key)
+				row, _, err := turn.Audits.Find(ctx, turn.Key)
 				if err == nil {
 					row.Trials += 1000
 					err = turn.Complete(context.WithoutCancel(ctx), &row, ledger.Outcome{Fresh: true})
@@ -217,7 +217,7 @@ func TestWorkerCutOff(t *testing.T) {
 	}()
 	var key string
 	eventually.True(t, "the turn", func() bool {
-		_ = store.Heartbeat(t.Context(), silent) // until it has the turn
+		_ = store.Workers.Heartbeat(t.Context(), silent) // until it has the turn
 		select {
 		case turn := <-taken:
 			key = turn.Key

@@ -68,7 +68,7 @@ const brokenInWorker = "internal error: see the log of the worker"
 // load returns a turn with its texts, and the stored state of its audit, after checks that this worker would run the
 // same audit on the same copies. The error is an errRefused or that of the ledger.
 func (w *Worker) load(ctx context.Context, t *ledger.Turn) (row *ledger.Audit, p *saved.Progress, work turn.Turn, err error) {
-	stored, found, err := t.Find(ctx, t.Key)
+	stored, found, err := t.Audits.Find(ctx, t.Key)
 	switch {
 	case err != nil:
 		return nil, nil, work, err

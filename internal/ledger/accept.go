@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
@@ -34,7 +35,11 @@ type Acceptance struct {
 
 // Acceptances returns the acceptances of an engine, or of all if engine is "": first the one that ends first.
 func (l *Ledger) Acceptances(ctx context.Context, engine string) ([]Acceptance, error) {
-	rows, err := l.pool.Query(ctx, `
+	return acceptances(ctx, l.pool, engine)
+}
+
+func acceptances(ctx context.Context, pool *pgxpool.Pool, engine string) ([]Acceptance, error) {
+	rows, err := pool.Query(ctx, `
 		SELECT c.id, q.engine, q.key, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, a.epsilon_lower, coalesce(a.trials, 0), a.violation,
 		  coalesce(`+violates+`, false), c.at, c.operator, c.reason, c.until, c.engine_epoch
 		FROM `+decisions+` c
@@ -51,14 +56,14 @@ func (l *Ledger) Acceptances(ctx context.Context, engine string) ([]Acceptance, 
 }
 
 // Acceptances returns the acceptances of the engine.
-func (e *Engine) Acceptances(ctx context.Context) ([]Acceptance, error) {
-	return e.ledger.Acceptances(ctx, e.name)
+func (s *Audits) Acceptances(ctx context.Context) ([]Acceptance, error) {
+	return acceptances(ctx, s.w.pool, s.w.name)
 }
 
 // EndAcceptance records that an acceptance has ended, and why. It returns false if an operator has decided otherwise
 // since.
-func (e *Engine) EndAcceptance(ctx context.Context, id int64, reason string) (ended bool, err error) {
-	err = e.write(ctx, "end an acceptance", func(tx pgx.Tx) error {
+func (s *Audits) EndAcceptance(ctx context.Context, id int64, reason string) (ended bool, err error) {
+	err = s.w.write(ctx, "end an acceptance", func(tx pgx.Tx) error {
 		var query int64
 		if err := tx.QueryRow(ctx, "SELECT query FROM actions WHERE id = $1", id).Scan(&query); err != nil {
 			return err

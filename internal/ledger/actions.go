@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
@@ -22,9 +23,12 @@ var (
 	ErrNotAccepted = errors.New("the violation is not accepted")
 )
 
+// Actions records what operators decide about audits.
+type Actions struct{ pool *pgxpool.Pool }
+
 // Accept records that an operator accepts the violation of a query's audit until a time, on the present engine.
-func (l *Ledger) Accept(ctx context.Context, engine, key, operator, reason string, until time.Time) error {
-	return l.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
+func (s *Actions) Accept(ctx context.Context, engine, key, operator, reason string, until time.Time) error {
+	return s.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
 		var violation, future bool
 		var epoch string
 		err := tx.QueryRow(ctx, "SELECT "+violates+", $2 > now(), engine_epoch FROM audits a WHERE query = $1", query, until).Scan(&violation, &future, &epoch)
@@ -42,8 +46,8 @@ func (l *Ledger) Accept(ctx context.Context, engine, key, operator, reason strin
 }
 
 // Revoke records that an operator ends an acceptance.
-func (l *Ledger) Revoke(ctx context.Context, engine, key, operator, reason string) error {
-	return l.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
+func (s *Actions) Revoke(ctx context.Context, engine, key, operator, reason string) error {
+	return s.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
 		last, err := lastDecision(ctx, tx, query)
 		if err == nil && last.action != read.ActionAccept {
 			err = ErrNotAccepted
@@ -57,16 +61,16 @@ func (l *Ledger) Revoke(ctx context.Context, engine, key, operator, reason strin
 }
 
 // Reproduced records the result of a reproduction. The evidence of the audit stays as it is.
-func (l *Ledger) Reproduced(ctx context.Context, engine, key, operator, result string) error {
-	return l.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
+func (s *Actions) Reproduced(ctx context.Context, engine, key, operator, result string) error {
+	return s.act(ctx, engine, key, func(tx pgx.Tx, query int64) error {
 		_, err := tx.Exec(ctx, "INSERT INTO actions (query, operator, action, reason) VALUES ($1, $2, 'reproduce', $3)", query, operator, result)
 		return err
 	})
 }
 
 // act runs f in a transaction in which no other action on the query is recorded.
-func (l *Ledger) act(ctx context.Context, engine, key string, f func(tx pgx.Tx, query int64) error) error {
-	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+func (s *Actions) act(ctx context.Context, engine, key string, f func(tx pgx.Tx, query int64) error) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var query int64
 		if err := tx.QueryRow(ctx, "SELECT id FROM queries WHERE engine = $1 AND key = $2", engine, key).Scan(&query); err != nil {
 			return err

@@ -19,7 +19,7 @@ func TestActions(t *testing.T) {
 		t.Helper()
 		a := ledger.Audit{Query: query(), State: "decided", Verdict: verdict, EngineEpoch: "v1"}
 		a.Query.Key = key
-		if err := e.Save(t.Context(), a); err != nil {
+		if err := e.Audits.Save(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,29 +32,29 @@ func TestActions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
-	fails("accept no violation", l.Accept(ctx, "e", "honest", "ann", "why", later), ledger.ErrNoViolation)
-	fails("accept until the past", l.Accept(ctx, "e", "found", "ann", "why", time.Now().Add(-time.Hour)), ledger.ErrPast)
-	fails("revoke nothing", l.Revoke(ctx, "e", "found", "ann", "why"), ledger.ErrNotAccepted)
-	fails("reproduce", l.Reproduced(ctx, "e", "honest", "ann", "not confirmed"), nil)
-	fails("accept", l.Accept(ctx, "e", "found", "ann", "first", later), nil)
-	fails("reproduce", l.Reproduced(ctx, "e", "found", "ann", "confirmed"), nil)
+	fails("accept no violation", l.Actions.Accept(ctx, "e", "honest", "ann", "why", later), ledger.ErrNoViolation)
+	fails("accept until the past", l.Actions.Accept(ctx, "e", "found", "ann", "why", time.Now().Add(-time.Hour)), ledger.ErrPast)
+	fails("revoke nothing", l.Actions.Revoke(ctx, "e", "found", "ann", "why"), ledger.ErrNotAccepted)
+	fails("reproduce", l.Actions.Reproduced(ctx, "e", "honest", "ann", "not confirmed"), nil)
+	fails("accept", l.Actions.Accept(ctx, "e", "found", "ann", "first", later), nil)
+	fails("reproduce", l.Actions.Reproduced(ctx, "e", "found", "ann", "confirmed"), nil)
 	all, err := l.Acceptances(ctx, "")
 	if err != nil || len(all) != 1 || all[0].Key != "found" || all[0].EngineEpoch != "v1" || !all[0].Open {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	first := all[0].ID
-	fails("accept again", l.Accept(ctx, "e", "found", "bob", "second", later), nil)
-	if ended, err := e.EndAcceptance(ctx, first, "its date has passed"); ended || err != nil {
+	fails("accept again", l.Actions.Accept(ctx, "e", "found", "bob", "second", later), nil)
+	if ended, err := e.Audits.EndAcceptance(ctx, first, "its date has passed"); ended || err != nil {
 		t.Errorf("the end of an acceptance that was replaced: %t, %v", ended, err)
 	}
-	all, err = e.Acceptances(ctx)
+	all, err = e.Audits.Acceptances(ctx)
 	if err != nil || len(all) != 1 || all[0].Operator != "bob" {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if ended, err := e.EndAcceptance(ctx, all[0].ID, "its date has passed"); !ended || err != nil {
+	if ended, err := e.Audits.EndAcceptance(ctx, all[0].ID, "its date has passed"); !ended || err != nil {
 		t.Errorf("%t, %v", ended, err)
 	}
-	fails("revoke what has ended", l.Revoke(ctx, "e", "found", "ann", "why"), ledger.ErrNotAccepted)
+	fails("revoke what has ended", l.Actions.Revoke(ctx, "e", "found", "ann", "why"), ledger.ErrNotAccepted)
 	if all, err = l.Acceptances(ctx, "e"); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}

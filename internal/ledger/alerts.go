@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
@@ -50,15 +51,21 @@ type Delivery struct {
 	Body     []byte     `json:"-"`
 }
 
-// SaveAlert stores the present state of an alert, and a message with that state to each receiver, which Deliver sends.
+// Alerts are the alerts of all engines and their messages.
+type Alerts struct {
+	pool  *pgxpool.Pool
+	queue *queue
+}
+
+// Save stores the present state of an alert, and a message with that state to each receiver, which Deliver sends.
 // The alert and its messages are stored together or not at all. It does nothing if the ledger has a later state of the
 // alert.
-func (l *Ledger) SaveAlert(ctx context.Context, a Alert, receivers []string) error {
-	client, err := l.inserter()
+func (s *Alerts) Save(ctx context.Context, a Alert, receivers []string) error {
+	client, err := s.queue.inserter()
 	if err != nil {
 		return err
 	}
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			INSERT INTO alerts (id, engine, subject, kind, severity, status, title, starts_at, updated_at, ends_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 			ON CONFLICT (id) DO UPDATE SET severity = excluded.severity, status = excluded.status, title = excluded.title, starts_at = excluded.starts_at,
@@ -85,7 +92,7 @@ func (l *Ledger) SaveAlert(ctx context.Context, a Alert, receivers []string) err
 	return nil
 }
 
-// Rejects reports whether an error of SaveAlert is about the alert itself: the ledger stores others.
+// Rejects reports whether an error of Alerts.Save is about the alert itself: the ledger stores others.
 func Rejects(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
@@ -96,8 +103,8 @@ const selectAlerts = `
 	  (SELECT count(*) FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')::int, (SELECT count(*) FROM deliveries d WHERE d.alert = a.id AND d.state = 'failed')::int
 	FROM alerts a `
 
-func (l *Ledger) alerts(ctx context.Context, sql string, args ...any) ([]Alert, error) {
-	rows, err := l.pool.Query(ctx, selectAlerts+sql, args...)
+func (s *Alerts) read(ctx context.Context, sql string, args ...any) ([]Alert, error) {
+	rows, err := s.pool.Query(ctx, selectAlerts+sql, args...)
 	var all []Alert
 	if err == nil {
 		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Alert])
@@ -108,30 +115,30 @@ func (l *Ledger) alerts(ctx context.Context, sql string, args ...any) ([]Alert, 
 	return all, nil
 }
 
-// FiringAlerts returns the alerts of an engine that have not ended.
-func (l *Ledger) FiringAlerts(ctx context.Context, engine string) ([]Alert, error) {
-	return l.alerts(ctx, "WHERE engine = $1 AND status = 'firing' ORDER BY starts_at, id", engine)
+// Firing returns the alerts of an engine that have not ended.
+func (s *Alerts) Firing(ctx context.Context, engine string) ([]Alert, error) {
+	return s.read(ctx, "WHERE engine = $1 AND status = 'firing' ORDER BY starts_at, id", engine)
 }
 
-// Alerts returns the latest alerts of all engines, at most the given number, those that changed last first.
-func (l *Ledger) Alerts(ctx context.Context, most int) ([]Alert, error) {
-	return l.alerts(ctx, "ORDER BY updated_at DESC, id LIMIT $1", most)
+// Latest returns the latest alerts of all engines, at most the given number, those that changed last first.
+func (s *Alerts) Latest(ctx context.Context, most int) ([]Alert, error) {
+	return s.read(ctx, "ORDER BY updated_at DESC, id LIMIT $1", most)
 }
 
 // ErrNoAlert: no alert, or several, have an ID that begins so.
 var ErrNoAlert = errors.New("no alert, or more than one, has an ID that begins so")
 
-// FindAlert returns the alert whose ID begins with a text, and its deliveries. It returns ErrNoAlert unless there is
+// Find returns the alert whose ID begins with a text, and its deliveries. It returns ErrNoAlert unless there is
 // exactly one.
-func (l *Ledger) FindAlert(ctx context.Context, id string) (Alert, []Delivery, error) {
-	all, err := l.alerts(ctx, "WHERE starts_with(id, $1) LIMIT 2", id)
+func (s *Alerts) Find(ctx context.Context, id string) (Alert, []Delivery, error) {
+	all, err := s.read(ctx, "WHERE starts_with(id, $1) LIMIT 2", id)
 	if err == nil && (len(all) != 1 || id == "") {
 		err = ErrNoAlert
 	}
 	if err != nil {
 		return Alert{}, nil, err
 	}
-	rows, err := l.pool.Query(ctx, "SELECT id, alert, receiver, state, attempts, error, at, ended_at, body FROM deliveries WHERE alert = $1 ORDER BY id", all[0].ID)
+	rows, err := s.pool.Query(ctx, "SELECT id, alert, receiver, state, attempts, error, at, ended_at, body FROM deliveries WHERE alert = $1 ORDER BY id", all[0].ID)
 	var deliveries []Delivery
 	if err == nil {
 		deliveries, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Delivery])
@@ -142,13 +149,13 @@ func (l *Ledger) FindAlert(ctx context.Context, id string) (Alert, []Delivery, e
 	return all[0], deliveries, nil
 }
 
-// RetryDeliveries sends the failed messages of an alert again, and returns how many there are.
-func (l *Ledger) RetryDeliveries(ctx context.Context, a Alert) (n int, err error) {
-	client, err := l.inserter()
+// Retry sends the failed messages of an alert again, and returns how many there are.
+func (s *Alerts) Retry(ctx context.Context, a Alert) (n int, err error) {
+	client, err := s.queue.inserter()
 	if err != nil {
 		return 0, err
 	}
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "UPDATE deliveries SET state = 'pending', attempts = 0, at = now(), ended_at = NULL WHERE alert = $1 AND state = 'failed' RETURNING id", a.ID)
 		if err != nil {
 			return err
@@ -175,8 +182,8 @@ type Undelivered struct {
 }
 
 // Undelivered returns the messages about an engine's alerts that have not arrived, by receiver.
-func (l *Ledger) Undelivered(ctx context.Context, engine string) ([]Undelivered, error) {
-	rows, err := l.pool.Query(ctx, `
+func (s *Alerts) Undelivered(ctx context.Context, engine string) ([]Undelivered, error) {
+	rows, err := s.pool.Query(ctx, `
 		SELECT d.receiver, count(*) FILTER (WHERE d.state = 'pending')::int, count(*) FILTER (WHERE d.state = 'failed')::int,
 		  coalesce(extract(epoch FROM now() - min(d.at) FILTER (WHERE d.state = 'pending')), 0)::float8
 		FROM deliveries d JOIN alerts a ON a.id = d.alert WHERE a.engine = $1 AND d.state <> 'delivered' GROUP BY 1 ORDER BY 1`, engine)
@@ -195,9 +202,9 @@ func (l *Ledger) Undelivered(ctx context.Context, engine string) ([]Undelivered,
 	return all, nil
 }
 
-// PruneAlerts removes the alerts of an engine that ended before a time, apart from those with pending messages.
-func (l *Ledger) PruneAlerts(ctx context.Context, engine string, before time.Time) error {
-	_, err := l.pool.Exec(ctx, `DELETE FROM alerts a WHERE engine = $1 AND status = 'resolved' AND updated_at < $2
+// Prune removes the alerts of an engine that ended before a time, apart from those with pending messages.
+func (s *Alerts) Prune(ctx context.Context, engine string, before time.Time) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM alerts a WHERE engine = $1 AND status = 'resolved' AND updated_at < $2
 		AND NOT EXISTS (SELECT FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')`, engine, before)
 	if err != nil {
 		return fmt.Errorf("ledger: remove old alerts: %w", sqlstate.Withhold(err))

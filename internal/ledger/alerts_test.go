@@ -29,17 +29,17 @@ func TestDeliver(t *testing.T) {
 	t.Cleanup(l.Close)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	a := ledger.Alert{ID: "a1", Engine: "e", Subject: "s", Kind: "violation", Severity: "error", Status: "firing", Title: "t", StartsAt: now, Updated: now, Body: []byte(`{"x": 1}`)}
-	if err := l.SaveAlert(t.Context(), a, []string{"flaky", "refuses", "busy"}); err != nil {
+	if err := l.Alerts.Save(t.Context(), a, []string{"flaky", "refuses", "busy"}); err != nil {
 		t.Fatal(err)
 	}
 	older := a
 	older.Updated, older.Status = now.Add(-time.Hour), "resolved"
-	if err := l.SaveAlert(t.Context(), older, []string{"flaky"}); err != nil {
+	if err := l.Alerts.Save(t.Context(), older, []string{"flaky"}); err != nil {
 		t.Fatal(err)
 	}
 	other := a
 	other.ID, other.Engine = "b1", "other"
-	if err := l.SaveAlert(t.Context(), other, []string{"flaky"}); err != nil {
+	if err := l.Alerts.Save(t.Context(), other, []string{"flaky"}); err != nil {
 		t.Fatal(err)
 	}
 	var flaky, refuses, busy atomic.Int32
@@ -47,7 +47,7 @@ func TestDeliver(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- l.Deliver(ctx, ledger.DeliverOptions{Engine: "e", Slots: 2, Every: 20 * time.Millisecond, Logger: zap.NewNop(), Send: func(_ context.Context, d ledger.Delivery) error {
+		done <- l.Alerts.Deliver(ctx, ledger.DeliverOptions{Engine: "e", Slots: 2, Every: 20 * time.Millisecond, Logger: zap.NewNop(), Send: func(_ context.Context, d ledger.Delivery) error {
 			switch {
 			case string(d.Body) != `{"x": 1}` || d.Alert != "a1":
 				t.Errorf("delivery %+v", d)
@@ -62,7 +62,7 @@ func TestDeliver(t *testing.T) {
 		}})
 	}()
 	states := func() map[string]string {
-		_, all, err := l.FindAlert(t.Context(), "a")
+		_, all, err := l.Alerts.Find(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,12 +79,12 @@ func TestDeliver(t *testing.T) {
 	if flaky.Load() != 2 || busy.Load() != 2 || refuses.Load() != 1 {
 		t.Errorf("attempts: flaky %d, busy %d, refuses %d", flaky.Load(), busy.Load(), refuses.Load())
 	}
-	firing, err := l.FiringAlerts(t.Context(), "e")
+	firing, err := l.Alerts.Firing(t.Context(), "e")
 	if err != nil || len(firing) != 1 || firing[0].Failed != 1 || firing[0].Pending != 0 {
 		t.Errorf("firing: %+v, %v", firing, err)
 	}
 	accept.Store(true)
-	if n, err := l.RetryDeliveries(t.Context(), a); err != nil || n != 1 {
+	if n, err := l.Alerts.Retry(t.Context(), a); err != nil || n != 1 {
 		t.Errorf("retry: %d, %v", n, err)
 	}
 	eventually.True(t, "the retry delivered", func() bool { return states()["refuses"] == "delivered" })
@@ -92,17 +92,17 @@ func TestDeliver(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, _, err := l.FindAlert(t.Context(), ""); !errors.Is(err, ledger.ErrNoAlert) {
+	if _, _, err := l.Alerts.Find(t.Context(), ""); !errors.Is(err, ledger.ErrNoAlert) {
 		t.Errorf("an empty ID: %v", err)
 	}
 	a.Status, a.Updated = "resolved", now.Add(time.Second)
-	if err := l.SaveAlert(t.Context(), a, nil); err != nil {
+	if err := l.Alerts.Save(t.Context(), a, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.PruneAlerts(t.Context(), "e", now.Add(time.Minute)); err != nil {
+	if err := l.Alerts.Prune(t.Context(), "e", now.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := l.Alerts(t.Context(), 10); err != nil || len(all) != 1 || all[0].ID != "b1" {
+	if all, err := l.Alerts.Latest(t.Context(), 10); err != nil || len(all) != 1 || all[0].ID != "b1" {
 		t.Errorf("after pruning: %+v, %v", all, err)
 	}
 }

@@ -24,7 +24,7 @@ func BenchmarkSave(b *testing.B) {
 	a := ledger.Audit{Query: query(), State: "running", DataEpoch: "1", Trials: 1000}
 	for b.Loop() {
 		a.Progress = ledger.Seal(state)
-		if err := e.Save(b.Context(), a); err != nil {
+		if err := e.Audits.Save(b.Context(), a); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -67,22 +67,22 @@ func BenchmarkTurn(b *testing.B) {
 	ctx, stop := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- l.Work(ctx, workOptions("w", "e", func(ctx context.Context, turn *ledger.Turn) error {
+		done <- l.Workers.Work(ctx, workOptions("w", "e", func(ctx context.Context, turn *ledger.Turn) error {
 			return turn.Complete(ctx, nil, ledger.Outcome{})
 		}))
 	}()
 	for b.Loop() {
-		id, err := e.Give(b.Context(), ledger.TurnArgs{Key: "k"})
+		id, err := e.Turns.Give(b.Context(), ledger.TurnArgs{Key: "k"})
 		if err != nil {
 			b.Fatal(err)
 		}
 		for turns := []ledger.GivenTurn(nil); len(turns) == 0 || !turns[0].Done; {
 			e.WaitForTurn(b.Context(), time.Second)
-			if turns, err = e.Turns(b.Context()); err != nil {
+			if turns, err = e.Turns.Current(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if err := e.Forget(b.Context(), id); err != nil {
+		if err := e.Turns.Forget(b.Context(), id); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -26,30 +26,30 @@ type Capture struct {
 }
 
 // capture stores the queries of a batch for the process that audits the engine. The transaction holds lockCounts.
-func (e *Engine) capture(ctx context.Context, tx pgx.Tx, b Batch) error {
-	if b.Statements == 0 {
+func (r *recording) capture(ctx context.Context) error {
+	if r.b.Statements == 0 {
 		return nil
 	}
-	if e.ledger.withhold {
+	if r.w.withhold {
 		return ErrWithheld
 	}
-	content := Seal(b.Queries)
+	content := Seal(r.b.Queries)
 	var stored int64
-	err := tx.QueryRow(ctx, "SELECT coalesce(sum(length(content)), 0) FROM captures WHERE engine = $1", e.name).Scan(&stored)
+	err := r.tx.QueryRow(ctx, "SELECT coalesce(sum(length(content)), 0) FROM captures WHERE engine = $1", r.w.name).Scan(&stored)
 	switch {
 	case err != nil:
 		return err
 	case stored > 0 && stored+int64(len(content)) > maxCaptures:
 		return ErrCapturesFull
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO captures (engine, content, statements) VALUES ($1, $2, $3)", e.name, content, b.Statements)
+	_, err = r.tx.Exec(ctx, "INSERT INTO captures (engine, content, statements) VALUES ($1, $2, $3)", r.w.name, content, r.b.Statements)
 	return err
 }
 
 // NextCapture returns the earliest Capture; false if there is none. It stays there until a Batch with its number is
 // recorded.
 func (e *Engine) NextCapture(ctx context.Context) (c Capture, found bool, err error) {
-	err = e.ledger.pool.QueryRow(ctx, "SELECT id FROM captures WHERE engine = $1 ORDER BY id LIMIT 1", e.name).Scan(&c.ID)
+	err = e.ledger.pool.QueryRow(ctx, "SELECT id FROM captures WHERE engine = $1 ORDER BY id LIMIT 1", e.w.name).Scan(&c.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, false, nil
 	}
@@ -57,7 +57,7 @@ func (e *Engine) NextCapture(ctx context.Context) (c Capture, found bool, err er
 		return c, false, fmt.Errorf("ledger: read captured queries: %w", sqlstate.Withhold(err))
 	}
 	var content []byte
-	err = e.write(ctx, "read captured queries", func(tx pgx.Tx) error {
+	err = e.w.write(ctx, "read captured queries", func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `
 			UPDATE captures SET attempts = attempts + 1, part = -1, left_out = CASE WHEN part >= 0 THEN left_out || part ELSE left_out END
 			WHERE id = $1 RETURNING content, statements, attempts > 1, left_out`, c.ID).Scan(&content, &c.Statements, &c.Again, &c.LeftOut)
@@ -73,7 +73,7 @@ func (e *Engine) NextCapture(ctx context.Context) (c Capture, found bool, err er
 
 // Part notes which query of a Capture is about to be submitted, by its position; -1 = none.
 func (e *Engine) Part(ctx context.Context, capture int64, part int) error {
-	return e.write(ctx, "note a captured query", func(tx pgx.Tx) error {
+	return e.w.write(ctx, "note a captured query", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE captures SET part = $2 WHERE id = $1", capture, part)
 		return err
 	})

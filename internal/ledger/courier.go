@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
@@ -16,9 +17,9 @@ import (
 
 // courier makes the attempts to send messages.
 type courier struct {
-	ledger *Ledger
-	send   func(context.Context, Delivery) error
-	heard  func(error) // may be nil
+	pool  *pgxpool.Pool
+	send  func(context.Context, Delivery) error
+	heard func(error) // may be nil
 
 	mu      sync.Mutex
 	results map[int64]result // by delivery: what the ledger does not have yet
@@ -87,7 +88,7 @@ func (c *courier) deliver(ctx context.Context, job *river.Job[deliveryArgs]) err
 // nothing to send, or another job sends it.
 func (c *courier) read(ctx context.Context, job *river.Job[deliveryArgs]) (d Delivery, early bool, err error) {
 	d.ID = job.Args.ID
-	err = c.ledger.pool.QueryRow(ctx, `SELECT alert, receiver, attempts, body,
+	err = c.pool.QueryRow(ctx, `SELECT alert, receiver, attempts, body,
 		EXISTS (SELECT FROM deliveries e WHERE e.alert = d.alert AND e.receiver = d.receiver AND e.id < d.id AND e.state = 'pending')
 		FROM deliveries d WHERE id = $1 AND job = $2 AND state = 'pending'`, d.ID, job.ID).Scan(&d.Alert, &d.Receiver, &d.Attempts, &d.Body, &early)
 	return d, early, sqlstate.Withhold(err)
@@ -102,7 +103,7 @@ func (c *courier) store(ctx context.Context, job *river.Job[deliveryArgs], r res
 	if r.failure != nil {
 		text = valid(r.failure.Error())
 	}
-	return sqlstate.Withhold(pgx.BeginFunc(ctx, c.ledger.pool, func(tx pgx.Tx) error {
+	return sqlstate.Withhold(pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE deliveries SET state = $2, error = $3, attempts = attempts + 1, ended_at = CASE $2 WHEN 'pending' THEN NULL ELSE now() END
 			WHERE id = $1 AND state = 'pending'`, job.Args.ID, r.state, text); err != nil || r.state == DeliveryPending {
 			return err

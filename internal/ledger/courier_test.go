@@ -47,7 +47,7 @@ func (p *post) run(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- p.Deliver(ctx, ledger.DeliverOptions{
+		done <- p.Alerts.Deliver(ctx, ledger.DeliverOptions{
 			Engine: "e", Slots: 2, Every: 20 * time.Millisecond, Logger: zap.NewNop(),
 			Send: func(_ context.Context, d ledger.Delivery) error {
 				p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *post) save(t *testing.T, id, body string) {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	a := ledger.Alert{ID: id, Engine: "e", Subject: id, Kind: "violation", Severity: "error", Status: "firing", Title: "t", StartsAt: now, Updated: now, Body: []byte(body)}
-	if err := p.SaveAlert(t.Context(), a, []string{"r"}); err != nil {
+	if err := p.Alerts.Save(t.Context(), a, []string{"r"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -92,7 +92,7 @@ func (p *post) save(t *testing.T, id, body string) {
 // states returns the states of the messages about an alert, and of its deliveries as a whole.
 func (p *post) states(t *testing.T, id string) string {
 	t.Helper()
-	_, all, err := p.FindAlert(t.Context(), id)
+	_, all, err := p.Alerts.Find(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAnyMessage(t *testing.T) {
 	for i, body := range hostile {
 		p.save(t, string(rune('a'+i)), body)
 	}
-	firing, err := p.FiringAlerts(t.Context(), "e")
+	firing, err := p.Alerts.Firing(t.Context(), "e")
 	if err != nil || len(firing) != len(hostile) {
 		t.Fatalf("%d alerts, %v", len(firing), err)
 	}
@@ -122,7 +122,7 @@ func TestAnyMessage(t *testing.T) {
 			t.Errorf("alert %+v", a)
 		}
 	}
-	if u, err := p.Undelivered(t.Context(), "e"); err != nil || len(u) != 1 || u[0].Pending != len(hostile) || u[0].Oldest <= 0 {
+	if u, err := p.Alerts.Undelivered(t.Context(), "e"); err != nil || len(u) != 1 || u[0].Pending != len(hostile) || u[0].Oldest <= 0 {
 		t.Errorf("undelivered: %+v, %v", u, err)
 	}
 	p.run(t)
@@ -133,7 +133,7 @@ func TestAnyMessage(t *testing.T) {
 	if len(bodies) != len(hostile) || len(faults) > 0 {
 		t.Errorf("sent %q, faults %v", bodies, faults)
 	}
-	if u, err := p.Undelivered(t.Context(), "e"); err != nil || len(u) > 0 {
+	if u, err := p.Alerts.Undelivered(t.Context(), "e"); err != nil || len(u) > 0 {
 		t.Errorf("undelivered in the end: %+v, %v", u, err)
 	}
 }

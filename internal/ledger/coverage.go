@@ -70,7 +70,7 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 		if err != nil {
 			return err
 		}
-		return l.samples(ctx, tx, &v, until)
+		return samples(ctx, tx, &v, until)
 	})
 	if err != nil {
 		return v, fmt.Errorf("ledger: coverage: %w", sqlstate.Withhold(err))

@@ -41,7 +41,7 @@ func TestVolumes(t *testing.T) {
 	for key, a := range map[string]ledger.Audit{"found": {State: "decided", Verdict: "violation", Trials: 9}, "going on": {State: "running", Trials: 3}, "away": {State: "waiting", Verdict: "inconclusive"}, "impossible": {State: "decided", Verdict: "inconclusive"}, "unclaimed": {State: "decided", Verdict: "inconclusive"}} {
 		a.Query = query()
 		a.Query.Key = key
-		if err := e.Save(t.Context(), a); err != nil {
+		if err := e.Audits.Save(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}

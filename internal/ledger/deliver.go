@@ -55,12 +55,12 @@ type DeliverOptions struct {
 // Deliver sends the messages of an engine's alerts until ctx is done. Every message is sent at least once: again if its
 // receiver or the process failed. Several processes of an engine may call it, each once at a time; when one starts,
 // messages that another is sending can be sent twice.
-func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
+func (s *Alerts) Deliver(ctx context.Context, o DeliverOptions) error {
 	if o.Every == 0 {
 		o.Every = time.Second
 	}
-	c := &courier{ledger: l, send: o.Send, heard: o.Heard, results: map[int64]result{}, faulty: map[int64]bool{}}
-	client, err := l.client(river.Config{
+	c := &courier{pool: s.pool, send: o.Send, heard: o.Heard, results: map[int64]result{}, faulty: map[int64]bool{}}
+	client, err := s.queue.client(river.Config{
 		Queues:            map[string]river.QueueConfig{messageQueue(o.Engine): {MaxWorkers: o.Slots}},
 		FetchPollInterval: o.Every, FetchCooldown: min(o.Every, 100*time.Millisecond),
 		PollOnly: true, // no further connection
@@ -68,21 +68,21 @@ func (l *Ledger) Deliver(ctx context.Context, o DeliverOptions) error {
 	if err != nil {
 		return fmt.Errorf("ledger: job queue: %w", err)
 	}
-	if err := l.requeue(ctx, o.Engine, notFinal[1:]...); err != nil {
+	if err := s.requeue(ctx, o.Engine, notFinal[1:]...); err != nil {
 		return err
 	}
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("ledger: job queue: %w", sqlstate.Withhold(err))
 	}
 	c.report(0, nil)
-	err = l.keepQueued(ctx, o)
+	err = s.keepQueued(ctx, o)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return errors.Join(err, sqlstate.Withhold(client.StopAndCancel(end)))
 }
 
 // keepQueued looks for pending messages without a job until ctx is done, or the ledger fails.
-func (l *Ledger) keepQueued(ctx context.Context, o DeliverOptions) error {
+func (s *Alerts) keepQueued(ctx context.Context, o DeliverOptions) error {
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
 	for n := 1; ; n++ {
@@ -90,11 +90,11 @@ func (l *Ledger) keepQueued(ctx context.Context, o DeliverOptions) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			err := l.pool.Ping(ctx)
+			err := s.pool.Ping(ctx)
 			if err != nil {
 				err = fmt.Errorf("ledger: send messages: %w", sqlstate.Withhold(err))
 			} else if n%requeueTicks == 0 {
-				err = l.requeue(ctx, o.Engine, notFinal...)
+				err = s.requeue(ctx, o.Engine, notFinal...)
 			}
 			if err != nil && ctx.Err() == nil {
 				return err
@@ -127,14 +127,14 @@ func enqueue(ctx context.Context, tx pgx.Tx, client *river.Client[pgx.Tx], engin
 // outdates that one, see courier.read. River ended it while the result of its last attempt could not be stored, an
 // operator removed it, or its process was killed. Without a job, the delivery and all later ones about its alert would
 // wait for ever.
-func (l *Ledger) requeue(ctx context.Context, engine string, states ...rivertype.JobState) error {
-	client, err := l.inserter()
+func (s *Alerts) requeue(ctx context.Context, engine string, states ...rivertype.JobState) error {
+	client, err := s.queue.inserter()
 	if err != nil {
 		return err
 	}
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// Each delivery gets one job, whatever the number of processes.
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('dpwatch alerts ' || $1 || ' ' || $2, 0))", l.schema, engine); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('dpwatch alerts ' || $1 || ' ' || $2, 0))", s.queue.schema, engine); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT d.id, coalesce(d.job, 0) FROM deliveries d JOIN alerts a ON a.id = d.alert

@@ -35,17 +35,17 @@ func TestEvidenceStays(t *testing.T) {
 		return a
 	}
 	begin := func(ctx context.Context, begun, _ int) error {
-		_, _, err := e.Begin(ctx, state(begun, 0))
+		_, _, err := e.Audits.Begin(ctx, state(begun, 0))
 		return err
 	}
-	save := func(ctx context.Context, begun, trials int) error { return e.Save(ctx, state(begun, trials)) }
+	save := func(ctx context.Context, begun, trials int) error { return e.Audits.Save(ctx, state(begun, trials)) }
 	verdict := func(ctx context.Context, begun, trials int) error {
 		a := state(begun, trials)
 		a.State, a.Verdict, a.DataEpoch, a.EngineEpoch = "decided", "inconclusive", "", ""
 		if a.Progress == nil {
 			a.Progress = []byte("reason")
 		}
-		return e.Save(ctx, a)
+		return e.Audits.Save(ctx, a)
 	}
 	for _, step := range []struct {
 		name          string
@@ -81,7 +81,7 @@ func TestEvidenceStays(t *testing.T) {
 	for _, verdict := range []string{"violation", ""} {
 		a := state(4, 11)
 		a.Verdict = verdict
-		if err := e.Save(t.Context(), a); err != nil {
+		if err := e.Audits.Save(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.Prune(t.Context(), time.Now().Add(time.Hour), time.Microsecond, []string{"k"}); err != nil {

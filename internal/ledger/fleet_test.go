@@ -16,7 +16,7 @@ func TestFleet(t *testing.T) {
 	processes := map[*ledger.Engine]int{}
 	begin := func(e *ledger.Engine, want ledger.Fleet) {
 		t.Helper()
-		begun, fleet, err := e.Begin(t.Context(), a)
+		begun, fleet, err := e.Audits.Begin(t.Context(), a)
 		if processes[e] = begun; err != nil || fleet != want {
 			t.Errorf("fleet %+v, %v; want %+v", fleet, err, want)
 		}
@@ -26,7 +26,7 @@ func TestFleet(t *testing.T) {
 		decided := a
 		decided.State, decided.Verdict, decided.Processes = "decided", verdict, processes[e]
 		for range 2 {
-			if err := e.Save(t.Context(), decided); err != nil {
+			if err := e.Audits.Save(t.Context(), decided); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -50,10 +50,14 @@ var ErrWithheld = errors.New("statements are not stored: ledger.statements is wi
 
 // Ledger is an open ledger. It is safe for concurrent use.
 type Ledger struct {
+	Alerts  *Alerts
+	Workers *Workers
+	Actions *Actions
+
 	pool     *pgxpool.Pool
 	schema   string
 	withhold bool // statements are not stored
-	times    jobTimes
+	queue    *queue
 }
 
 // config returns the pool's configuration: names are resolved in the ledger's schema alone.
@@ -93,7 +97,8 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", sqlstate.Withhold(err))
 	}
-	l := &Ledger{pool: pool, schema: schema, withhold: o.Withhold, times: defaultJobTimes}
+	l := &Ledger{pool: pool, schema: schema, withhold: o.Withhold, queue: &queue{pool: pool, schema: schema, times: defaultJobTimes}}
+	l.Alerts, l.Workers, l.Actions = &Alerts{pool, l.queue}, &Workers{pool, l.queue, l.engine}, &Actions{pool}
 	if err := l.check(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("ledger in schema %s: %w", schema, sqlstate.Withhold(err))

@@ -199,17 +199,17 @@ func TestResolved(t *testing.T) {
 	again := a
 	again.Verdict, again.EngineEpoch = "", "two"
 	good := ledger.Audit{Query: query(), State: "decided", Verdict: "no_evidence", Processes: 1, EngineEpoch: "two", Resolution: "resolved by two"}
-	if err := e.Save(t.Context(), a); err != nil {
+	if err := e.Audits.Save(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := e.Begin(t.Context(), again); err != nil {
+	if _, _, err := e.Audits.Begin(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	if found, ok, err := e.Find(t.Context(), "k"); err != nil || !ok || string(found.Violation) != string(a.Violation) || found.EngineEpoch != "two" || found.Progress != nil {
+	if found, ok, err := e.Audits.Find(t.Context(), "k"); err != nil || !ok || string(found.Violation) != string(a.Violation) || found.EngineEpoch != "two" || found.Progress != nil {
 		t.Errorf("%+v, %v, %v after the beginning", found, ok, err)
 	}
 	for range 2 {
-		if err := e.Save(t.Context(), good); err != nil {
+		if err := e.Audits.Save(t.Context(), good); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestAudits(t *testing.T) {
 	e, other := acquire(t, o, "e"), acquire(t, o, "another")
 	a := ledger.Audit{Query: query(), State: "running", DataEpoch: "1"}
 	for i, e := range []*ledger.Engine{e, other, e} {
-		processes, fleet, err := e.Begin(t.Context(), a)
+		processes, fleet, err := e.Audits.Begin(t.Context(), a)
 		if err != nil || processes != 1+i/2 || fleet != (ledger.Fleet{Begun: i + 1}) {
 			t.Errorf("beginning %d: %d of the audit, fleet %+v, %v", i, processes, fleet, err)
 		}
@@ -242,17 +242,17 @@ func TestAudits(t *testing.T) {
 	lower := 0.7
 	a.Verdict, a.State, a.Trials, a.Lower, a.Processes, a.Progress, a.Reason = "violation", "decided", 60, &lower, 2, []byte("progress"), "epsilon is above"
 	for range 2 {
-		if err := e.Save(t.Context(), a); err != nil {
+		if err := e.Audits.Save(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	found, ok, err := e.Find(t.Context(), "k")
+	found, ok, err := e.Audits.Find(t.Context(), "k")
 	want := a
 	want.Reason, want.Query.Claim = "", nil // not read
 	if diff := cmp.Diff(want, found); !ok || err != nil || diff != "" {
 		t.Errorf("found %t, %v: %s", ok, err, diff)
 	}
-	if _, ok, err := e.Find(t.Context(), "another key"); ok || err != nil {
+	if _, ok, err := e.Audits.Find(t.Context(), "another key"); ok || err != nil {
 		t.Errorf("an audit that does not exist: %t, %v", ok, err)
 	}
 	var events int
@@ -260,17 +260,17 @@ func TestAudits(t *testing.T) {
 		t.Errorf("%d events, %v; want 1", events, err)
 	}
 	for i := range 3 {
-		if keys, poisoned, err := e.Keys(t.Context(), 10); err != nil || len(keys) != b2i(i < 2) || len(poisoned) != b2i(i == 2) {
+		if keys, poisoned, err := e.Audits.Keys(t.Context(), 10); err != nil || len(keys) != b2i(i < 2) || len(poisoned) != b2i(i == 2) {
 			t.Errorf("after %d attempts: keys %v, poisoned %v, %v", i, keys, poisoned, err)
 		}
-		if err := e.Parsing(t.Context(), "k", false); err != nil {
+		if err := e.Audits.Parsing(t.Context(), "k", false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := e.SetAside(t.Context(), "k", "damaged"); err != nil {
+	if err := e.Audits.SetAside(t.Context(), "k", "damaged"); err != nil {
 		t.Fatal(err)
 	}
-	if found, _, err := e.Find(t.Context(), "k"); found.Progress != nil || err != nil {
+	if found, _, err := e.Audits.Find(t.Context(), "k"); found.Progress != nil || err != nil {
 		t.Errorf("progress that was set aside: %q, %v", found.Progress, err)
 	}
 }

@@ -47,11 +47,11 @@ func fill(t *testing.T, l *ledger.Ledger, o ledger.Options) {
 				continue
 			}
 			a.Query, a.EngineEpoch, a.Trials, a.EvidenceTrials, a.Progress, a.Processes = q, "v", 10*(i%4), 20*(i%4), []byte{1}, 1
-			if err := e.Save(t.Context(), a); err != nil {
+			if err := e.Audits.Save(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
 			if i == 8 || i == 10 {
-				if err := l.Accept(t.Context(), engine, q.Key, "ann", "known", time.Now().Add(time.Hour)); err != nil {
+				if err := l.Actions.Accept(t.Context(), engine, q.Key, "ann", "known", time.Now().Add(time.Hour)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -58,7 +58,7 @@ func (l *Ledger) Received(ctx context.Context, engine string, a Answers) ([]Rece
 
 // Received is Ledger.Received for this engine.
 func (e *Engine) Received(ctx context.Context, a Answers) ([]Received, error) {
-	return e.ledger.Received(ctx, e.name, a)
+	return e.ledger.Received(ctx, e.w.name, a)
 }
 
 // Exceeded returns the analysts whose answers exceed a budget, and since when.
@@ -81,17 +81,17 @@ func (l *Ledger) Exceeded(ctx context.Context, engine, budget string) (map[Analy
 
 // Exceeded is Ledger.Exceeded for this engine.
 func (e *Engine) Exceeded(ctx context.Context, budget string) (map[Analyst]time.Time, error) {
-	return e.ledger.Exceeded(ctx, e.name, budget)
+	return e.ledger.Exceeded(ctx, e.w.name, budget)
 }
 
 // SetExceeded notes that an analyst's answers exceed a budget, or that they do not any more.
 func (e *Engine) SetExceeded(ctx context.Context, budget string, a Analyst, exceeded bool) error {
-	return e.write(ctx, "note an exceeded budget", func(tx pgx.Tx) error {
+	return e.w.write(ctx, "note an exceeded budget", func(tx pgx.Tx) error {
 		sql := "DELETE FROM budgets_exceeded WHERE (engine, budget, username, database, application) = ($1, $2, $3, $4, $5)"
 		if exceeded {
 			sql = "INSERT INTO budgets_exceeded (engine, budget, username, database, application) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
 		}
-		_, err := tx.Exec(ctx, sql, e.name, budget, a.User, a.Database, a.Application)
+		_, err := tx.Exec(ctx, sql, e.w.name, budget, a.User, a.Database, a.Application)
 		return err
 	})
 }
@@ -125,7 +125,7 @@ func (m meter) add(s *Sighting, first bool) {
 }
 
 // store adds the sums to those of the ledger.
-func (e *Engine) store(ctx context.Context, tx pgx.Tx, m meter) error {
+func (r *recording) store(ctx context.Context, m meter) error {
 	var all pgx.Batch
 	for at, s := range m {
 		all.Queue(`
@@ -133,9 +133,9 @@ func (e *Engine) store(ctx context.Context, tx pgx.Tx, m meter) error {
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 			ON CONFLICT (engine, hour, username, database, application, repeated) DO UPDATE SET answers = h.answers + excluded.answers, epsilon = h.epsilon + excluded.epsilon,
 			  squares = h.squares + excluded.squares, drift = h.drift + excluded.drift, delta = h.delta + excluded.delta, rho = h.rho + excluded.rho`,
-			e.name, at.hour, at.analyst.User, at.analyst.Database, at.analyst.Application, at.repeated, s.Answers, s.Epsilon, s.Squares, s.Drift, s.Delta, s.Rho)
+			r.w.name, at.hour, at.analyst.User, at.analyst.Database, at.analyst.Application, at.repeated, s.Answers, s.Epsilon, s.Squares, s.Drift, s.Delta, s.Rho)
 	}
-	results := tx.SendBatch(ctx, &all)
+	results := r.tx.SendBatch(ctx, &all)
 	for range all.Len() {
 		if _, err := results.Exec(); err != nil {
 			return errors.Join(err, results.Close())

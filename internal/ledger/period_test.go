@@ -27,7 +27,7 @@ func TestPeriod(t *testing.T) {
 	for key, verdict := range map[string]string{"found": "violation", "honest": "no_evidence"} {
 		a := ledger.Audit{Query: query(), State: "decided", Verdict: verdict, DataEpoch: "7", EngineEpoch: "v1"}
 		a.Query.Key = key
-		err = errors.Join(err, e.Save(t.Context(), a))
+		err = errors.Join(err, e.Audits.Save(t.Context(), a))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -67,9 +67,16 @@ func queueOf(kind, engine string) string {
 	return kind + "s_" + hex.EncodeToString(sum[:8])
 }
 
+// queue is the ledger's queue of jobs, which River keeps in its schema.
+type queue struct {
+	pool   *pgxpool.Pool
+	schema string
+	times  jobTimes
+}
+
 // inserter returns a client of the queue that inserts and lists jobs, and runs none.
-func (l *Ledger) inserter() (*river.Client[pgx.Tx], error) {
-	return river.NewClient(riverpgxv5.New(l.pool), &river.Config{Schema: l.schema, Logger: slog.New(slog.DiscardHandler)})
+func (q *queue) inserter() (*river.Client[pgx.Tx], error) {
+	return river.NewClient(riverpgxv5.New(q.pool), &river.Config{Schema: q.schema, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // jobRuns are the functions that run the jobs of a client. One without a queue in the client is nil.
@@ -80,18 +87,18 @@ type jobRuns struct {
 
 // client returns a client of the queue that runs jobs. It registers both kinds, whatever its queues are: a leader
 // discards lost jobs of a kind that its client does not have.
-func (l *Ledger) client(c river.Config, log *zap.Logger, runs jobRuns) (*river.Client[pgx.Tx], error) {
-	c.Schema, c.Logger, c.Workers = l.schema, riverLog(log), river.NewWorkers()
+func (q *queue) client(c river.Config, log *zap.Logger, runs jobRuns) (*river.Client[pgx.Tx], error) {
+	c.Schema, c.Logger, c.Workers = q.schema, riverLog(log), river.NewWorkers()
 	err := errors.Join(
-		river.AddWorkerSafely(c.Workers, &jobWorker[TurnArgs]{limit: l.times.turn, run: runs.turn}),
-		river.AddWorkerSafely(c.Workers, &jobWorker[deliveryArgs]{limit: l.times.message, run: runs.message}),
+		river.AddWorkerSafely(c.Workers, &jobWorker[TurnArgs]{limit: q.times.turn, run: runs.turn}),
+		river.AddWorkerSafely(c.Workers, &jobWorker[deliveryArgs]{limit: q.times.message, run: runs.message}),
 	)
 	if err != nil {
 		return nil, err
 	}
-	c.JobTimeout, c.RescueStuckJobsAfter = max(l.times.turn, l.times.message), l.times.rescue
+	c.JobTimeout, c.RescueStuckJobsAfter = max(q.times.turn, q.times.message), q.times.rescue
 	c.CompletedJobRetentionPeriod, c.CancelledJobRetentionPeriod, c.DiscardedJobRetentionPeriod = keepEnded, keepEnded, keepFailed
-	return river.NewClient(riverpgxv5.New(l.pool), &c)
+	return river.NewClient(riverpgxv5.New(q.pool), &c)
 }
 
 // jobWorker runs the jobs of a kind with a function.

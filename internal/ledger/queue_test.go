@@ -46,7 +46,7 @@ func child(role, dsn string) {
 		select {}
 	}
 	if role == "alert" {
-		err = l.Deliver(context.Background(), ledger.DeliverOptions{Engine: "e", Slots: 1, Logger: zap.NewNop(), Send: func(context.Context, ledger.Delivery) error {
+		err = l.Alerts.Deliver(context.Background(), ledger.DeliverOptions{Engine: "e", Slots: 1, Logger: zap.NewNop(), Send: func(context.Context, ledger.Delivery) error {
 			hold()
 			return nil
 		}})
@@ -55,7 +55,7 @@ func child(role, dsn string) {
 			hold()
 			return nil
 		})
-		err = l.Work(context.Background(), o)
+		err = l.Workers.Work(context.Background(), o)
 	}
 	panic(err)
 }
@@ -144,7 +144,7 @@ func TestLeader(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() {
-					done <- leader.Deliver(ctx, ledger.DeliverOptions{Engine: "another", Slots: 1, Logger: zap.NewNop()})
+					done <- leader.Alerts.Deliver(ctx, ledger.DeliverOptions{Engine: "another", Slots: 1, Logger: zap.NewNop()})
 				}()
 				defer func() {
 					stop()

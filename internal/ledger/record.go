@@ -69,33 +69,41 @@ type Batch struct {
 // Record stores a batch in one transaction. A batch that was stored before changes nothing, so that a caller who does
 // not know whether a batch arrived may send it again.
 func (e *Engine) Record(ctx context.Context, b Batch) error {
-	return e.write(ctx, "record observations", func(tx pgx.Tx) error {
-		if first, err := e.first(ctx, tx, b); err != nil || !first {
+	return e.w.write(ctx, "record observations", func(tx pgx.Tx) error {
+		r := recording{w: e.w, tx: tx, b: &b}
+		if first, err := r.first(ctx); err != nil || !first {
 			return err
 		}
-		if err := e.count(ctx, tx, b); err != nil {
+		if err := r.count(ctx); err != nil {
 			return err
 		}
-		if err := e.place(ctx, tx, b); err != nil {
+		if err := r.place(ctx); err != nil {
 			return err
 		}
-		return e.capture(ctx, tx, b)
+		return r.capture(ctx)
 	})
 }
 
+// recording stores one batch in a transaction.
+type recording struct {
+	w  *writer
+	tx pgx.Tx
+	b  *Batch
+}
+
 // place stores which audits have a place and have not begun.
-func (e *Engine) place(ctx context.Context, tx pgx.Tx, b Batch) error {
-	if len(b.Displaced) > 0 {
-		if _, err := tx.Exec(ctx, `DELETE FROM audits a USING queries q WHERE q.id = a.query AND q.engine = $1 AND q.key = ANY($2) AND a.processes = 0`, e.name, b.Displaced); err != nil {
+func (r *recording) place(ctx context.Context) error {
+	if len(r.b.Displaced) > 0 {
+		if _, err := r.tx.Exec(ctx, `DELETE FROM audits a USING queries q WHERE q.id = a.query AND q.engine = $1 AND q.key = ANY($2) AND a.processes = 0`, r.w.name, r.b.Displaced); err != nil {
 			return err
 		}
 	}
-	for i := range b.Placed {
-		id, err := e.query(ctx, tx, &b.Placed[i])
+	for i := range r.b.Placed {
+		id, err := r.w.query(ctx, r.tx, &r.b.Placed[i])
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO audits (query, state, verdict, trials, processes, data_epoch) VALUES ($1, 'queued', '', 0, 0, '') ON CONFLICT DO NOTHING`, id); err != nil {
+		if _, err := r.tx.Exec(ctx, `INSERT INTO audits (query, state, verdict, trials, processes, data_epoch) VALUES ($1, 'queued', '', 0, 0, '') ON CONFLICT DO NOTHING`, id); err != nil {
 			return err
 		}
 	}
@@ -103,38 +111,38 @@ func (e *Engine) place(ctx context.Context, tx pgx.Tx, b Batch) error {
 }
 
 // first reports whether a batch has not been stored before, and notes that it is.
-func (e *Engine) first(ctx context.Context, tx pgx.Tx, b Batch) (bool, error) {
-	if b.Term != 0 {
-		tag, err := tx.Exec(ctx, `INSERT INTO terms (engine, term, seq) VALUES ($1, $2, $3)
-			ON CONFLICT (engine, term) DO UPDATE SET seq = excluded.seq WHERE terms.seq < excluded.seq`, e.name, b.Term, b.Seq)
-		if err != nil || tag.RowsAffected() == 0 || b.File == "" && b.Captured == 0 {
+func (r *recording) first(ctx context.Context) (bool, error) {
+	if r.b.Term != 0 {
+		tag, err := r.tx.Exec(ctx, `INSERT INTO terms (engine, term, seq) VALUES ($1, $2, $3)
+			ON CONFLICT (engine, term) DO UPDATE SET seq = excluded.seq WHERE terms.seq < excluded.seq`, r.w.name, r.b.Term, r.b.Seq)
+		if err != nil || tag.RowsAffected() == 0 || r.b.File == "" && r.b.Captured == 0 {
 			return err == nil && tag.RowsAffected() == 1, err
 		}
 	}
-	if b.Captured != 0 {
-		tag, err := tx.Exec(ctx, "DELETE FROM captures WHERE id = $1", b.Captured)
+	if r.b.Captured != 0 {
+		tag, err := r.tx.Exec(ctx, "DELETE FROM captures WHERE id = $1", r.b.Captured)
 		return err == nil && tag.RowsAffected() == 1, err
 	}
-	if _, err := tx.Exec(ctx, "DELETE FROM spooled WHERE at < now() - interval '30 days'"); err != nil {
+	if _, err := r.tx.Exec(ctx, "DELETE FROM spooled WHERE at < now() - interval '30 days'"); err != nil {
 		return false, err
 	}
-	tag, err := tx.Exec(ctx, "INSERT INTO spooled (file) VALUES ($1) ON CONFLICT DO NOTHING", b.File)
+	tag, err := r.tx.Exec(ctx, "INSERT INTO spooled (file) VALUES ($1) ON CONFLICT DO NOTHING", r.b.File)
 	return err == nil && tag.RowsAffected() == 1, err
 }
 
 // Submitted reports whether the captured queries of a spooled file were recorded.
 func (e *Engine) Submitted(ctx context.Context, file string) (yes bool, err error) {
-	err = e.write(ctx, "read the spooled files", func(tx pgx.Tx) error {
+	err = e.w.write(ctx, "read the spooled files", func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM spooled WHERE file = $1)", file).Scan(&yes)
 	})
 	return yes, err
 }
 
-func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
+func (r *recording) count(ctx context.Context) error {
 	var all pgx.Batch
-	all.Queue(lockCounts, e.name)
-	for i := range b.Sightings {
-		s := &b.Sightings[i]
+	all.Queue(lockCounts, r.w.name)
+	for i := range r.b.Sightings {
+		s := &r.b.Sightings[i]
 		all.Queue(`
 			WITH q AS (
 			  INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, destinations, executions)
@@ -152,25 +160,25 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 			  INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $18, $14, $19 FROM q
 			  ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions, unplaced = query_hours.unplaced + excluded.unplaced)
 			SELECT first FROM u`,
-			append(e.queryArguments(&s.Query), s.Executions, valid(s.User), valid(s.Database), valid(s.Application), Hour(s.Query.LastSeen), s.Unplaced)...)
+			append(r.w.queryArguments(&s.Query), s.Executions, valid(s.User), valid(s.Database), valid(s.Application), Hour(s.Query.LastSeen), s.Unplaced)...)
 	}
-	for _, s := range b.Skips {
+	for _, s := range r.b.Skips {
 		all.Queue(`
 			INSERT INTO skipped (engine, reason, hour, statements) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (engine, reason, hour) DO UPDATE SET statements = skipped.statements + excluded.statements`,
-			e.name, s.Reason, Hour(s.Hour), s.Statements)
+			r.w.name, s.Reason, Hour(s.Hour), s.Statements)
 	}
-	e.sample(&all, b.Samples)
-	results, sums := tx.SendBatch(ctx, &all), meter{}
+	r.sample(&all)
+	results, sums := r.tx.SendBatch(ctx, &all), meter{}
 	_, err := results.Exec()
-	for i := range b.Sightings {
+	for i := range r.b.Sightings {
 		var first bool
 		if err == nil {
 			err = results.QueryRow().Scan(&first)
 		}
-		sums.add(&b.Sightings[i], first)
+		sums.add(&r.b.Sightings[i], first)
 	}
-	for range all.Len() - 1 - len(b.Sightings) { // the skips and the samples
+	for range all.Len() - 1 - len(r.b.Sightings) { // the skips and the samples
 		if err == nil {
 			_, err = results.Exec()
 		}
@@ -178,7 +186,7 @@ func (e *Engine) count(ctx context.Context, tx pgx.Tx, b Batch) error {
 	if err := errors.Join(err, results.Close()); err != nil {
 		return err
 	}
-	return e.store(ctx, tx, sums)
+	return r.store(ctx, sums)
 }
 
 // valid replaces what PostgreSQL does not store as text: clients choose the name of their application, in any encoding.

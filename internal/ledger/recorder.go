@@ -28,7 +28,7 @@ type Recorder struct {
 
 // Recorder returns a Recorder of an engine, which closes the ledger at its end.
 func (l *Ledger) Recorder(ctx context.Context, engine string, p Process) (*Recorder, error) {
-	r := &Recorder{engine: &Engine{ledger: l, name: engine}, process: p}
+	r := &Recorder{engine: l.engine(engine), process: p}
 	// The number is above those of all terms, so that no other process has it: a collision is an error of one of the
 	// two, which tries again.
 	err := l.pool.QueryRow(ctx, `
@@ -37,14 +37,14 @@ func (l *Ledger) Recorder(ctx context.Context, engine string, p Process) (*Recor
 	if err != nil {
 		return nil, fmt.Errorf("ledger: engine %s: record for another process: %w", engine, sqlstate.Withhold(err))
 	}
-	r.engine.fence = r.seen
+	r.engine.w.fence = r.seen
 	return r, nil
 }
 
 // seen notes that the process exists. It never refuses a write: batches only add to counts.
 func (r *Recorder) seen(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `INSERT INTO recorders (engine, term, host, configuration) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (engine, term) DO UPDATE SET seen = now()`, r.engine.name, r.engine.term, valid(r.process.Host), r.process.Configuration)
+		ON CONFLICT (engine, term) DO UPDATE SET seen = now()`, r.engine.w.name, r.engine.term, valid(r.process.Host), r.process.Configuration)
 	return err
 }
 
@@ -61,8 +61,8 @@ func (r *Recorder) SetLabel(ctx context.Context, label string) error {
 
 // Holder returns the process that audits the engine, and notes that this one exists.
 func (r *Recorder) Holder(ctx context.Context) (p Process, err error) {
-	err = r.engine.write(ctx, "read which process audits the engine", func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, "SELECT host, configuration, at FROM engines WHERE name = $1", r.engine.name).Scan(&p.Host, &p.Configuration, &p.Since)
+	err = r.engine.w.write(ctx, "read which process audits the engine", func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT host, configuration, at FROM engines WHERE name = $1", r.engine.w.name).Scan(&p.Host, &p.Configuration, &p.Since)
 	})
 	return p, err
 }
@@ -71,14 +71,14 @@ func (r *Recorder) Holder(ctx context.Context) (p Process, err error) {
 func (r *Recorder) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, _ = r.engine.ledger.pool.Exec(ctx, "DELETE FROM recorders WHERE engine = $1 AND term = $2", r.engine.name, r.engine.term)
+	_, _ = r.engine.ledger.pool.Exec(ctx, "DELETE FROM recorders WHERE engine = $1 AND term = $2", r.engine.w.name, r.engine.term)
 	r.engine.ledger.Close()
 }
 
 // SetProcess stores which process audits the engine.
 func (e *Engine) SetProcess(ctx context.Context, p Process) error {
-	return e.write(ctx, "write which process audits the engine", func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE engines SET host = $2, configuration = $3 WHERE name = $1", e.name, valid(p.Host), p.Configuration)
+	return e.w.write(ctx, "write which process audits the engine", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE engines SET host = $2, configuration = $3 WHERE name = $1", e.w.name, valid(p.Host), p.Configuration)
 		return err
 	})
 }
@@ -86,11 +86,11 @@ func (e *Engine) SetProcess(ctx context.Context, p Process) error {
 // Recorders returns the processes that record for this one and wrote within the age, the first one first. Those that
 // did not write for a day are forgotten.
 func (e *Engine) Recorders(ctx context.Context, age time.Duration) (all []Process, err error) {
-	err = e.write(ctx, "list the processes that record", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "DELETE FROM recorders WHERE engine = $1 AND seen < now() - interval '1 day'", e.name); err != nil {
+	err = e.w.write(ctx, "list the processes that record", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM recorders WHERE engine = $1 AND seen < now() - interval '1 day'", e.w.name); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, "SELECT host, configuration, since, seen FROM recorders WHERE engine = $1 AND seen > now() - $2 * interval '1 second' ORDER BY since, term", e.name, age.Seconds())
+		rows, err := tx.Query(ctx, "SELECT host, configuration, since, seen FROM recorders WHERE engine = $1 AND seen > now() - $2 * interval '1 second' ORDER BY since, term", e.w.name, age.Seconds())
 		if err == nil {
 			all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Process])
 		}

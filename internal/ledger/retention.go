@@ -57,9 +57,9 @@ func (e *Engine) Prune(ctx context.Context, now time.Time, age time.Duration, ke
 		keep = []string{}
 	}
 	for _, one := range prunes {
-		err := e.write(ctx, "remove old records", func(tx pgx.Tx) error {
+		err := e.w.write(ctx, "remove old records", func(tx pgx.Tx) error {
 			// Not at the same time as Record: both lock many rows, in different orders.
-			if _, err := tx.Exec(ctx, lockCounts, e.name); err != nil {
+			if _, err := tx.Exec(ctx, lockCounts, e.w.name); err != nil {
 				return err
 			}
 			var server time.Time
@@ -70,7 +70,7 @@ func (e *Engine) Prune(ctx context.Context, now time.Time, age time.Duration, ke
 			if server.Before(now) {
 				before = server
 			}
-			tag, err := tx.Exec(ctx, one.sql, e.name, before.Add(-age), keep, pruneBatch)
+			tag, err := tx.Exec(ctx, one.sql, e.w.name, before.Add(-age), keep, pruneBatch)
 			n := tag.RowsAffected()
 			if one.queries {
 				p.Queries += n

@@ -34,7 +34,7 @@ func TestPrune(t *testing.T) {
 	}
 	a := ledger.Audit{Query: query(), State: "decided", Verdict: "violation"}
 	a.Query.Key = "found"
-	if err := e.Save(t.Context(), a); err != nil {
+	if err := e.Audits.Save(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	var sum ledger.Pruned

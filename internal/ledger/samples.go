@@ -30,30 +30,30 @@ func (b *Batch) WithoutTexts() {
 }
 
 // sample queues the writes of samples: one that is stored already gets its time and text.
-func (e *Engine) sample(all *pgx.Batch, samples []Sample) {
+func (r *recording) sample(all *pgx.Batch) {
 	reasons := map[string]bool{}
-	for i := range samples {
-		s := &samples[i]
+	for i := range r.b.Samples {
+		s := &r.b.Samples[i]
 		reasons[s.Reason] = true
 		var text []byte
-		if s.Text != "" && !e.ledger.withhold {
+		if s.Text != "" && !r.w.withhold {
 			text = []byte(s.Text)
 		}
 		all.Queue("DELETE FROM samples WHERE engine = $1 AND reason = $2 AND username = $3 AND database = $4 AND application = $5 AND shape = $6 AND detail = $7",
-			e.name, s.Reason, valid(s.User), valid(s.Database), valid(s.Application), valid(s.Shape), valid(s.Detail))
+			r.w.name, s.Reason, valid(s.User), valid(s.Database), valid(s.Application), valid(s.Shape), valid(s.Detail))
 		all.Queue("INSERT INTO samples (engine, reason, username, database, application, shape, detail, advice, text, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-			e.name, s.Reason, valid(s.User), valid(s.Database), valid(s.Application), valid(s.Shape), valid(s.Detail), valid(s.Advice), text, s.At)
+			r.w.name, s.Reason, valid(s.User), valid(s.Database), valid(s.Application), valid(s.Shape), valid(s.Detail), valid(s.Advice), text, s.At)
 	}
 	for reason := range reasons {
 		all.Queue(`DELETE FROM samples WHERE ctid IN (
 			SELECT ctid FROM (SELECT ctid, row_number() OVER (ORDER BY n, at DESC) AS place FROM (
 			  SELECT ctid, at, row_number() OVER (PARTITION BY username, database, application ORDER BY at DESC) AS n FROM samples WHERE engine = $1 AND reason = $2) AS each) AS all_of
-			WHERE place > $3)`, e.name, reason, samplesPerReason)
+			WHERE place > $3)`, r.w.name, reason, samplesPerReason)
 	}
 }
 
 // samples returns the samples since the beginning of an hour and before until, by reason, the newest first.
-func (l *Ledger) samples(ctx context.Context, tx pgx.Tx, v *Volumes, until *time.Time) error {
+func samples(ctx context.Context, tx pgx.Tx, v *Volumes, until *time.Time) error {
 	rows, err := tx.Query(ctx, `SELECT engine, reason, username, database, application, shape, detail, advice, text, at FROM samples
 		WHERE engine = ANY($1) AND at >= $2 AND ($3::timestamptz IS NULL OR at < $3) ORDER BY reason, at DESC`, v.Engines, v.Since, until)
 	if err != nil {

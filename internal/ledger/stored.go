@@ -12,7 +12,7 @@ import (
 
 // Find returns the stored form of an audit of an engine; false if there is none.
 func (l *Ledger) Find(ctx context.Context, engine, key string) (Audit, bool, error) {
-	return (&Engine{ledger: l, name: engine}).Find(ctx, key)
+	return l.engine(engine).Audits.Find(ctx, key)
 }
 
 // storedRows bounds the users and events of a read.Stored.

@@ -54,24 +54,30 @@ type GivenTurn struct {
 	Lost bool
 }
 
+// Turns are the turns of an engine's audits that workers have or wait for.
+type Turns struct {
+	w     *writer
+	queue *queue
+}
+
 // Give gives a turn to the workers of the engine: the first one with a free slot takes it. The ledger must have the
 // state of the audit that the turn begins with. An earlier turn of the audit is outdated from then on, with its
 // outcome. With an error it returns the number of a turn that may be given nevertheless, because the connection was
 // lost while the transaction was committed; 0 = none is.
-func (e *Engine) Give(ctx context.Context, turn TurnArgs) (id int64, err error) {
-	client, err := e.ledger.inserter()
+func (s *Turns) Give(ctx context.Context, turn TurnArgs) (id int64, err error) {
+	client, err := s.queue.inserter()
 	if err != nil {
 		return 0, err
 	}
-	turn.Engine = e.name
-	err = e.write(ctx, "give a turn", func(tx pgx.Tx) error {
+	turn.Engine = s.w.name
+	err = s.w.write(ctx, "give a turn", func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
 			INSERT INTO turns (engine, key) VALUES ($1, $2) ON CONFLICT (engine, key) DO UPDATE SET number = DEFAULT, job = NULL, holder = '', hurry = false,
-			  outcome = NULL, given = now(), taken = NULL, ended = NULL RETURNING number`, e.name, turn.Key).Scan(&turn.Number)
+			  outcome = NULL, given = now(), taken = NULL, ended = NULL RETURNING number`, s.w.name, turn.Key).Scan(&turn.Number)
 		if err != nil {
 			return err
 		}
-		job, err := client.InsertTx(ctx, tx, turn, &river.InsertOpts{Queue: queueOf(turn.Kind(), e.name)})
+		job, err := client.InsertTx(ctx, tx, turn, &river.InsertOpts{Queue: queueOf(turn.Kind(), s.w.name)})
 		if err == nil && job.UniqueSkippedAsDuplicate {
 			err = errors.New("the queue has a job of the turn already")
 		}
@@ -83,14 +89,14 @@ func (e *Engine) Give(ctx context.Context, turn TurnArgs) (id int64, err error) 
 	return turn.Number, err
 }
 
-// Turns returns the current turns of the engine's audits, the earliest first, as of one moment.
-func (e *Engine) Turns(ctx context.Context) (all []GivenTurn, err error) {
-	client, err := e.ledger.inserter()
+// Current returns the current turns of the engine's audits, the earliest first, as of one moment.
+func (s *Turns) Current(ctx context.Context) (all []GivenTurn, err error) {
+	client, err := s.queue.inserter()
 	if err != nil {
 		return nil, err
 	}
-	err = pgx.BeginTxFunc(ctx, e.ledger.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, "SELECT number, key, holder, coalesce(job, 0), ended IS NOT NULL, outcome FROM turns WHERE engine = $1 ORDER BY number", e.name)
+	err = pgx.BeginTxFunc(ctx, s.w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, "SELECT number, key, holder, coalesce(job, 0), ended IS NOT NULL, outcome FROM turns WHERE engine = $1 ORDER BY number", s.w.name)
 		if err != nil {
 			return err
 		}
@@ -126,36 +132,26 @@ func (e *Engine) Turns(ctx context.Context) (all []GivenTurn, err error) {
 // Withdraw makes a turn outdated: nothing that its worker writes later is stored. It returns false if the worker has
 // ended the turn, or the turn is outdated already. The worker is not stopped: it notices at its next Hurried, or at the
 // end of the turn.
-func (e *Engine) Withdraw(ctx context.Context, id int64) (withdrawn bool, err error) {
-	err = e.write(ctx, "withdraw a turn", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "DELETE FROM turns WHERE number = $1 AND engine = $2 AND ended IS NULL", id, e.name)
+func (s *Turns) Withdraw(ctx context.Context, id int64) (withdrawn bool, err error) {
+	err = s.w.write(ctx, "withdraw a turn", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "DELETE FROM turns WHERE number = $1 AND engine = $2 AND ended IS NULL", id, s.w.name)
 		withdrawn = tag.RowsAffected() == 1
 		return err
 	})
 	return withdrawn, err
 }
 
-// outdate makes the turn of an audit outdated, because the auditor writes other evidence. It must come before other
-// statements about the audit in the transaction: a worker locks in this order, too.
-func (e *Engine) outdate(ctx context.Context, tx pgx.Tx, key string) error {
-	if e.lock == nil { // a worker, which writes in its turn
-		return nil
-	}
-	_, err := tx.Exec(ctx, "DELETE FROM turns WHERE engine = $1 AND key = $2", e.name, key)
-	return err
-}
-
 // Hurry asks the workers to end turns soon, because a new query waits for its first trials: see Turn.Hurried.
-func (e *Engine) Hurry(ctx context.Context, ids []int64) error {
-	return e.write(ctx, "hurry turns", func(tx pgx.Tx) error {
+func (s *Turns) Hurry(ctx context.Context, ids []int64) error {
+	return s.w.write(ctx, "hurry turns", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE turns SET hurry = true WHERE number = ANY($1)", ids)
 		return err
 	})
 }
 
 // Forget removes turns that have ended, after their outcome was read.
-func (e *Engine) Forget(ctx context.Context, ids ...int64) error {
-	return e.write(ctx, "remove turns", func(tx pgx.Tx) error {
+func (s *Turns) Forget(ctx context.Context, ids ...int64) error {
+	return s.w.write(ctx, "remove turns", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "DELETE FROM turns WHERE number = ANY($1) AND ended IS NOT NULL", ids)
 		return err
 	})

@@ -32,10 +32,10 @@ func newFleet(t *testing.T) *fleet {
 	}
 	f := &fleet{Engine: acquire(t, o, "e"), dsn: o.DSN, queue: newQueue(t, o.DSN)}
 	f.audit = ledger.Audit{Query: query(), State: "running", DataEpoch: "1", Processes: 1, Trials: 100, EvidenceTrials: 200, Progress: ledger.Seal([]byte("100"))}
-	if _, _, err := f.Begin(t.Context(), f.audit); err != nil {
+	if _, _, err := f.Audits.Begin(t.Context(), f.audit); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(t.Context(), f.audit); err != nil {
+	if err := f.Audits.Save(t.Context(), f.audit); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -54,7 +54,7 @@ func (f *fleet) open(t *testing.T) *ledger.Ledger {
 // give gives a turn of an audit, and returns its number.
 func (f *fleet) give(t *testing.T, key string) int64 {
 	t.Helper()
-	id, err := f.Give(t.Context(), ledger.TurnArgs{Key: key, Turns: 1})
+	id, err := f.Turns.Give(t.Context(), ledger.TurnArgs{Key: key, Turns: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (f *fleet) give(t *testing.T, key string) int64 {
 // turn returns the only current turn.
 func (f *fleet) turn(t *testing.T) ledger.GivenTurn {
 	t.Helper()
-	all, err := f.Turns(t.Context())
+	all, err := f.Turns.Current(t.Context())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("turns %+v, %v; want one", all, err)
 	}
@@ -83,7 +83,7 @@ func (f *fleet) work(t *testing.T, l *ledger.Ledger, id, engine string, run func
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- l.Work(ctx, workOptions(id, engine, run)) }()
+	go func() { done <- l.Workers.Work(ctx, workOptions(id, engine, run)) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -96,7 +96,7 @@ func (f *fleet) work(t *testing.T, l *ledger.Ledger, id, engine string, run func
 
 // result is the state of an audit with ten pairs of trials more than the ledger has.
 func result(ctx context.Context, turn *ledger.Turn) (*ledger.Audit, error) {
-	state, found, err := turn.Find(ctx, turn.Key)
+	state, found, err := turn.Audits.Find(ctx, turn.Key)
 	if err == nil && !found {
 		err = errors.New("no audit")
 	}
@@ -127,7 +127,7 @@ func (f *fleet) ended(t *testing.T, id int64, worker string, trials int) {
 
 func (f *fleet) has(t *testing.T, trials int) {
 	t.Helper()
-	a, found, err := f.Find(t.Context(), "k")
+	a, found, err := f.Audits.Find(t.Context(), "k")
 	if err != nil || !found || a.Trials != trials || a.EvidenceTrials != 2*trials {
 		t.Errorf("%d pairs, evidence of %d trials, %v; want %d pairs", a.Trials, a.EvidenceTrials, err, trials)
 	}
@@ -158,7 +158,7 @@ func TestTurnsOfEngines(t *testing.T) {
 	}
 	for _, engine := range []*fleet{f, other} {
 		eventually.True(t, "all turns have ended", func() bool {
-			all, err := engine.Turns(t.Context())
+			all, err := engine.Turns.Current(t.Context())
 			done := 0
 			for _, turn := range all {
 				if turn.Done {
@@ -179,14 +179,14 @@ func TestTurnsOfEngines(t *testing.T) {
 		}
 	}
 	var ids []int64
-	all, _ := f.Turns(t.Context())
+	all, _ := f.Turns.Current(t.Context())
 	for _, turn := range all {
 		ids = append(ids, turn.ID)
 	}
-	if err := f.Forget(t.Context(), ids...); err != nil {
+	if err := f.Turns.Forget(t.Context(), ids...); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := f.Turns(t.Context()); err != nil || len(all) != 0 {
+	if all, err := f.Turns.Current(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("after Forget: %+v, %v", all, err)
 	}
 }
@@ -201,7 +201,7 @@ func TestWorkerKilled(t *testing.T) {
 	if turn := f.turn(t); turn.ID != first || turn.Worker != "child" || turn.Done || turn.Lost {
 		t.Fatalf("turn %+v; want one that the child has", turn)
 	}
-	workers, err := f.Workers(t.Context())
+	workers, err := f.Turns.Workers(t.Context())
 	if err != nil || len(workers) != 1 || workers[0].ID != "child" {
 		t.Fatalf("workers %+v, %v", workers, err)
 	}
@@ -211,10 +211,10 @@ func TestWorkerKilled(t *testing.T) {
 	if turn := f.turn(t); turn.Done || turn.Lost {
 		t.Fatalf("turn %+v after its job was cancelled", turn)
 	}
-	if yes, err := f.Withdraw(t.Context(), first); err != nil || !yes {
+	if yes, err := f.Turns.Withdraw(t.Context(), first); err != nil || !yes {
 		t.Fatalf("withdrawn: %v, %v", yes, err)
 	}
-	if yes, err := f.Withdraw(t.Context(), first); err != nil || yes {
+	if yes, err := f.Turns.Withdraw(t.Context(), first); err != nil || yes {
 		t.Fatalf("withdrawn twice: %v, %v", yes, err)
 	}
 	second := f.give(t, "k")
@@ -240,8 +240,8 @@ func TestLateWorker(t *testing.T) {
 		<-wake
 		_, hurried := turn.Hurried(ctx)
 		late <- hurried
-		late <- turn.Save(ctx, *state)
-		_, _, begun := turn.Begin(ctx, *state)
+		late <- turn.Audits.Save(ctx, *state)
+		_, _, begun := turn.Audits.Begin(ctx, *state)
 		late <- begun
 		late <- turn.Complete(ctx, state, ledger.Outcome{Trouble: "late"})
 		return nil
@@ -268,7 +268,7 @@ func TestLateWorker(t *testing.T) {
 func TestOutdatedJob(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	if yes, err := f.Withdraw(t.Context(), f.give(t, "k")); err != nil || !yes {
+	if yes, err := f.Turns.Withdraw(t.Context(), f.give(t, "k")); err != nil || !yes {
 		t.Fatalf("withdrawn: %v, %v", yes, err)
 	}
 	f.give(t, "k")
@@ -326,7 +326,7 @@ func TestDroppedTurn(t *testing.T) {
 	f.work(t, f.open(t), "w", "e", func(context.Context, *ledger.Turn) error { return errors.New("dropped") })
 	id := f.give(t, "k")
 	eventually.True(t, "the turn is lost", func() bool { return f.turn(t).Lost })
-	if yes, err := f.Withdraw(t.Context(), id); err != nil || !yes {
+	if yes, err := f.Turns.Withdraw(t.Context(), id); err != nil || !yes {
 		t.Errorf("withdrawn: %v, %v", yes, err)
 	}
 	f.has(t, 100)
@@ -339,21 +339,21 @@ func TestAuditorWrites(t *testing.T) {
 	f.give(t, "k")
 	state := f.audit
 	state.Progress = nil
-	if err := f.Save(t.Context(), state); err != nil {
+	if err := f.Audits.Save(t.Context(), state); err != nil {
 		t.Fatal(err)
 	}
 	f.turn(t)
 	outdated := func(what string, err error) {
 		t.Helper()
-		if all, fault := f.Turns(t.Context()); err != nil || fault != nil || len(all) != 0 {
+		if all, fault := f.Turns.Current(t.Context()); err != nil || fault != nil || len(all) != 0 {
 			t.Errorf("turns after %s: %+v, %v, %v", what, all, err, fault)
 		}
 		f.give(t, "k")
 	}
-	outdated("Save", f.Save(t.Context(), f.audit))
-	_, _, err := f.Begin(t.Context(), f.audit)
+	outdated("Save", f.Audits.Save(t.Context(), f.audit))
+	_, _, err := f.Audits.Begin(t.Context(), f.audit)
 	outdated("Begin", err)
-	outdated("SetAside", f.SetAside(t.Context(), "k", "damaged"))
+	outdated("SetAside", f.Audits.SetAside(t.Context(), "k", "damaged"))
 }
 
 // TestLedgerAway: a worker whose ledger goes away in a turn ends the turn once when it is back, and takes the next one.

@@ -21,10 +21,10 @@ func TestWithheldStatements(t *testing.T) {
 	for _, withhold := range []bool{false, true} {
 		o.Withhold = withhold
 		e := acquire(t, o, "e")
-		if err := e.Save(t.Context(), a); err != nil {
+		if err := e.Audits.Save(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
-		row, ok, err := e.Find(t.Context(), a.Query.Key)
+		row, ok, err := e.Audits.Find(t.Context(), a.Query.Key)
 		e.Close()
 		if err != nil || !ok || string(row.Progress) != "progress" {
 			t.Fatalf("%v, %v, progress %q", ok, err, row.Progress)

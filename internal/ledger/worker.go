@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
@@ -26,6 +27,13 @@ type Turn struct {
 	holder  string // this worker
 }
 
+// Workers are the processes that take turns of audits.
+type Workers struct {
+	pool   *pgxpool.Pool
+	queue  *queue
+	engine func(name string) *Engine // without a fence
+}
+
 // WorkOptions configure Work.
 type WorkOptions struct {
 	Worker Worker
@@ -41,9 +49,9 @@ type WorkOptions struct {
 
 // Work takes turns of the engine o.Worker.Engine until ctx is done; then it waits until Run has returned for each. Of
 // all clients of the ledger's queue, one is the leader, which ends lost jobs and removes old ones; this may be the one.
-func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
+func (s *Workers) Work(ctx context.Context, o WorkOptions) error {
 	run := func(ctx context.Context, job *river.Job[TurnArgs]) error {
-		t, err := l.take(ctx, job, o.Worker.ID)
+		t, err := s.take(ctx, job, o.Worker.ID)
 		if errors.Is(err, ErrTurnLost) {
 			return river.JobCancel(ErrTurnLost)
 		} else if err == nil {
@@ -51,7 +59,7 @@ func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
 		}
 		return storable(err)
 	}
-	client, err := l.client(river.Config{
+	client, err := s.queue.client(river.Config{
 		ID:            o.Worker.ID,
 		Queues:        map[string]river.QueueConfig{queueOf(TurnArgs{}.Kind(), o.Worker.Engine): {MaxWorkers: o.Worker.Slots}},
 		FetchCooldown: 10 * time.Millisecond,
@@ -59,30 +67,30 @@ func (l *Ledger) Work(ctx context.Context, o WorkOptions) error {
 	if err != nil {
 		return fmt.Errorf("ledger: job queue: %w", err)
 	}
-	if err := l.Heartbeat(ctx, o.Worker); err != nil {
+	if err := s.Heartbeat(ctx, o.Worker); err != nil {
 		return err
 	}
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("ledger: job queue: %w", sqlstate.Withhold(err))
 	}
-	l.beat(ctx, o)
+	s.beat(ctx, o)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	o.Worker.Slots = 0 // no more turns; those in progress are delivered
-	if err := l.Heartbeat(end, o.Worker); err != nil {
+	if err := s.Heartbeat(end, o.Worker); err != nil {
 		o.Heard(err)
 	}
 	if err := client.StopAndCancel(end); err != nil {
 		return fmt.Errorf("ledger: job queue: %w", sqlstate.Withhold(err))
 	}
-	return l.Leave(end, o.Worker.ID)
+	return s.Leave(end, o.Worker.ID)
 }
 
 // heartbeatTime bounds the attempt to send a heartbeat.
 const heartbeatTime = 10 * time.Second
 
 // beat sends heartbeats until ctx is done.
-func (l *Ledger) beat(ctx context.Context, o WorkOptions) {
+func (s *Workers) beat(ctx context.Context, o WorkOptions) {
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
 	for {
@@ -91,7 +99,7 @@ func (l *Ledger) beat(ctx context.Context, o WorkOptions) {
 			return
 		case <-tick.C:
 			attempt, cancel := context.WithTimeout(ctx, heartbeatTime)
-			err := l.Heartbeat(attempt, o.Worker)
+			err := s.Heartbeat(attempt, o.Worker)
 			cancel()
 			if ctx.Err() == nil {
 				o.Heard(err)
@@ -109,16 +117,17 @@ func (t *Turn) identity(holder string, more ...any) []any {
 
 // take makes a worker the holder of the turn of a job. It returns ErrTurnLost, wrapped, if the turn is outdated or has
 // a holder.
-func (l *Ledger) take(ctx context.Context, job *river.Job[TurnArgs], worker string) (*Turn, error) {
+func (s *Workers) take(ctx context.Context, job *river.Job[TurnArgs], worker string) (*Turn, error) {
 	t := &Turn{TurnArgs: job.Args, job: job, holder: worker}
-	tag, err := l.pool.Exec(ctx, "UPDATE turns SET holder = $6, taken = now() WHERE "+current, t.identity("", worker)...)
+	tag, err := s.pool.Exec(ctx, "UPDATE turns SET holder = $6, taken = now() WHERE "+current, t.identity("", worker)...)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrTurnLost
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ledger: take a turn: %w", sqlstate.Withhold(err))
 	}
-	t.Engine = &Engine{ledger: l, name: job.Args.Engine, fence: t.isMine}
+	t.Engine = s.engine(job.Args.Engine)
+	t.Engine.w.fence = t.isMine
 	return t, nil
 }
 
@@ -150,9 +159,9 @@ func (t *Turn) Complete(ctx context.Context, state *Audit, outcome Outcome) erro
 	for _, text := range []*string{&outcome.Trouble, &outcome.Stop, &outcome.Broken, &outcome.Refused} {
 		*text = valid(*text) // it is stored as jsonb
 	}
-	return t.write(ctx, "deliver a turn", func(tx pgx.Tx) error {
+	return t.w.write(ctx, "deliver a turn", func(tx pgx.Tx) error {
 		if state != nil {
-			if err := t.save(ctx, tx, state); err != nil {
+			if err := t.Audits.save(ctx, tx, state); err != nil {
 				return err
 			}
 		}

@@ -29,8 +29,8 @@ const forgetWorkers = "1 hour"
 
 // Heartbeat records that a worker is alive. Times are those of the ledger's server, so that the clocks of the machines
 // do not matter.
-func (l *Ledger) Heartbeat(ctx context.Context, w Worker) error {
-	_, err := l.pool.Exec(ctx, `
+func (s *Workers) Heartbeat(ctx context.Context, w Worker) error {
+	_, err := s.pool.Exec(ctx, `
 		INSERT INTO workers (id, engine, host, version, slots) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (id) DO UPDATE SET heartbeat = now(), slots = excluded.slots`, w.ID, w.Engine, w.Host, w.Version, w.Slots)
 	if err != nil {
@@ -40,8 +40,8 @@ func (l *Ledger) Heartbeat(ctx context.Context, w Worker) error {
 }
 
 // Leave removes a worker, which takes no more turns, and workers that ended long ago without doing so.
-func (l *Ledger) Leave(ctx context.Context, id string) error {
-	_, err := l.pool.Exec(ctx, "DELETE FROM workers WHERE id = $1 OR heartbeat < now() - $2::interval", id, forgetWorkers)
+func (s *Workers) Leave(ctx context.Context, id string) error {
+	_, err := s.pool.Exec(ctx, "DELETE FROM workers WHERE id = $1 OR heartbeat < now() - $2::interval", id, forgetWorkers)
 	if err != nil {
 		return fmt.Errorf("ledger: remove a worker: %w", sqlstate.Withhold(err))
 	}
@@ -50,10 +50,10 @@ func (l *Ledger) Leave(ctx context.Context, id string) error {
 
 // Workers returns the engine's workers, the earliest first, with those that have ended without a notice in the last
 // hour.
-func (e *Engine) Workers(ctx context.Context) ([]Worker, error) {
-	rows, err := e.ledger.pool.Query(ctx, `
+func (s *Turns) Workers(ctx context.Context) ([]Worker, error) {
+	rows, err := s.w.pool.Query(ctx, `
 		SELECT id, engine, host, version, slots, started, extract(epoch FROM clock_timestamp() - heartbeat)::float8
-		FROM workers WHERE engine = $1 AND heartbeat > now() - $2::interval ORDER BY started, id`, e.name, forgetWorkers)
+		FROM workers WHERE engine = $1 AND heartbeat > now() - $2::interval ORDER BY started, id`, s.w.name, forgetWorkers)
 	var all []Worker
 	if err == nil {
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Worker, err error) {

@@ -221,7 +221,7 @@ func (d *Dispatcher) save(ctx context.Context) {
 	for _, u := range d.waiting {
 		if d.store != nil && (fault == nil || ledger.Rejects(fault)) && !held[u.message.Subject] {
 			attempt, cancel := context.WithTimeout(ctx, finishTime)
-			err := d.store.SaveAlert(attempt, stored(u.message), u.receivers)
+			err := d.store.Alerts.Save(attempt, stored(u.message), u.receivers)
 			cancel()
 			if err == nil {
 				continue
@@ -273,6 +273,6 @@ func (d *Dispatcher) periodic(ctx context.Context) {
 	}
 	if d.store != nil && d.opt.Retention > 0 && now.Sub(d.pruned) >= time.Hour {
 		d.pruned = now
-		d.result(opPrune, d.store.PruneAlerts(ctx, d.opt.Style.Engine, now.Add(-d.opt.Retention)))
+		d.result(opPrune, d.store.Alerts.Prune(ctx, d.opt.Style.Engine, now.Add(-d.opt.Retention)))
 	}
 }

@@ -57,7 +57,7 @@ func (d *Dispatcher) count(ctx context.Context, now time.Time) {
 	if d.store == nil {
 		return
 	}
-	all, err := d.store.Undelivered(ctx, d.opt.Style.Engine)
+	all, err := d.store.Alerts.Undelivered(ctx, d.opt.Style.Engine)
 	if d.result(opCount, err); err != nil {
 		return
 	}

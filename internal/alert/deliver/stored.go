@@ -37,7 +37,7 @@ func (d *Dispatcher) connect(ctx context.Context, jobs *sync.WaitGroup) {
 
 // list reads the alerts that fire from the ledger.
 func (d *Dispatcher) list(ctx context.Context) {
-	all, err := d.store.FiringAlerts(ctx, d.opt.Style.Engine)
+	all, err := d.store.Alerts.Firing(ctx, d.opt.Style.Engine)
 	if err == nil {
 		err = d.adopt(all)
 		d.listed = true
@@ -86,7 +86,7 @@ const slots = 4
 // deliver sends the messages that the ledger has until ctx is done.
 func (d *Dispatcher) deliver(ctx context.Context, l *ledger.Ledger) {
 	for ctx.Err() == nil {
-		err := l.Deliver(ctx, ledger.DeliverOptions{
+		err := l.Alerts.Deliver(ctx, ledger.DeliverOptions{
 			Engine: d.opt.Style.Engine, Slots: slots, Every: d.opt.Tick, Logger: d.opt.Logger, Send: d.sendStored,
 			Heard: func(err error) { d.result(opDeliver, err) },
 		})

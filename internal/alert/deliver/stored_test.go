@@ -52,7 +52,7 @@ func withLedger(t *testing.T, h *hook) (deliver.Options, ledger.Options, *ledger
 // delivered reports whether the ledger has a number of alerts, and all their messages have arrived.
 func delivered(t *testing.T, l *ledger.Ledger, alerts int) bool {
 	t.Helper()
-	all, err := l.Alerts(t.Context(), 100)
+	all, err := l.Alerts.Latest(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}

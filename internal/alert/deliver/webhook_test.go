@@ -111,14 +111,14 @@ func TestWebhook(t *testing.T) {
 	// stored reports whether the ledger has the alert with both users, and a number of messages that were all
 	// delivered.
 	stored := func(messages int) bool {
-		all, err := l.Alerts(t.Context(), 2)
+		all, err := l.Alerts.Latest(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(all) != 1 || !strings.Contains(string(all[0].Body), "bob") {
 			return false
 		}
-		_, deliveries, err := l.FindAlert(t.Context(), all[0].ID)
+		_, deliveries, err := l.Alerts.Find(t.Context(), all[0].ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestWebhook(t *testing.T) {
 	if got := strings.Join(last.Data.Users, " ") + ", " + strings.Join(last.Data.Neighbours, " "); got != "ann bob, d1 d2" {
 		t.Errorf("users and neighbours of the alert: %s", got)
 	}
-	a, deliveries, err := l.FindAlert(t.Context(), first.Data.ID)
+	a, deliveries, err := l.Alerts.Find(t.Context(), first.Data.ID)
 	if err != nil || a.Status != "resolved" || a.EndsAt == nil || len(deliveries) != 2 || deliveries[0].Attempts != 2 || deliveries[0].State != ledger.DeliveryDelivered {
 		t.Errorf("in the ledger: %+v, %+v, %v", a, deliveries, err)
 	}

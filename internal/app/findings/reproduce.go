@@ -88,7 +88,7 @@ func ReproduceWith(ctx context.Context, env setup.Environment, c config.Config, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, setup.LedgerTimeout)
 	defer cancel()
-	if err := l.Reproduced(ctx, s.Engine, s.Key, records.Operator(o.Operator), r.result()); err != nil {
+	if err := l.Actions.Reproduced(ctx, s.Engine, s.Key, records.Operator(o.Operator), r.result()); err != nil {
 		fmt.Fprintln(env.Stderr, "dpwatch: warning: the result is not recorded:", err)
 	}
 	if r.Conclusion = r.Conclusion.Shown(o.Reveal || c.Log.ShowsValues()); !o.Reveal && !c.Log.ShowsSQL() {

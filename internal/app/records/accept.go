@@ -70,9 +70,9 @@ func Accept(ctx context.Context, c config.Config, o AcceptOptions) (Decision, er
 	d := Decision{ID: s.ID(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Action: read.ActionAccept, Operator: Operator(o.Operator), Until: &until, Reason: o.Reason}
 	if o.Revoke {
 		d.Action, d.Until = read.ActionRevoke, nil
-		err = l.Revoke(ctx, s.Engine, s.Key, d.Operator, d.Reason)
+		err = l.Actions.Revoke(ctx, s.Engine, s.Key, d.Operator, d.Reason)
 	} else {
-		err = l.Accept(ctx, s.Engine, s.Key, d.Operator, d.Reason, until)
+		err = l.Actions.Accept(ctx, s.Engine, s.Key, d.Operator, d.Reason, until)
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNoViolation):

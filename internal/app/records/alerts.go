@@ -64,7 +64,7 @@ func ListAlerts(ctx context.Context, c config.Config, most int) (Alerts, error) 
 		return Alerts{}, err
 	}
 	defer l.Close()
-	all, err := l.Alerts(ctx, most)
+	all, err := l.Alerts.Latest(ctx, most)
 	if all == nil {
 		all = []ledger.Alert{}
 	}
@@ -106,7 +106,7 @@ func ShowAlert(ctx context.Context, c config.Config, id string) (Alert, error) {
 
 // FindAlert returns an alert of the ledger with its deliveries.
 func FindAlert(ctx context.Context, l *ledger.Ledger, id string) (Alert, error) {
-	a, deliveries, err := l.FindAlert(ctx, id)
+	a, deliveries, err := l.Alerts.Find(ctx, id)
 	if errors.Is(err, ledger.ErrNoAlert) {
 		err = fmt.Errorf("%q: %w; dpwatch alerts list lists the alerts", id, err)
 	}
@@ -153,7 +153,7 @@ func RetryAlert(ctx context.Context, c config.Config, id string) (RetriedAlert, 
 	if err != nil {
 		return RetriedAlert{}, err
 	}
-	n, err := l.RetryDeliveries(ctx, a.Alert)
+	n, err := l.Alerts.Retry(ctx, a.Alert)
 	return RetriedAlert{a.ID, n}, err
 }
 

@@ -83,7 +83,7 @@ func (ls *Ledgers) Alerts(ctx context.Context) ([]records.Alert, error) {
 }
 
 func readAlerts(ctx context.Context, l *ledger.Ledger) (all []records.Alert, err error) {
-	alerts, err := l.Alerts(ctx, shownAlerts)
+	alerts, err := l.Alerts.Latest(ctx, shownAlerts)
 	if err != nil {
 		return nil, err
 	}

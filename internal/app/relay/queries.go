@@ -135,7 +135,7 @@ func (qs *Queries) Reaudit(ctx context.Context, id, operator string) error {
 		return err
 	}
 	defer l.Close()
-	if err := l.Reaudit(ctx, s.Engine, s.Key, operator, "asked on its page"); err != nil {
+	if err := l.Actions.Reaudit(ctx, s.Engine, s.Key, operator, "asked on its page"); err != nil {
 		return fmt.Errorf("audit %s: %w", s.ID(), err)
 	}
 	qs.forget()

@@ -162,7 +162,7 @@ func (k *Keeper) Write(ctx context.Context, key string) error {
 	if row.Progress != nil {
 		row.Progress = ledger.Seal(row.Progress)
 	}
-	err := k.Engine.Load().Save(ctx, row)
+	err := k.Engine.Load().Audits.Save(ctx, row)
 	if errors.Is(err, ledger.ErrFewerTrials) { // a fault of this program, not of the ledger, and one that a later write would meet too
 		k.log.Error("a state of an audit is not stored", zap.String("audit", key[:min(12, len(key))]), zap.String("error", k.text(err)))
 		err = nil
