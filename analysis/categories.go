@@ -32,12 +32,12 @@ type tallied struct {
 
 // categories counts the outcomes of a slot by category; toward are the bins of the event. It is nil where all are
 // numbers.
-func (a *Audit) categories(s *score.Series, toward uint64, direction string) *Categories {
+func (o *observations) categories(s *score.Series, toward uint64, direction string) *Categories {
 	all := tallyCategories(s, toward)
 	if len(all) == 0 || len(all) == 1 && all[0].id == 0 {
 		return nil
 	}
-	c := &Categories{Label: a.scores.SlotLabel(s.Slot)}
+	c := &Categories{Label: o.scores.SlotLabel(s.Slot)}
 	add := func(name withheld.Text, t tallied) {
 		c.Names, c.D0, c.D1 = append(c.Names, name), append(c.D0, t.counts[0]), append(c.D1, t.counts[1])
 		c.Event = append(c.Event, t.event)
@@ -45,13 +45,13 @@ func (a *Audit) categories(s *score.Series, toward uint64, direction string) *Ca
 			c.Direction = direction
 		}
 	}
-	word := a.scores.CategoryWord(s)
+	word := o.scores.CategoryWord(s)
 	shown := min(len(all), maxBars)
 	for _, t := range all[:shown] {
 		switch {
 		case t.id != 0:
 			add(word(t.id), t)
-		case len(a.scores.Reader.Measures) == 0:
+		case len(o.scores.Reader.Measures) == 0:
 			add(withheld.Public("present"), t)
 		default:
 			add(withheld.Public("any number"), t)

@@ -51,32 +51,34 @@ type suspected struct {
 // first trials showed answers that never vary and no epsilon. Confirm returns an error if there is no violation, or if
 // one is being confirmed already.
 func (a *Audit) Confirm(budget int, level float64) error {
+	o, v := &a.observed, &a.evidence
 	switch {
-	case a.first.pairs > 0:
+	case a.phases.first.pairs > 0:
 		return errors.New("analysis: the violation is being confirmed already")
-	case a.detectedAt == 0 && !a.sameAnswer():
+	case v.detectedAt == 0 && !a.sameAnswer():
 		return errors.New("analysis: there is no violation to confirm")
 	case budget < 1 || !(level >= 1 && level <= ConfirmationLevel):
 		return fmt.Errorf("analysis: a confirmation takes a budget of at least one pair and a level of 1 to %d, not %d and %v", ConfirmationLevel, budget, level)
 	}
-	a.first = suspected{pairs: a.pairs, detectedAt: a.detectedAt, level: 1, relation: -1, ratio: math.Inf(-1)}
-	if a.detectedAt > 0 {
-		a.first.lower, a.first.level = a.lower(), level
+	a.phases.first = suspected{pairs: o.pairs, detectedAt: v.detectedAt, level: 1, relation: -1, ratio: math.Inf(-1)}
+	if v.detectedAt > 0 {
+		a.phases.first.lower, a.phases.first.level = v.lower(), level
 	}
-	for i, s := range a.scores.Slots {
+	for i, s := range o.scores.Slots {
 		for r, e := range s.Independence.Each(s.Shared) {
-			if e > a.first.ratio {
-				a.first.relation, a.first.slot, a.first.ratio = r, i, e
+			if e > a.phases.first.ratio {
+				a.phases.first.relation, a.phases.first.slot, a.phases.first.ratio = r, i, e
 			}
 		}
 	}
-	a.climb()
-	a.opts.MaxTrials = a.pairs + budget
-	a.threshold = a.wealthNeeded()
-	a.detectedAt, a.nextHold, a.certificate, a.monotony = 0, 0, nil, monotony{}
+	v.climb()
+	a.opts.MaxTrials = o.pairs + budget
+	v.threshold = a.phases.wealthNeeded(a.opts.alpha())
+	v.detectedAt, a.nextHold, a.certificate, o.monotony = 0, 0, nil, monotony{}
 	a.turn(false) // books the current block
-	a.climb()
-	a.anew()
+	v.climb()
+	v.restart()
+	a.phases.first.kept = o.restart()
 	return nil
 }
 
@@ -90,24 +92,23 @@ const ConfirmationLevel = 2
 // not made. Whether they are made must not depend on the results of the trials. It does nothing once a violation was
 // found.
 func (a *Audit) SetShare(share float64) {
-	if a.confirming() || a.detectedAt > 0 || !(share > a.opts.Share && share <= 1) {
+	if a.phases.confirming() || a.evidence.detectedAt > 0 || !(share > a.opts.Share && share <= 1) {
 		return
 	}
 	a.opts.Share = share
-	a.threshold = a.wealthNeeded()
-	a.nextLook, a.due = min(a.nextLook, a.pairs+1), true
+	a.evidence.threshold = a.phases.wealthNeeded(a.opts.alpha())
+	a.nextLook, a.evidence.due = min(a.nextLook, a.observed.pairs+1), true
 }
 
-// wealthNeeded returns the log of the wealth that a violation takes.
-func (a *Audit) wealthNeeded() float64 {
-	alpha := a.opts.alpha()
+// wealthNeeded returns the log of the wealth that a violation takes at an error rate.
+func (p *phases) wealthNeeded(alpha float64) float64 {
 	switch {
-	case !a.confirming():
+	case !p.confirming():
 		return -math.Log(alpha)
-	case a.measuring() && a.first.detectedAt > 0:
-		return -math.Log(measuredLevel(a.first.level, alpha))
+	case p.measuring() && p.first.detectedAt > 0:
+		return -math.Log(measuredLevel(p.first.level, alpha))
 	}
-	return -math.Log(a.first.level * alpha)
+	return -math.Log(p.first.level * alpha)
 }
 
 // ConfirmationBudget returns the greatest number of fresh pairs for the confirmation of a violation that was shown by
@@ -119,39 +120,23 @@ const (
 	budgetFactor = 8
 )
 
-// anew restarts evidence and tests with the block that was just opened.
-func (a *Audit) anew() {
-	a.epoch.Restart = true
-	a.lead.Renew()
-	a.epoch.Opened = 0
-	a.lead.Look(&a.book, a.epoch)
-	a.front = -1
-	a.advance()
-	for _, s := range a.scores.Slots {
-		s.Restart()
-	}
-	if len(a.scores.Slots) > 0 {
-		a.first.kept = len(a.scores.Slots[0].Past[0])
-	}
-	a.answers = answers{}
-}
-
 // confirming reports whether the pairs now are of a confirmation.
-func (a *Audit) confirming() bool { return a.first.pairs > 0 }
+func (p *phases) confirming() bool { return p.first.pairs > 0 }
 
-// confirmation returns the confirmation for the report, nil before it begins. v is the verdict.
-func (a *Audit) confirmation(v Verdict) *Confirmation {
-	if !a.confirming() {
+// confirmation returns the confirmation for the report, nil before it begins. v is the verdict after pairs of the most
+// pairs.
+func (p *phases) confirmation(v Verdict, pairs, most int, decided bool) *Confirmation {
+	if !p.confirming() {
 		return nil
 	}
 	c := &Confirmation{
-		State: ConfirmationRunning, Pairs: a.atViolation() - a.first.pairs, MaxPairs: a.mostPairs() - a.first.pairs,
-		After: a.first.pairs, SuspectedLower: Float(a.first.lower),
+		State: ConfirmationRunning, Pairs: p.atViolation(pairs) - p.first.pairs, MaxPairs: p.mostPairs(most) - p.first.pairs,
+		After: p.first.pairs, SuspectedLower: Float(p.first.lower),
 	}
 	switch {
 	case v == Violation:
 		c.State = Confirmed
-	case a.Decided():
+	case decided:
 		c.State = NotConfirmed
 	}
 	return c
@@ -163,22 +148,22 @@ func (a *Audit) confirmation(v Verdict) *Confirmation {
 const likelyRelation = 3
 
 // unconfirmed returns the reason for the verdict while a confirmation has not shown the violation.
-func (a *Audit) unconfirmed() string {
-	n := a.pairs - a.first.pairs
-	if !a.Decided() {
-		return fmt.Sprintf("%d pairs of trials show a violation, which is being confirmed on fresh sessions: %d pairs so far", a.first.pairs, n)
+func (p *phases) unconfirmed(o *observations, decided bool) string {
+	n := o.pairs - p.first.pairs
+	if !decided {
+		return fmt.Sprintf("%d pairs of trials show a violation, which is being confirmed on fresh sessions: %d pairs so far", p.first.pairs, n)
 	}
-	if r := a.first.relation; r >= 0 && a.first.ratio >= likelyRelation && a.first.slot < len(a.scores.Slots) {
+	if r := p.first.relation; r >= 0 && p.first.ratio >= likelyRelation && p.first.slot < len(o.scores.Slots) {
 		return fmt.Sprintf("trials depend on each other: %s, and %d pairs on fresh sessions do not confirm the violation that %d pairs showed",
-			a.relationWords(r, a.first.slot), n, a.first.pairs)
+			o.relationWords(r, p.first.slot), n, p.first.pairs)
 	}
-	return fmt.Sprintf("trials depend on each other: the violation that %d pairs showed is not confirmed on fresh sessions, in %d pairs", a.first.pairs, n)
+	return fmt.Sprintf("trials depend on each other: the violation that %d pairs showed is not confirmed on fresh sessions, in %d pairs", p.first.pairs, n)
 }
 
 // relationWords returns the words for a relation between trials and the slot that shows it, without values of rows.
-func (a *Audit) relationWords(r, slot int) string {
+func (o *observations) relationWords(r, slot int) string {
 	words := fmt.Sprintf("%s (lag %d)", dependence.Relations[r].Words, dependence.Relations[r].Lag)
-	if place := a.scores.SlotWords(slot).String(); place != "" {
+	if place := o.scores.SlotWords(slot).String(); place != "" {
 		words += ", most in " + place
 	}
 	return words

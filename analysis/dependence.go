@@ -24,61 +24,61 @@ type answers struct {
 }
 
 // dependent returns the log of the average of the slots' evidence that trials depend on each other.
-func (a *Audit) dependent() float64 {
-	if a.answers.dependent == nil {
-		e := a.averageEvidence()
-		a.answers.dependent = &e
+func (o *observations) dependent() float64 {
+	if o.answers.dependent == nil {
+		e := o.averageEvidence()
+		o.answers.dependent = &e
 	}
-	return *a.answers.dependent
+	return *o.answers.dependent
 }
 
-func (a *Audit) averageEvidence() float64 {
+func (o *observations) averageEvidence() float64 {
 	all := math.Inf(-1)
-	for _, s := range a.scores.Slots {
+	for _, s := range o.scores.Slots {
 		all = eprocess.LogAdd(all, s.Independence.Evidence(s.Shared))
 	}
-	return all - math.Log(float64(max(1, len(a.scores.Slots))))
+	return all - math.Log(float64(max(1, len(o.scores.Slots))))
 }
 
 // repeatsTooOften reports whether more results of a world repeat earlier ones than chance makes likely.
-func (a *Audit) repeatsTooOften(world int) bool {
-	if a.answers.tooOften[world] == nil {
-		often := a.scores.RepeatsTooOften(world, a.pairs)
-		a.answers.tooOften[world] = &often
+func (o *observations) repeatsTooOften(world int) bool {
+	if o.answers.tooOften[world] == nil {
+		often := o.scores.RepeatsTooOften(world, o.pairs)
+		o.answers.tooOften[world] = &often
 	}
-	return *a.answers.tooOften[world]
+	return *o.answers.tooOften[world]
 }
 
 // certainlyDependent reports whether trials are dependent at DependenceErrorRate.
-func (a *Audit) certainlyDependent() bool {
-	return len(a.scores.Slots) > 0 && a.dependent() >= -math.Log(DependenceErrorRate)
+func (o *observations) certainlyDependent() bool {
+	return len(o.scores.Slots) > 0 && o.dependent() >= -math.Log(DependenceErrorRate)
 }
 
 // hold returns the reason why a violation is not reported yet although the wealth suffices; empty if it may be
-// reported.
-func (a *Audit) hold() string {
-	if a.monotony.constant() {
+// reported. kept is the number of pairs of the past that were kept at the beginning of a confirmation.
+func (o *observations) hold(kept int) string {
+	if o.monotony.constant() {
 		return "the answers of each world never vary"
 	}
-	for w := range a.scores.Repeats.Twice {
-		if a.repeatsTooOften(w) {
+	for w := range o.scores.Repeats.Twice {
+		if o.repeatsTooOften(w) {
 			return fmt.Sprintf("answers on D%d repeat earlier ones exactly", w)
 		}
 	}
-	if e, bet := a.scores.OrderEvidence(); bet && e >= math.Log(dependence.Suspicion) {
+	if e, bet := o.scores.OrderEvidence(); bet && e >= math.Log(dependence.Suspicion) {
 		return "the orders of rows seem to depend on each other"
 	}
-	n := float64(max(1, len(a.scores.Slots)))
+	n := float64(max(1, len(o.scores.Slots)))
 	limit := math.Log(dependence.Suspicion) + .75*math.Log(n)
 	var all dependence.Mixing
 	asked, doubtful, against := 0.0, 0, 0 // slots
-	for _, s := range a.scores.Slots {
+	for _, s := range o.scores.Slots {
 		d := &s.Independence
-		if a.pairs < dependence.StuckPairs && d.Stuck() {
+		if o.pairs < dependence.StuckPairs && d.Stuck() {
 			return "one world has given one answer only, in too few trials"
 		}
-		if d.Differ && a.scores.Stride == 1 {
-			m := dependence.MixingOf(s.Past, s.Shared, a.pairs, a.first.kept, &a.scratch)
+		if d.Differ && o.scores.Stride == 1 {
+			m := dependence.MixingOf(s.Past, s.Shared, o.pairs, kept, &o.scratch)
 			all.Add(m)
 			asked++
 			doubtful += code.Bit(!m.Enough(1))
@@ -90,21 +90,22 @@ func (a *Audit) hold() string {
 			return dependence.Relations[top].Words + " seem to depend on each other"
 		}
 	}
-	if 4*doubtful > len(a.scores.Slots) && (len(a.scores.Slots) <= score.FewSlots || 4*against > len(a.scores.Slots) || !all.Enough(asked)) {
+	if 4*doubtful > len(o.scores.Slots) && (len(o.scores.Slots) <= score.FewSlots || 4*against > len(o.scores.Slots) || !all.Enough(asked)) {
 		return "they vary too little, or too slowly, to tell"
 	}
 	return ""
 }
 
-// withdrawn returns the reason why the wealth against the claim is not evidence of a violation; empty if it is.
-func (a *Audit) withdrawn() string {
-	switch reason := a.unsound(); {
+// withdrawn returns the reason why the wealth against the claim is not evidence of a violation; empty if it is. kept is as
+// for hold.
+func (v *evidence) withdrawn(o *observations, kept int) string {
+	switch reason := o.unsound(); {
 	case reason != "":
 		return reason
-	case a.detectedAt > 0 || a.claimAt < 0 || a.lead.Latest < a.threshold:
+	case v.detectedAt > 0 || v.claimAt < 0 || v.lead.Latest < v.threshold:
 		return ""
 	}
-	if reason := a.hold(); reason != "" {
+	if reason := o.hold(kept); reason != "" {
 		return "trials that are independent would be a violation, and these have not shown that they are: " + reason
 	}
 	return ""
@@ -112,20 +113,20 @@ func (a *Audit) withdrawn() string {
 
 // unsound returns the reason why the trials are certainly dependent, empty if they may be independent. Wealth and bound
 // mean nothing if they are dependent.
-func (a *Audit) unsound() string {
-	if a.certainlyDependent() {
+func (o *observations) unsound() string {
+	if o.certainlyDependent() {
 		top, at, slot := math.Inf(-1), 0, 0
-		for i, s := range a.scores.Slots {
+		for i, s := range o.scores.Slots {
 			for r, e := range s.Independence.Each(s.Shared) {
 				if e > top {
 					top, at, slot = e, r, i
 				}
 			}
 		}
-		return "trials depend on each other: " + a.relationWords(at, slot)
+		return "trials depend on each other: " + o.relationWords(at, slot)
 	}
-	for w := range a.scores.Repeats.Twice {
-		if a.repeatsTooOften(w) {
+	for w := range o.scores.Repeats.Twice {
+		if o.repeatsTooOften(w) {
 			return "trials depend on each other: answers repeat earlier ones exactly"
 		}
 	}
@@ -133,14 +134,14 @@ func (a *Audit) unsound() string {
 }
 
 // dependenceWarnings returns a warning for each certain relation, with the slot that shows it most clearly.
-func (a *Audit) dependenceWarnings() (w []withheld.Text) {
-	if !a.certainlyDependent() {
+func (o *observations) dependenceWarnings() (w []withheld.Text) {
+	if !o.certainlyDependent() {
 		return nil
 	}
-	least := math.Log(float64(dependence.RelationCount*dependence.BitCount*len(a.scores.Slots)) / DependenceErrorRate)
+	least := math.Log(float64(dependence.RelationCount*dependence.BitCount*len(o.scores.Slots)) / DependenceErrorRate)
 	var top [dependence.RelationCount]float64
 	var at, n [dependence.RelationCount]int
-	for i, s := range a.scores.Slots {
+	for i, s := range o.scores.Slots {
 		each := s.Independence.Each(s.Shared)
 		for r, e := range each {
 			if e >= least {
@@ -155,7 +156,7 @@ func (a *Audit) dependenceWarnings() (w []withheld.Text) {
 	for r, k := range n {
 		if k > 0 {
 			w = append(w, withheld.Sprintf("%s depend on each other (most in %s; %d of %d columns or partitions): "+means,
-				dependence.Relations[r].Words, a.scores.SlotWords(at[r]), k, len(a.scores.Slots)))
+				dependence.Relations[r].Words, o.scores.SlotWords(at[r]), k, len(o.scores.Slots)))
 		}
 	}
 	if len(w) == 0 {

@@ -21,9 +21,9 @@ type found struct {
 
 // strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything
 // was learned.
-func (a *Audit) strongest() found {
+func strongest(o *observations, v *evidence) found {
 	best := book.Standing{Wealth: math.Inf(-1)}
-	for st := range a.lead.Standings(&a.book, a.epoch) {
+	for st := range v.lead.Standings(&v.book, v.epoch) {
 		if st.Wealth > best.Wealth && atStake(st.Events) {
 			best = st
 		}
@@ -31,7 +31,7 @@ func (a *Audit) strongest() found {
 	if best.Events == nil {
 		return found{ratio: math.NaN()}
 	}
-	return a.describe(a.scores.Named(best.Entry.Score), best.Entry.Table, best.Events)
+	return o.describe(o.scores.Named(best.Entry.Score), best.Entry.Table, best.Events)
 }
 
 // atStake reports whether anything is bet on events.
@@ -40,7 +40,7 @@ func atStake(e *event.Events) bool {
 }
 
 // describe returns the one of a view's two events with the greater likelihood ratio, with its description.
-func (a *Audit) describe(s *score.Series, t *event.Table, e *event.Events) found {
+func (o *observations) describe(s *score.Series, t *event.Table, e *event.Events) found {
 	side, ratio, p, q := eprocess.TowardD0, 0.0, 0.0, 0.0
 	for _, d := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
 		if e.Toward[d] == 0 {
@@ -61,31 +61,31 @@ func (a *Audit) describe(s *score.Series, t *event.Table, e *event.Events) found
 		ev.D0, ev.D1 = ev.D1, ev.D0
 	}
 	set := e.Toward[side]
-	ev.Direction, ev.Kind, ev.Tail, ev.Column = direction, s.EventKind(set), s.Tail(set), a.scores.ColumnOf(s)
+	ev.Direction, ev.Kind, ev.Tail, ev.Column = direction, s.EventKind(set), s.Tail(set), o.scores.ColumnOf(s)
 	if s.IsSlot() {
-		ev.Partition = a.scores.Reader.GroupName(s.Slot / a.scores.Reader.Cells())
+		ev.Partition = o.scores.Reader.GroupName(s.Slot / o.scores.Reader.Cells())
 	}
 	how := "more likely on " + direction
 	if n := float64(t.Pairs) + float64(t.Counted()); q*(n+1) <= .5 && p*(n+1) > 1 && s.Plain(set) {
 		how = "only on " + direction + ", never on " + other
 	}
-	ev.Description = withheld.Sprintf("%s %s", a.scores.Words(s, set), how)
+	ev.Description = withheld.Sprintf("%s %s", o.scores.Words(s, set), how)
 	return found{ev, ratio, s, set}
 }
 
 // what describes the event with the strongest evidence in words.
-func (a *Audit) what(best *found) What {
+func (o *observations) what(best *found) What {
 	w := What{Basis: Likely, Parts: []Part{}}
 	e := best.event
 	if e == nil {
 		w.Text = withheld.Public("the answer itself shows the dataset")
 		return w
 	}
-	words := a.scores.EventOf(best.series, best.set)
+	words := o.scores.EventOf(best.series, best.set)
 	for _, p := range words.Parts {
 		w.Parts = append(w.Parts, Part{Where: p.Where, Share: Float(p.Share)})
 	}
 	often := fmt.Sprintf("%s of the answers on D0, %s on D1", percent(float64(e.D0)), percent(float64(e.D1)))
-	w.Text = withheld.Sprintf("%s: %s", a.scores.EventWords(words), often)
+	w.Text = withheld.Sprintf("%s: %s", o.scores.EventWords(words), often)
 	return w
 }

@@ -47,24 +47,25 @@ const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them a
 // honest engine may give one likely answer for a long time (a binary response of epsilon 6 gives another one in 404
 // trials). So this finding adds nothing to the rate of false alarms.
 func (a *Audit) sameAnswer() bool {
-	if !a.opts.NoClaim && a.lead.Highest < a.threshold {
+	o, v := &a.observed, &a.evidence
+	if !a.opts.NoClaim && v.lead.Highest < v.threshold {
 		return false
 	}
 	need := sameAnswerPairs
-	if precise(a.scores.Now[0].Codes) && precise(a.scores.Now[1].Codes) || a.confirming() && a.first.detectedAt == 0 {
+	if precise(o.scores.Now[0].Codes) && precise(o.scores.Now[1].Codes) || a.phases.confirming() && a.phases.first.detectedAt == 0 {
 		need = sameNumberPairs // in a confirmation, the pairs before it were of one answer too
 	}
-	return a.monotony.pairs >= need && a.monotony.constant() && a.monotony.first[0] != a.monotony.first[1]
+	return o.monotony.pairs >= need && o.monotony.constant() && o.monotony.first[0] != o.monotony.first[1]
 }
 
 // blank reports whether no answer of either world had a row, or all had the same rows without a value that is not NULL:
 // then the trials show nothing, not even that noise is missing.
-func (a *Audit) blank() bool {
-	m := &a.monotony
-	if m.pairs == 0 || a.confirming() || !m.constant() || m.first[0] != m.first[1] || len(a.retained) == 0 {
+func (o *observations) blank() bool {
+	m := &o.monotony
+	if m.pairs == 0 || !m.constant() || m.first[0] != m.first[1] || len(o.retained) == 0 {
 		return false
 	}
-	return isBlank(&a.retained[0].worlds[0]) && isBlank(&a.retained[0].worlds[1])
+	return isBlank(&o.retained[0].worlds[0]) && isBlank(&o.retained[0].worlds[1])
 }
 
 func isBlank(o *Outcome) bool {
@@ -77,19 +78,19 @@ func isBlank(o *Outcome) bool {
 }
 
 // deterministic returns the finding, nil for none.
-func (a *Audit) deterministic() *Deterministic {
-	if a.opts.Deterministic == DeterministicIgnore || a.blank() {
+func (o *observations) deterministic(policy DeterministicPolicy, sameAnswer bool) *Deterministic {
+	if policy == DeterministicIgnore {
 		return nil
 	}
-	d := &Deterministic{Repeats: Trials{a.scores.Repeats.Echoes[0], a.scores.Repeats.Echoes[1]}}
+	d := &Deterministic{Repeats: Trials{o.scores.Repeats.Echoes[0], o.scores.Repeats.Echoes[1]}}
 	switch {
-	case a.sameAnswer():
+	case sameAnswer:
 		d.Kind, d.Differ = "same_answer", true
-		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, and another on D1 than on D0: %s", a.monotony.pairs, howToTell)
-	case a.monotony.pairs >= sameAnswerPairs && a.monotony.constant():
+		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, and another on D1 than on D0: %s", o.monotony.pairs, howToTell)
+	case o.monotony.pairs >= sameAnswerPairs && o.monotony.constant():
 		d.Kind = "same_answer"
-		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, on D0 and D1 alike: %s", a.monotony.pairs, howToTell)
-	case !a.monotony.constant() && (a.repeatsTooOften(0) || a.repeatsTooOften(1)):
+		d.Description = fmt.Sprintf("in %d pairs of trials the answer is the same every time, on D0 and D1 alike: %s", o.monotony.pairs, howToTell)
+	case !o.monotony.constant() && (o.repeatsTooOften(0) || o.repeatsTooOften(1)):
 		d.Kind = "repeats"
 		d.Description = fmt.Sprintf("%d answers on D0 and %d on D1 repeat earlier ones exactly, far more than chance gives at so many digits: "+
 			"reused noise, a small stock of noise, a cache, or values cut off at a bound", d.Repeats.D0, d.Repeats.D1)

@@ -17,39 +17,39 @@ const (
 
 // diagnosed returns what the causes of a violation are found from: the kept pairs of the slot of the event and of the
 // first others.
-func (a *Audit) diagnosed(best *found) diagnosis.Evidence {
+func (o *observations) diagnosed(c Claim, best *found) diagnosis.Evidence {
 	e := diagnosis.Evidence{
-		Epsilon: a.claim.Epsilon, Delta: a.claim.Delta, Constant: a.monotony.constant(),
-		Failures: a.failures, Trials: a.pairs,
+		Epsilon: c.Epsilon, Delta: c.Delta, Constant: o.monotony.constant(),
+		Failures: o.failures, Trials: o.pairs,
 	}
 	for w := range 2 {
-		e.Repeated = e.Repeated || a.monotony.broken[w] && a.repeatsTooOften(w)
+		e.Repeated = e.Repeated || o.monotony.broken[w] && o.repeatsTooOften(w)
 	}
 	if best.event != nil {
 		e.Score, e.Kind, e.Tail = best.event.Score, string(best.event.Kind), string(best.event.Tail)
 	}
-	if a.scores.Reader == nil || len(a.scores.Slots) == 0 {
+	if o.scores.Reader == nil || len(o.scores.Slots) == 0 {
 		return e
 	}
-	e.Keyed, e.Columns, e.Groups = a.scores.Reader.Keyed, a.scores.Reader.Cells(), len(a.scores.Reader.Labels)
+	e.Keyed, e.Columns, e.Groups = o.scores.Reader.Keyed, o.scores.Reader.Cells(), len(o.scores.Reader.Labels)
 	var chosen []int
 	if s := best.series; s != nil && s.IsSlot() && s.Slot >= diagnosedSlots {
 		chosen = append(chosen, s.Slot)
 	}
-	for i := range a.scores.Slots[:min(len(a.scores.Slots), diagnosedSlots-len(chosen))] {
+	for i := range o.scores.Slots[:min(len(o.scores.Slots), diagnosedSlots-len(chosen))] {
 		chosen = append(chosen, i)
 	}
-	p := score.PortionOf(len(a.scores.Slots[0].Past[0]), min(diagnosedPast, max(256, diagnosedCells/len(chosen))))
+	p := score.PortionOf(len(o.scores.Slots[0].Past[0]), min(diagnosedPast, max(256, diagnosedCells/len(chosen))))
 	for _, i := range chosen {
-		e.Slots = append(e.Slots, a.diagnosedSlot(i, p))
+		e.Slots = append(e.Slots, o.diagnosedSlot(i, p))
 	}
 	return e
 }
 
 // diagnosedSlot returns the outcomes of one slot.
-func (a *Audit) diagnosedSlot(slot int, p score.Portion) diagnosis.Slot {
-	s := a.scores.Slots[slot]
-	d := diagnosis.Slot{Where: a.scores.Place(slot), Group: slot / a.scores.Reader.Cells(), Column: slot % a.scores.Reader.Cells(), Discrete: true, Shared: s.Shared}
+func (o *observations) diagnosedSlot(slot int, p score.Portion) diagnosis.Slot {
+	s := o.scores.Slots[slot]
+	d := diagnosis.Slot{Where: o.scores.Place(slot), Group: slot / o.scores.Reader.Cells(), Column: slot % o.scores.Reader.Cells(), Discrete: true, Shared: s.Shared}
 	texts := map[code.Label]int{}
 	for w := range s.Past {
 		d.Numbers[w] = make([]float64, p.N)

@@ -10,12 +10,11 @@ import (
 )
 
 // SkipBound makes an audit decide about the claim alone: no bound is computed below it.
-func SkipBound(a *Audit) { a.front = a.claimAt }
+func SkipBound(a *Audit) { a.evidence.front = a.evidence.claimAt }
 
 // RestoreBody reads a state without its head and checksum.
 func RestoreBody(body []byte) (*Audit, error) {
-	a := &Audit{}
-	return a, a.restore(body)
+	return restored(body)
 }
 
 // StateHead is the length of what stands before the body.
@@ -47,12 +46,12 @@ func BinBet(epsilon, delta float64, p, q []float64) (f [2][]float64) {
 func Inflate(a *Audit, by float64) func() {
 	var known *book.Epoch
 	return func() {
-		if a.epoch == known {
+		if a.evidence.epoch == known {
 			return
 		}
-		known = a.epoch
-		for i := range a.lead.Bets {
-			b := &a.lead.Bets[i]
+		known = a.evidence.epoch
+		for i := range a.evidence.lead.Bets {
+			b := &a.evidence.lead.Bets[i]
 			for j := range b.Factors {
 				for c := range b.Factors[j][0] {
 					b.Factors[j][0][c] += by
@@ -73,7 +72,7 @@ var (
 
 // Spoil makes one place of the wealth against the claim, and one of the climbing bound's, no number.
 func Spoil(a *Audit) {
-	for _, p := range []*book.Process{&a.lead.Process, a.climber} {
+	for _, p := range []*book.Process{&a.evidence.lead.Process, a.evidence.climber} {
 		if len(p.Logw) > 0 {
 			p.Logw[0] = math.NaN()
 		}
@@ -81,18 +80,18 @@ func Spoil(a *Audit) {
 }
 
 // CertainlyDependent reports whether trials are dependent at DependenceErrorRate.
-func CertainlyDependent(a *Audit) bool { return a.certainlyDependent() }
+func CertainlyDependent(a *Audit) bool { return a.observed.certainlyDependent() }
 
 // BoundNow returns the greatest epsilon of the grid that the evidence now rejects together with all below it.
 func BoundNow(a *Audit) (bound float64) {
 	a.look()
-	for i, epsilon := range a.grid {
-		w := a.lead.Latest
-		if i != a.claimAt {
-			p := &book.Process{Null: eprocess.NewNull(epsilon, a.claim.Delta), Below: i < a.claimAt}
-			a.replay(p, &a.book)
+	for i, epsilon := range a.evidence.grid {
+		w := a.evidence.lead.Latest
+		if i != a.evidence.claimAt {
+			p := &book.Process{Null: eprocess.NewNull(epsilon, a.claim.Delta), Below: i < a.evidence.claimAt}
+			a.evidence.replay(p, &a.evidence.book)
 			if w = p.Total(); p.Below {
-				w = eprocess.LogAdd(w, a.lead.Latest) - math.Ln2
+				w = eprocess.LogAdd(w, a.evidence.lead.Latest) - math.Ln2
 			}
 		}
 		if !(w >= -math.Log(1-a.opts.Confidence)) {

@@ -41,33 +41,24 @@ type Histogram struct {
 // Figures returns what can be drawn now. It takes time: every point of the profile is a process over all trials.
 func (a *Audit) Figures() Figures {
 	a.look()
-	a.climb()
-	f := Figures{Claim: a.claim, NoClaim: a.opts.NoClaim, Threshold: a.threshold, Path: slices.Clone(a.path)}
-	if a.pairs > 0 {
-		f.Path = append(f.Path, a.pathPoint())
-		f.Path[len(a.path)].Line = a.atFront()
+	a.evidence.climb()
+	f := Figures{Claim: a.claim, NoClaim: a.opts.NoClaim, Threshold: a.evidence.threshold, Path: slices.Clone(a.evidence.path)}
+	if a.observed.pairs > 0 {
+		f.Path = append(f.Path, a.evidence.pathPoint(a.observed.pairs))
+		f.Path[len(a.evidence.path)].Line = a.evidence.atFront()
 	}
-	if s, toward, direction := a.strongestSlot(); s != nil {
-		f.Histogram = a.histogram(s, toward, direction)
-		f.Categories = a.categories(s, toward, direction)
+	if s, toward, direction := strongestSlot(&a.observed, &a.evidence); s != nil {
+		f.Histogram = a.observed.histogram(s, toward, direction)
+		f.Categories = a.observed.categories(s, toward, direction)
 	}
-	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
-		f.Profile = append(f.Profile, a.profilePoint(e, profileDeltas))
+	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.observed.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
+		f.Profile = append(f.Profile, a.evidence.profilePoint(e, profileDeltas, a.opts.alpha()))
 	}
 	return f
 }
 
-// pathPoint returns the point of the path now, without its bound.
-func (a *Audit) pathPoint() PathPoint {
-	p := PathPoint{Pairs: a.pairs, Wealth: a.lead.Latest}
-	if a.claimAt < 0 {
-		p.Wealth = math.NaN()
-	}
-	return p
-}
-
 // histogram counts the numbers of a slot; toward are the bins of the event.
-func (a *Audit) histogram(s *score.Series, toward uint64, direction string) *Histogram {
+func (o *observations) histogram(s *score.Series, toward uint64, direction string) *Histogram {
 	var all []float64
 	for _, codes := range s.Past {
 		for _, c := range codes {
@@ -100,7 +91,7 @@ func (a *Audit) histogram(s *score.Series, toward uint64, direction string) *His
 			}
 		}
 	}
-	h.Label = a.scores.SlotLabel(s.Slot)
+	h.Label = o.scores.SlotLabel(s.Slot)
 	edges := append(append([]float64{lo}, s.Binner.Edges...), hi)
 	var event [][2]float64
 	for i := range s.Binner.Numeric() {
@@ -115,28 +106,28 @@ func (a *Audit) histogram(s *score.Series, toward uint64, direction string) *His
 // strongestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the
 // direction of its event. Before anything is bet on a slot it is the first one with numbers, or the first; nil without
 // slots.
-func (a *Audit) strongestSlot() (s *score.Series, set uint64, direction string) {
+func strongestSlot(o *observations, v *evidence) (s *score.Series, set uint64, direction string) {
 	top := math.Inf(-1)
-	for st := range a.lead.Standings(&a.book, a.epoch) {
-		own := a.scores.Named(st.Entry.Score)
+	for st := range v.lead.Standings(&v.book, v.epoch) {
+		own := o.scores.Named(st.Entry.Score)
 		if own == nil || !own.IsSlot() || !(st.Wealth > top) || !atStake(st.Events) {
 			continue
 		}
 		top, s, set, direction = st.Wealth, own, st.Events.Toward[eprocess.TowardD0], "D0"
-		if a.describe(own, st.Entry.Table, st.Events).event.Direction == "D1" {
+		if o.describe(own, st.Entry.Table, st.Events).event.Direction == "D1" {
 			set, direction = st.Events.Toward[eprocess.TowardD1], "D1"
 		}
 	}
 	if s != nil {
 		return s, set, direction
 	}
-	for _, own := range a.scores.Slots {
+	for _, own := range o.scores.Slots {
 		if own.Binner.Numeric() > 1 {
 			return own, 0, ""
 		}
 	}
-	if len(a.scores.Slots) > 0 {
-		return a.scores.Slots[0], 0, ""
+	if len(o.scores.Slots) > 0 {
+		return o.scores.Slots[0], 0, ""
 	}
 	return nil, 0, ""
 }

@@ -83,25 +83,42 @@ func (f *Finding) Reveal() *Finding {
 	return &r
 }
 
-// finding explains a violation, nil for another verdict. What takes time is computed once for a number of pairs.
-func (a *Audit) finding(r *Report, best *found) *Finding {
-	if r.Verdict != Violation {
-		return nil
-	}
-	if x := &a.explained; x.finding != nil && x.pairs == a.pairs && x.lower == float64(r.EpsilonLower) {
-		return x.finding
-	}
-	f := &Finding{HowBad: howBad(r), What: a.what(best), Causes: diagnosis.Causes(a.diagnosed(best))}
-	f.write(r)
-	a.explained = explained{a.pairs, float64(r.EpsilonLower), f}
-	return f
-}
-
 // explained is the finding of the report before.
 type explained struct {
-	pairs   int
-	lower   float64
-	finding *Finding
+	pairs  int
+	lower  float64
+	latest *Finding
+}
+
+// finding explains a violation. What takes time is computed once for a number of pairs.
+func (x *explained) finding(r *Report, o *observations, best *found, c Claim) *Finding {
+	if !x.is(r, o) {
+		f := &Finding{HowBad: howBad(r), What: o.what(best), Causes: diagnosis.Causes(o.diagnosed(c, best))}
+		f.write(r)
+		*x = explained{o.pairs, float64(r.EpsilonLower), f}
+	}
+	return x.latest
+}
+
+// is reports whether the finding is that of a report.
+func (x *explained) is(r *Report, o *observations) bool {
+	return x.latest != nil && x.pairs == o.pairs && x.lower == float64(r.EpsilonLower)
+}
+
+// setProfile gives a report a finding with a profile.
+func (x *explained) setProfile(r *Report, o *observations, c Claim, profile []ProfilePoint) {
+	f := *r.Finding
+	f.HowBad.Profile = profile
+	for _, p := range profile {
+		if p.Epsilon == c.Epsilon {
+			f.HowBad.ClaimNeedsDelta = Float(p.Delta)
+		}
+	}
+	f.write(r)
+	r.Finding = &f
+	if x.is(r, o) {
+		x.latest = &f
+	}
 }
 
 // write sets the line and the paragraph.

@@ -31,37 +31,34 @@ type certificate struct {
 	hits  [2]int
 }
 
-// certify chooses the event when half of the budget is used, so that the choice does not depend on what certifies it.
-// The bins are a copy. Scores that depend on other results (repeats) are not events of one result and are left out.
-func (a *Audit) certify() {
-	if a.certificate != nil || 2*a.pairs < a.opts.MaxTrials || a.scores.Reader == nil {
-		return
-	}
+// newCertificate chooses the event when half of the budget is used, so that the choice does not depend on what certifies
+// it. The rest is the number of pairs that are left. It returns nil if there is no event. The bins are a copy. Scores that depend on other results (repeats) are not events of one result and are left out.
+func newCertificate(o *observations, scratch *[]uint8, rest int, delta float64) *certificate {
 	c := &certificate{}
-	top, rest := math.Inf(-1), a.opts.MaxTrials-a.pairs
+	top := math.Inf(-1)
 	var best *score.Series
-	for _, s := range a.scores.All() {
+	for _, s := range o.scores.All() {
 		if s.Table == nil || s.Table.Pairs == 0 || !s.OfOneResult() {
 			continue
 		}
 		for _, v := range [...]event.View{event.Ascending, event.Folded, event.Sorted} {
-			a.book.Order = event.OrderOf(s.Table, v, a.book.Order)
+			*scratch = event.OrderOf(s.Table, v, *scratch)
 			for heavy := range 2 {
-				if set, e := mostCertified(s.Table, a.book.Order, heavy, rest, a.claim.Delta); e > top {
+				if set, e := mostCertified(s.Table, *scratch, heavy, rest, delta); e > top {
 					top, best, c.set, c.heavy = e, s, set, heavy
 				}
 			}
 		}
 	}
 	if best == nil {
-		return
+		return nil
 	}
 	c.score = best.Freeze()
 	e := event.Events{}
 	side := [2]int{eprocess.TowardD0, eprocess.TowardD1}[c.heavy]
 	e.Toward[side] = c.set
-	c.event = a.describe(best, best.Table, &e).event
-	a.certificate = c
+	c.event = o.describe(best, best.Table, &e).event
+	return c
 }
 
 // mostCertified returns the cut of an order (from either end) whose past counts promise the greatest bound from n
@@ -100,17 +97,14 @@ func (c *certificate) count(pair *[2]score.Result) {
 	}
 }
 
-// clopperPearson returns the figure once the budget is used, nil before and where no event could be followed to the
-// end.
-func (a *Audit) clopperPearson() *ClopperPearsonBound {
-	c := a.certificate
-	if c == nil || a.pairs < a.opts.MaxTrials || c.pairs == 0 {
+// bound returns the figure once the budget is used; nil where no event could be followed to the end.
+func (c *certificate) bound(alpha, delta float64) *ClopperPearsonBound {
+	if c.pairs == 0 {
 		return nil
 	}
-	alpha := 1 - a.opts.Confidence
 	p, _ := ClopperPearson(c.hits[c.heavy], c.pairs, alpha)
 	_, q := ClopperPearson(c.hits[1-c.heavy], c.pairs, alpha)
-	e := math.Log((p - a.claim.Delta) / q)
+	e := math.Log((p - delta) / q)
 	if !(e > 0) {
 		e = 0
 	}

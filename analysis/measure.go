@@ -28,6 +28,13 @@ const (
 	MeasurementUnsound   MeasurementState = "unsound"   // the worlds changed, or trials depend on each other: the bound is that of the violation
 )
 
+// phases are what came before the pairs of now: the trials that showed a violation, if it is being confirmed, and the
+// violation, if it is being measured.
+type phases struct {
+	first    suspected // of a confirmation
+	measured measured
+}
+
 // measured is what a violation showed before its measurement.
 type measured struct {
 	pairs  int     // 0 = no measurement
@@ -56,93 +63,93 @@ const (
 // of both bounds is at the level alpha. Without a confirmation, the bound of all pairs at the level alpha simply goes
 // on.
 func (a *Audit) Measure(budget int) error {
+	o, v := &a.observed, &a.evidence
 	r := a.Report()
 	switch {
-	case a.measured.pairs > 0:
+	case a.phases.measured.pairs > 0:
 		return errors.New("analysis: the violation is being measured already")
-	case r.Verdict != Violation || a.detectedAt == 0:
+	case r.Verdict != Violation || v.detectedAt == 0:
 		return errors.New("analysis: there is no violation with a bound to measure")
 	case budget < 1:
 		return fmt.Errorf("analysis: a measurement takes a budget of at least one pair, not %d", budget)
 	}
-	a.measured = measured{pairs: a.pairs, most: a.opts.MaxTrials, lower: float64(r.EpsilonLower), next: a.pairs + max(firstMeasured, a.pairs-a.first.pairs), last: float64(r.EpsilonLower)}
-	a.opts.MaxTrials, a.certificate = a.pairs+budget, nil
-	if t := a.wealthNeeded(); t != a.threshold {
-		a.threshold, a.front = t, -1
-		a.advance()
+	a.phases.measured = measured{pairs: o.pairs, most: a.opts.MaxTrials, lower: float64(r.EpsilonLower), next: o.pairs + max(firstMeasured, o.pairs-a.phases.first.pairs), last: float64(r.EpsilonLower)}
+	a.opts.MaxTrials, a.certificate = o.pairs+budget, nil
+	if t := a.phases.wealthNeeded(a.opts.alpha()); t != v.threshold {
+		v.require(t)
 	}
-	a.due = true
+	v.due = true
 	return nil
 }
 
 // measuring reports whether the pairs now are of a measurement.
-func (a *Audit) measuring() bool { return a.measured.pairs > 0 }
+func (p *phases) measuring() bool { return p.measured.pairs > 0 }
 
 // atViolation returns the number of pairs at the violation: all pairs so far, unless it is being measured.
-func (a *Audit) atViolation() int {
-	if a.measuring() {
-		return a.measured.pairs
+func (p *phases) atViolation(pairs int) int {
+	if p.measuring() {
+		return p.measured.pairs
 	}
-	return a.pairs
+	return pairs
 }
 
-// mostPairs returns the number of pairs at which the verdict is due.
-func (a *Audit) mostPairs() int {
-	if a.measuring() {
-		return a.measured.most
+// mostPairs returns the number of pairs at which the verdict is due: the most of the phase, unless it is a measurement.
+func (p *phases) mostPairs(most int) int {
+	if p.measuring() {
+		return p.measured.most
 	}
-	return a.opts.MaxTrials
+	return most
 }
 
 // compare compares the bound with that at half as many pairs, at the end of a block. It ends the measurement of trials
 // that certainly depend on each other.
-func (a *Audit) compare() {
-	m := &a.measured
+func (p *phases) compare(o *observations, v *evidence) {
+	m := &p.measured
 	switch {
-	case !a.measuring() || m.steady == steadyLooks:
+	case !p.measuring() || m.steady == steadyLooks:
 		return
-	case a.unsound() != "":
+	case o.unsound() != "":
 		m.steady = steadyLooks
 		return
-	case a.pairs < m.next:
+	case o.pairs < m.next:
 		return
 	}
-	now := max(m.lower, a.lower())
+	now := max(m.lower, v.lower())
 	if m.steady++; now > m.last {
 		m.steady = 0
 	}
-	m.last, m.next = now, a.pairs+(a.pairs-a.first.pairs)
+	m.last, m.next = now, o.pairs+(o.pairs-p.first.pairs)
 }
 
 // measurement returns the measurement for the report, nil before it begins.
-func (a *Audit) measurement() *Measurement {
-	m := &a.measured
-	if !a.measuring() {
+func (p *phases) measurement(o *observations, most int, decided bool) *Measurement {
+	m := &p.measured
+	if !p.measuring() {
 		return nil
 	}
-	r := &Measurement{State: MeasurementRunning, Pairs: a.pairs - m.pairs, MaxPairs: a.opts.MaxTrials - m.pairs, ReportedLower: Float(m.lower)}
+	r := &Measurement{State: MeasurementRunning, Pairs: o.pairs - m.pairs, MaxPairs: most - m.pairs, ReportedLower: Float(m.lower)}
 	switch {
-	case a.unsound() != "":
+	case o.unsound() != "":
 		r.State = MeasurementUnsound
 	case m.steady == steadyLooks:
 		r.State = Measured
-	case a.Decided():
+	case decided:
 		r.State = MeasurementExhausted
 	}
 	return r
 }
 
 // bound returns the bound of the report.
-func (a *Audit) bound() float64 {
-	lower := a.lower()
-	if a.monotony.constant() || a.unsound() != "" {
+func (p *phases) bound(o *observations, v *evidence) float64 {
+	lower := v.lower()
+	if o.monotony.constant() || o.unsound() != "" {
 		lower = 0
 	}
-	if a.measuring() {
-		return max(a.measured.lower, lower)
+	if p.measuring() {
+		return max(p.measured.lower, lower)
 	}
-	if a.first.detectedAt > 0 {
-		lower = min(lower, a.first.lower)
+	if p.first.detectedAt > 0 {
+		lower = min(lower, p.first.lower)
 	}
 	return lower
 }

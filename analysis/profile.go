@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"math"
-	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
@@ -29,12 +28,12 @@ var (
 // profilePoint returns the certified lower bound of delta at an epsilon. It takes time: every delta is a process over
 // all trials. A point needs the evidence of the audit's confidence from the trials of the book alone, also where a
 // confirmation needs less.
-func (a *Audit) profilePoint(epsilon float64, deltas []float64) ProfilePoint {
+func (v *evidence) profilePoint(epsilon float64, deltas []float64, alpha float64) ProfilePoint {
 	p := ProfilePoint{Epsilon: epsilon}
-	threshold := max(a.threshold, -math.Log(a.opts.alpha()))
+	threshold := max(v.threshold, -math.Log(alpha))
 	for _, d := range deltas {
 		q := &book.Process{Null: eprocess.NewNull(epsilon, d)}
-		if a.replay(q, &a.book); q.Highest < threshold {
+		if v.replay(q, &v.book); q.Highest < threshold {
 			break
 		}
 		p.Delta = d
@@ -46,11 +45,11 @@ func (a *Audit) profilePoint(epsilon float64, deltas []float64) ProfilePoint {
 // which no delta is certified. It takes up to seconds, and does nothing without a certified finding, during a
 // measurement, and for a second time.
 func (a *Audit) AddProfile(r *Report) {
-	if !a.profiles(r) {
+	if !r.takesProfile(a.observed.pairs) || !a.Decided() {
 		return
 	}
 	steps, deltas := profileSteps, profileDeltas
-	if a.book.Places > fewPlaces {
+	if a.evidence.book.Places > fewPlaces {
 		steps, deltas = coarseSteps, coarseDeltas
 	}
 	unit := a.claim.Epsilon
@@ -59,47 +58,23 @@ func (a *Audit) AddProfile(r *Report) {
 	}
 	var profile []ProfilePoint
 	for _, step := range steps {
-		p := a.profilePoint(step*unit, deltas)
+		p := a.evidence.profilePoint(step*unit, deltas, a.opts.alpha())
 		if profile = append(profile, p); p.Delta == 0 && step >= 1 {
 			break
 		}
 	}
-	a.setProfile(r, profile)
+	a.explained.setProfile(r, &a.observed, a.claim, profile)
 }
 
 // RestoreProfile adds the profile that AddProfile has added to the same report of the audit before it was stored. It
 // does nothing where AddProfile would not.
 func (a *Audit) RestoreProfile(r *Report, profile []ProfilePoint) {
-	if len(profile) > 0 && a.profiles(r) {
-		a.setProfile(r, profile)
+	if len(profile) > 0 && r.takesProfile(a.observed.pairs) && a.Decided() {
+		a.explained.setProfile(r, &a.observed, a.claim, profile)
 	}
 }
 
-// profiles reports whether a report of the audit can get a profile.
-func (a *Audit) profiles(r *Report) bool {
-	return r.Finding != nil && r.Finding.HowBad.Basis == Certified && len(r.Finding.HowBad.Profile) == 0 && r.Trials.D0 == a.pairs && a.Decided()
-}
-
-func (a *Audit) setProfile(r *Report, profile []ProfilePoint) {
-	f := *r.Finding
-	f.HowBad.Profile = profile
-	for _, p := range profile {
-		if p.Epsilon == a.claim.Epsilon {
-			f.HowBad.ClaimNeedsDelta = Float(p.Delta)
-		}
-	}
-	f.write(r)
-	r.Finding = &f
-	if x := &a.explained; x.pairs == a.pairs && x.lower == float64(r.EpsilonLower) {
-		x.finding = &f
-	}
-}
-
-// replay runs a process over all trials so far, with the stakes of a book.
-func (a *Audit) replay(p *book.Process, k *book.Book) {
-	a.epoch.Claim = a.lead.Latest
-	for _, e := range append(slices.Clone(a.book.Epochs), a.epoch) {
-		p.Begin(k, e)
-		p.End(k, e, &a.bet)
-	}
+// takesProfile reports whether a report after a number of pairs has a finding that a profile can be added to.
+func (r *Report) takesProfile(pairs int) bool {
+	return r.Finding != nil && r.Finding.HowBad.Basis == Certified && len(r.Finding.HowBad.Profile) == 0 && r.Trials.D0 == pairs
 }

@@ -143,34 +143,36 @@ type Partition struct {
 // Report returns the state of the audit. It may be called at any time.
 func (a *Audit) Report() Report {
 	a.look()
-	lower := a.bound()
+	lower := a.phases.bound(&a.observed, &a.evidence)
+	o, decided := &a.observed, a.Decided()
+	blank := o.blank() && !a.phases.confirming()
 	r := Report{
 		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
 		EpsilonLower:      Float(lower),
 		Confidence:        a.opts.Confidence,
 		ErrorRate:         a.opts.alpha(),
-		Trials:            Trials{a.pairs, a.pairs},
+		Trials:            Trials{o.pairs, o.pairs},
 		MinimalDetectable: Float(math.NaN()),
 		WealthLog:         Float(math.NaN()),
 		Partitions:        []Partition{},
-		Warnings:          a.warnings(),
+		Warnings:          o.warnings(a.opts.Deterministic, blank),
 	}
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
-		r.WealthLog = Float(a.lead.Latest)
-		if a.pairs > 0 {
-			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), a.pairs, a.slotCost()))
+		r.WealthLog = Float(a.evidence.lead.Latest)
+		if o.pairs > 0 {
+			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), o.pairs, o.slotCost()))
 		}
 	}
-	if at := a.detectedAt; at > 0 {
-		if a.first.detectedAt > 0 {
-			at = a.first.detectedAt
+	if at := a.evidence.detectedAt; at > 0 {
+		if a.phases.first.detectedAt > 0 {
+			at = a.phases.first.detectedAt
 		}
 		r.DetectedAt = &at
 	}
-	r.Partitions, r.EpsilonEstimate = a.estimates()
-	best := a.strongest()
+	r.Partitions, r.EpsilonEstimate = o.estimates(a.opts, a.claim.Delta)
+	best := strongest(o, &a.evidence)
 	r.Event = best.event
 	ratio := best.ratio
 	r.Attacker = Attacker{
@@ -179,29 +181,36 @@ func (a *Audit) Report() Report {
 		PosteriorOdds:   Float(a.opts.PriorOdds * ratio),
 		ImpliedEpsilon:  Float(Odds{Prior: a.opts.PriorOdds, Breach: a.opts.BreachOdds}.ImpliedEpsilon()),
 	}.at(lower)
-	r.ClopperPearson = a.clopperPearson()
-	r.Deterministic = a.deterministic()
-	if a.monotony.pairs > 1 && a.monotony.constant() { // no epsilon follows from answers that never vary
+	if c := a.certificate; c != nil && o.pairs >= a.opts.MaxTrials {
+		r.ClopperPearson = c.bound(1-a.opts.Confidence, a.claim.Delta)
+	}
+	if !blank {
+		r.Deterministic = o.deterministic(a.opts.Deterministic, a.sameAnswer())
+	}
+	if o.monotony.pairs > 1 && o.monotony.constant() { // no epsilon follows from answers that never vary
 		r.ClopperPearson, r.EpsilonEstimate = nil, Float(math.NaN())
 	}
-	if r.Verdict, r.Reason = a.verdict(&r); r.Verdict != Violation {
+	if r.Verdict, r.Reason = a.verdict(&r, blank); r.Verdict != Violation {
 		r.DetectedAt = nil
 	}
-	r.Confirmation, r.Measurement = a.confirmation(r.Verdict), a.measurement()
-	r.Finding = a.finding(&r, &best)
+	r.Confirmation, r.Measurement = a.phases.confirmation(r.Verdict, o.pairs, a.opts.MaxTrials, decided), a.phases.measurement(o, a.opts.MaxTrials, decided)
+	if r.Verdict == Violation {
+		r.Finding = a.explained.finding(&r, o, &best, a.claim)
+	}
 	return r
 }
 
 // slotCost is the log of the share of wealth that bets on one partition.
-func (a *Audit) slotCost() float64 {
-	if len(a.scores.Slots) < 2 {
+func (o *observations) slotCost() float64 {
+	if len(o.scores.Slots) < 2 {
 		return 0
 	}
-	return math.Log(float64(len(a.scores.Slots)) / score.SlotShare())
+	return math.Log(float64(len(o.scores.Slots)) / score.SlotShare())
 }
 
 // verdict concludes.
-func (a *Audit) verdict(r *Report) (Verdict, string) {
+func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
+	o, v := &a.observed, &a.evidence
 	const repeated = "deterministic or cached noise"
 	need := fewestPairs(a.claim, a.opts.alpha())
 	switch {
@@ -209,86 +218,86 @@ func (a *Audit) verdict(r *Report) (Verdict, string) {
 		return Inconclusive, "no claim"
 	case a.sameAnswer() && a.opts.Deterministic == DeterministicViolation:
 		trials := "trials"
-		if a.confirming() {
+		if a.phases.confirming() {
 			trials = "trials on fresh sessions"
 		}
-		return Violation, fmt.Sprintf("the answers never vary in %d pairs of %s and differ between D0 and D1: %s; no epsilon follows from it", a.monotony.pairs, trials, repeated)
+		return Violation, fmt.Sprintf("the answers never vary in %d pairs of %s and differ between D0 and D1: %s; no epsilon follows from it", o.monotony.pairs, trials, repeated)
 	case a.sameAnswer():
 		return Inconclusive, repeated + ": the answers never vary and differ between D0 and D1"
-	case a.pairs > 0 && !a.measuring() && a.withdrawn() != "":
-		return Inconclusive, a.withdrawn()
-	case a.blank():
+	case o.pairs > 0 && !a.phases.measuring() && v.withdrawn(o, a.phases.first.kept) != "":
+		return Inconclusive, v.withdrawn(o, a.phases.first.kept)
+	case blank:
 		return Inconclusive, "no answer on D0 or D1 has a row or a value that is not NULL, so the trials show nothing: check that the copies and the public tables have rows (dpwatch doctor), and the conditions of the query"
-	case a.detectedAt > 0 && a.confirming():
+	case v.detectedAt > 0 && a.phases.confirming():
 		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v: %d pairs of trials showed it, and %d pairs on fresh sessions confirmed it",
-			a.claim.Epsilon, a.opts.Confidence, a.first.pairs, a.atViolation()-a.first.pairs)
-	case a.confirming():
-		return Inconclusive, a.unconfirmed()
-	case a.detectedAt > 0:
-		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, a.detectedAt)
-	case a.pairs == 0:
+			a.claim.Epsilon, a.opts.Confidence, a.phases.first.pairs, a.phases.atViolation(o.pairs)-a.phases.first.pairs)
+	case a.phases.confirming():
+		return Inconclusive, a.phases.unconfirmed(o, a.Decided())
+	case v.detectedAt > 0:
+		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, v.detectedAt)
+	case o.pairs == 0:
 		return Inconclusive, "no trials"
-	case a.failures[0] == a.pairs && a.failures[1] == a.pairs:
+	case o.failures[0] == o.pairs && o.failures[1] == o.pairs:
 		return Inconclusive, "every trial failed"
-	case float64(a.pairs) < need:
+	case float64(o.pairs) < need:
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute epsilon %v with fewer than %.0f",
-			a.pairs, a.claim.Epsilon, need)
-	case a.pairs > 1 && a.monotony.constant() && a.monotony.first[0] == a.monotony.first[1]:
+			o.pairs, a.claim.Epsilon, need)
+	case o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]:
 		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
 	case math.IsNaN(float64(r.MinimalDetectable)):
-		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", a.pairs)
+		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", o.pairs)
 	}
 	return NoEvidence, fmt.Sprintf("no violation in %d pairs of trials; a true epsilon of %.3g would have been found with 90 %% probability",
-		a.pairs, float64(r.MinimalDetectable))
+		o.pairs, float64(r.MinimalDetectable))
 }
 
 // warnings returns the warnings about the trials.
-func (a *Audit) warnings() []withheld.Text {
+func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withheld.Text {
 	w := []withheld.Text{}
 	add := func(format string, args ...any) { w = append(w, withheld.Sprintf(format, args...)) }
-	if a.opts.Deterministic == DeterministicIgnore || a.blank() {
+	if policy == DeterministicIgnore || blank {
 		// no warning: the operator expects it
-	} else if a.monotony.pairs > 1 && a.monotony.constant() {
+	} else if o.monotony.pairs > 1 && o.monotony.constant() {
 		add("deterministic or cached noise: the answers of each world never vary")
-	} else if a.monotony.pairs > 1 {
-		for i, broken := range a.monotony.broken {
+	} else if o.monotony.pairs > 1 {
+		for i, broken := range o.monotony.broken {
 			if !broken {
 				add("deterministic or cached noise: the answer on D%d never varies", i)
 			}
 		}
 	}
-	for i, n := range a.scores.Repeats.Echoes {
-		if a.monotony.broken[i] && a.repeatsTooOften(i) {
+	for i, n := range o.scores.Repeats.Echoes {
+		if o.monotony.broken[i] && o.repeatsTooOften(i) {
 			add("%d answers on D%d repeat an earlier one exactly, which chance does not at this many digits: reused noise, or a cache", n, i)
 		}
 	}
-	if n := a.sharedSlots(); n > 0 {
+	if n := o.sharedSlots(); n > 0 {
 		add("D0 and D1 share their noise (%d columns or partitions): such trials are compared without assuming independence, which takes more of them", n)
 	}
-	w = append(w, a.dependenceWarnings()...)
-	for i, f := range a.failures {
+	w = append(w, o.dependenceWarnings()...)
+	for i, f := range o.failures {
 		if f > 0 {
-			add("%d of %d trials on D%d failed", f, a.pairs, i)
+			add("%d of %d trials on D%d failed", f, o.pairs, i)
 		}
 	}
-	if a.scores.Reader == nil {
+	if o.scores.Reader == nil {
 		return w
 	}
-	if a.unmatched > 0 {
-		add("%d results had another number of columns, or failed", a.unmatched)
+	if o.unmatched > 0 {
+		add("%d results had another number of columns, or failed", o.unmatched)
 	}
-	if a.scores.Reader.Duplicates {
+	if o.scores.Reader.Duplicates {
 		add("some results have two rows of one group key: the first counts")
 	}
-	if a.scores.Reader.Overflow {
-		add("more group keys than can be audited one by one (%d): the others count in the number of rows only", a.scores.Reader.MaxKeys)
+	if o.scores.Reader.Overflow {
+		add("more group keys than can be audited one by one (%d): the others count in the number of rows only", o.scores.Reader.MaxKeys)
 	}
 	return w
 }
 
-func (a *Audit) sharedSlots() int {
+func (o *observations) sharedSlots() int {
 	n := 0
-	for _, s := range a.scores.Slots {
+	for _, s := range o.scores.Slots {
 		if s.Shared {
 			n++
 		}
@@ -297,25 +306,25 @@ func (a *Audit) sharedSlots() int {
 }
 
 // estimates returns the seeds' estimate per partition, and the largest.
-func (a *Audit) estimates() ([]Partition, Float) {
+func (o *observations) estimates(opts Options, delta float64) ([]Partition, Float) {
 	parts := []Partition{}
 	top := math.NaN()
-	if a.scores.Reader == nil {
+	if o.scores.Reader == nil {
 		return parts, Float(top)
 	}
-	cells := a.scores.Reader.Cells()
-	a.buckets = append(a.buckets, make([]slotEstimate, len(a.scores.Slots)-len(a.buckets))...)
-	for k := range a.scores.Reader.Labels {
+	cells := o.scores.Reader.Cells()
+	o.buckets = append(o.buckets, make([]slotEstimate, len(o.scores.Slots)-len(o.buckets))...)
+	for k := range o.scores.Reader.Labels {
 		best := math.NaN()
-		for i := k * cells; i < min((k+1)*cells, len(a.scores.Slots)); i++ {
-			if e := a.buckets[i].update(a.scores.Slots[i].Past, a.scores.Stride, a.opts.Buckets, a.claim.Delta, a.opts.MinCount); !math.IsNaN(e) && !(e <= best) {
+		for i := k * cells; i < min((k+1)*cells, len(o.scores.Slots)); i++ {
+			if e := o.buckets[i].update(o.scores.Slots[i].Past, o.scores.Stride, opts.Buckets, delta, opts.MinCount); !math.IsNaN(e) && !(e <= best) {
 				best = e
 			}
 		}
 		if !math.IsNaN(best) && !(best <= top) {
 			top = best
 		}
-		parts = append(parts, Partition{Key: a.scores.Reader.GroupName(k), EpsilonEstimate: Float(best)})
+		parts = append(parts, Partition{Key: o.scores.Reader.GroupName(k), EpsilonEstimate: Float(best)})
 	}
 	return parts, Float(top)
 }

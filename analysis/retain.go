@@ -18,32 +18,32 @@ const (
 
 // retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are
 // kept in part.
-func (a *Audit) retain(d0, d1 *Outcome) {
-	if a.scores.Reader != nil && (results.WidthOf(d0) != a.scores.Reader.Width || results.WidthOf(d1) != a.scores.Reader.Width) {
-		a.unmatched++
+func (o *observations) retain(d0, d1 *Outcome, nextTurn int) {
+	if o.scores.Reader != nil && (results.WidthOf(d0) != o.scores.Reader.Width || results.WidthOf(d1) != o.scores.Reader.Width) {
+		o.unmatched++
 	}
-	misfit := a.scores.Reader != nil && !a.scores.Reader.Keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1)
-	if full := len(a.retained) == firstRetained+latestRetained; full && !misfit && !a.monotony.constant() && a.nextTurn-a.pairs >= latestRetained {
+	misfit := o.scores.Reader != nil && !o.scores.Reader.Keyed && (len(d0.Rows) > 1 || len(d1.Rows) > 1)
+	if full := len(o.retained) == firstRetained+latestRetained; full && !misfit && !o.monotony.constant() && nextTurn-o.pairs >= latestRetained {
 		return // later pairs will take its place before the layout is learned
 	}
 	var p retained
-	for w, o := range [2]*Outcome{d0, d1} {
-		if results.SizeOf(o) > results.MaxRetainedBytes {
-			p.worlds[w], p.cut = results.SampleOf(o), true
+	for w, r := range [2]*Outcome{d0, d1} {
+		if results.SizeOf(r) > results.MaxRetainedBytes {
+			p.worlds[w], p.cut = results.SampleOf(r), true
 		} else {
-			p.worlds[w] = results.CopyOf(o)
+			p.worlds[w] = results.CopyOf(r)
 		}
 	}
 	if misfit {
-		a.misfit = true
-		if len(a.retained) >= firstRetained { // the layout is learned at the end of the block, when the latest are others
-			a.retained[firstRetained-1] = p
+		o.misfit = true
+		if len(o.retained) >= firstRetained { // the layout is learned at the end of the block, when the latest are others
+			o.retained[firstRetained-1] = p
 			return
 		}
 	}
-	if len(a.retained) < firstRetained+latestRetained {
-		a.retained = append(a.retained, p)
+	if len(o.retained) < firstRetained+latestRetained {
+		o.retained = append(o.retained, p)
 		return
 	}
-	a.retained[firstRetained+a.pairs%latestRetained] = p
+	o.retained[firstRetained+o.pairs%latestRetained] = p
 }

@@ -11,10 +11,11 @@ import (
 // Size returns about how many bytes of memory the audit holds: what it keeps of the past and of results, the counts and
 // the bets. It takes time in proportion to the scores and the blocks, not to the trials.
 func (a *Audit) Size() int {
+	o, v := &a.observed, &a.evidence
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
-	n := fixed + perRepeat*a.scores.Repeats.Len() + perWord*len(a.scores.Errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(a.path)
-	n += a.lead.Size() + a.climber.Size()
-	n += a.book.Size()
+	n := fixed + perRepeat*o.scores.Repeats.Len() + perWord*len(o.scores.Errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(v.path)
+	n += v.lead.Size() + v.climber.Size()
+	n += v.book.Size()
 	tables := map[*event.Table]bool{nil: true}
 	add := func(t *event.Table) {
 		if !tables[t] {
@@ -28,25 +29,25 @@ func (a *Audit) Size() int {
 			add(en.Table)
 		}
 	}
-	for _, e := range a.book.Epochs {
+	for _, e := range v.book.Epochs {
 		count(e)
 	}
-	count(a.epoch)
-	for _, s := range a.scores.All() {
+	count(v.epoch)
+	for _, s := range o.scores.All() {
 		add(s.Table)
 		n += s.Size()
 	}
-	for i := range a.buckets {
-		n += int(unsafe.Sizeof(slotEstimate{})) + 8*(cap(a.buckets[i].numbers[0])+cap(a.buckets[i].numbers[1]))
+	for i := range o.buckets {
+		n += int(unsafe.Sizeof(slotEstimate{})) + 8*(cap(o.buckets[i].numbers[0])+cap(o.buckets[i].numbers[1]))
 	}
-	if r := a.scores.Reader; r != nil {
+	if r := o.scores.Reader; r != nil {
 		n += perKey * len(r.Labels)
 		for _, d := range r.Words {
 			n += perWord * len(d.Words)
 		}
 	}
-	for i := range a.retained {
-		n += results.SizeOf(&a.retained[i].worlds[0]) + results.SizeOf(&a.retained[i].worlds[1])
+	for i := range o.retained {
+		n += results.SizeOf(&o.retained[i].worlds[0]) + results.SizeOf(&o.retained[i].worlds[1])
 	}
 	return n
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
-	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
@@ -27,8 +26,8 @@ const stateMagic = "dpwatch audit\x00"
 func (a *Audit) MarshalBinary() ([]byte, error) {
 	c := &state.Codec{Buf: []byte(stateMagic)}
 	c.Buf = append(c.Buf, stateVersion)
-	for a.climb(); a.front != a.claimAt && a.front < len(a.grid) && a.climbed < len(a.book.Epochs); {
-		a.step()
+	for a.evidence.climb(); a.evidence.front != a.evidence.claimAt && a.evidence.front < len(a.evidence.grid) && a.evidence.climbed < len(a.evidence.book.Epochs); {
+		a.evidence.step()
 	}
 	a.state(c)
 	if c.Err != nil {
@@ -51,11 +50,15 @@ func (a *Audit) UnmarshalBinary(data []byte) error {
 	if crc64.Checksum(body, crc64.MakeTable(crc64.ECMA)) != sum {
 		return state.ErrDamaged
 	}
-	return a.restore(body[head:])
+	fresh, err := restored(body[head:])
+	if err == nil {
+		*a = *fresh
+	}
+	return err
 }
 
-// restore reads the body of a state.
-func (a *Audit) restore(body []byte) error {
+// restored returns the audit with the body of a state.
+func restored(body []byte) (*Audit, error) {
 	c := &state.Codec{Reading: true, Buf: body}
 	fresh := &Audit{}
 	fresh.state(c)
@@ -63,19 +66,23 @@ func (a *Audit) restore(body []byte) error {
 		c.Fail()
 	}
 	if c.Err == nil {
-		fresh.verify(c)
+		o := &fresh.observed
+		fresh.evidence.verify(c, fresh.claim, o.pairs)
+		o.scores.Verify(c, fresh.evidence.book.Scores())
+		c.Check(o.scores.Reader != nil || fresh.certificate == nil)
+		c.Check(len(o.retained) <= firstRetained+latestRetained)
 	}
 	if c.Err != nil {
-		return c.Err
+		return nil, c.Err
 	}
-	fresh.climbed, fresh.drawn = len(fresh.book.Epochs), len(fresh.path)
-	fresh.lead.Place(&fresh.book, fresh.epoch)
-	*a = *fresh
-	return nil
+	fresh.evidence.climbed, fresh.evidence.drawn = len(fresh.evidence.book.Epochs), len(fresh.evidence.path)
+	fresh.evidence.lead.Place(&fresh.evidence.book, fresh.evidence.epoch)
+	return fresh, nil
 }
 
 // state describes the whole state. What follows from the claim and the options is computed again.
 func (a *Audit) state(c *state.Codec) {
+	o, v := &a.observed, &a.evidence
 	c.All(&a.claim.Epsilon, &a.claim.Delta)
 	a.opts.state(c)
 	if c.Reading {
@@ -85,56 +92,50 @@ func (a *Audit) state(c *state.Codec) {
 		if c.Err != nil {
 			return
 		}
-		a.mix = score.NewMixtures(a.opts.NoClaim)
-		a.grid, a.claimAt = eprocess.NewGrid(a.claim.Epsilon, a.opts.NoClaim)
+		v.mix = score.NewMixtures(a.opts.NoClaim)
+		v.grid, v.claimAt = eprocess.NewGrid(a.claim.Epsilon, a.opts.NoClaim)
 	}
 	for _, x := range []*int{
-		&a.pairs, &a.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &a.front, &a.scores.Stride, &a.divideAt, &a.layoutAt,
-		&a.scores.Funded, &a.failures[0], &a.failures[1], &a.unmatched, &a.monotony.pairs,
+		&o.pairs, &v.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &v.front, &o.scores.Stride, &a.divideAt, &o.layoutAt,
+		&o.scores.Funded, &o.failures[0], &o.failures[1], &o.unmatched, &o.monotony.pairs,
 	} {
 		state.Num(c, x)
 		c.Check(*x >= 0 && *x <= 1<<53)
 	}
-	f := &a.first
-	c.All(&f.pairs, &f.detectedAt, &f.kept, &f.relation, &f.slot, &f.lower, &f.level, &f.ratio)
-	c.Check(f.pairs >= 0 && f.pairs <= a.pairs && f.detectedAt >= 0 && f.detectedAt <= f.pairs && f.kept >= 0)
-	c.Check(f.pairs == 0 || f.level >= 1 && f.level <= ConfirmationLevel)
-	c.Check(f.relation >= -1 && f.relation < dependence.RelationCount && f.slot >= 0)
-	m := &a.measured
-	c.All(&m.pairs, &m.most, &m.lower, &m.next, &m.last, &m.steady)
-	c.Check(m.pairs >= 0 && m.pairs <= a.pairs && (m.pairs == 0 || a.detectedAt > 0) && m.steady >= 0 && m.steady <= steadyLooks)
-	a.threshold = a.wealthNeeded()
-	c.Bool(&a.misfit)
+	a.phases.state(c, o.pairs, v.detectedAt > 0)
+	v.threshold, v.delta = a.phases.wealthNeeded(a.opts.alpha()), a.claim.Delta
+	c.Bool(&o.misfit)
 	for w := range 2 {
-		c.All(&a.monotony.first[w], &a.monotony.broken[w], &a.scores.Now[w].Codes)
+		c.All(&o.monotony.first[w], &o.monotony.broken[w], &o.scores.Now[w].Codes)
 	}
-	state.List(c, &a.path, func(p *PathPoint) { c.All(&p.Pairs, &p.Wealth, &p.Line) })
+	state.List(c, &v.path, func(p *PathPoint) { c.All(&p.Pairs, &p.Wealth, &p.Line) })
 	a.pointers(c)
 }
 
 // pointers describes the parts that share others: tables belong to scores and to epochs, errors to the audit and its
 // reader.
 func (a *Audit) pointers(c *state.Codec) {
+	o, v := &a.observed, &a.evidence
 	if c.Reading {
-		a.scores.Errors = code.NewDictionary(code.FirstError, code.OtherError)
-		a.climber = &book.Process{}
+		o.scores.Errors = code.NewDictionary(code.FirstError, code.OtherError)
+		v.climber = &book.Process{}
 	}
-	a.scores.Errors.State(c)
-	c.Check(a.scores.Errors.First == code.FirstError && a.scores.Errors.Rest == code.OtherError)
-	tables := a.tables(c)
-	a.scores.State(c, tables, a.opts.Salt)
-	a.book.State(c, a.mix[:], tables)
-	state.Made(c, &a.epoch).State(c, tables)
-	a.lead.State(c)
-	a.climber.State(c)
-	a.scores.PastState(c)
-	a.certificateState(c)
-	state.List(c, &a.retained, func(p *retained) {
+	o.scores.Errors.State(c)
+	c.Check(o.scores.Errors.First == code.FirstError && o.scores.Errors.Rest == code.OtherError)
+	tables := v.tables(c, &o.scores)
+	o.scores.State(c, tables, a.opts.Salt)
+	v.book.State(c, v.mix[:], tables)
+	state.Made(c, &v.epoch).State(c, tables)
+	v.lead.State(c)
+	v.climber.State(c)
+	o.scores.PastState(c)
+	certificateState(c, &a.certificate, &o.scores)
+	state.List(c, &o.retained, func(p *retained) {
 		outcomeState(c, &p.worlds[0])
 		outcomeState(c, &p.worlds[1])
 		c.Bool(&p.cut)
 	})
-	a.scores.Repeats.State(c)
+	o.scores.Repeats.State(c)
 }
 
 func (o *Options) state(c *state.Codec) {
@@ -143,7 +144,7 @@ func (o *Options) state(c *state.Codec) {
 }
 
 // tables are all tables in use, each once; scores and epochs refer to them by number.
-func (a *Audit) tables(c *state.Codec) []*event.Table {
+func (v *evidence) tables(c *state.Codec, scores *score.Set) []*event.Table {
 	var all []*event.Table
 	if !c.Reading {
 		known := map[*event.Table]bool{nil: true}
@@ -153,12 +154,12 @@ func (a *Audit) tables(c *state.Codec) []*event.Table {
 				all = append(all, t)
 			}
 		}
-		for _, e := range append(slices.Clone(a.book.Epochs), a.epoch) {
+		for _, e := range append(slices.Clone(v.book.Epochs), v.epoch) {
 			for _, en := range e.Entries {
 				add(en.Table)
 			}
 		}
-		for _, s := range a.scores.All() {
+		for _, s := range scores.All() {
 			add(s.Table)
 		}
 	}

@@ -3,19 +3,20 @@ package analysis
 import (
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
-// certificateState describes the event of the fixed budget; its series is one of the audit's.
-func (a *Audit) certificateState(c *state.Codec) {
-	c.Optional(a.certificate != nil, func() { a.certificate = &certificate{} }, func() {
-		f := a.certificate
+// certificateState describes the event of the fixed budget; its series is one of the scores.
+func certificateState(c *state.Codec, at **certificate, scores *score.Set) {
+	c.Optional(*at != nil, func() { *at = &certificate{} }, func() {
+		f := *at
 		if c.Reading {
 			f.score = &score.Frozen{}
 		}
-		f.score.State(c, &a.scores)
+		f.score.State(c, scores)
 		c.All(&f.hits[0], &f.hits[1], &f.set, &f.heavy, &f.pairs)
 		c.Check(f.heavy == 0 || f.heavy == 1)
 		c.Check(f.pairs >= 0 && f.hits[0] >= 0 && f.hits[1] >= 0 && f.hits[0] <= f.pairs && f.hits[1] <= f.pairs)
@@ -41,21 +42,26 @@ func outcomeState(c *state.Codec, o *Outcome) {
 }
 
 // verify checks that the parts of a restored state fit together, so that no index is out of range.
-func (a *Audit) verify(c *state.Codec) {
-	c.Check(a.pairs >= a.detectedAt && a.front <= len(a.grid))
-	c.Check(a.claimAt < 0 || a.front <= a.claimAt || a.detectedAt > 0)
-	c.Check(len(a.path) == len(a.book.Epochs))
-	a.book.Verify(c)
-	at := a.claim.Epsilon
-	if a.claimAt >= 0 {
-		at = a.grid[a.claimAt]
+func (v *evidence) verify(c *state.Codec, claim Claim, pairs int) {
+	c.Check(pairs >= v.detectedAt && v.front <= len(v.grid))
+	c.Check(v.claimAt < 0 || v.front <= v.claimAt || v.detectedAt > 0)
+	c.Check(len(v.path) == len(v.book.Epochs))
+	v.book.Verify(c)
+	v.lead.Verify(c, &v.book, eprocess.NewNull(v.claim(claim), claim.Delta))
+	v.climber.Verify(c, &v.book, eprocess.NewNull(v.grid[min(v.front, len(v.grid)-1)], claim.Delta))
+	for _, e := range append(slices.Clone(v.book.Epochs), v.epoch) {
+		e.Verify(c, &v.book, v.mix[score.LawPrior], v.mix[score.PairedPrior])
 	}
-	a.lead.Verify(c, &a.book, eprocess.NewNull(at, a.claim.Delta))
-	a.climber.Verify(c, &a.book, eprocess.NewNull(a.grid[min(a.front, len(a.grid)-1)], a.claim.Delta))
-	for _, e := range append(slices.Clone(a.book.Epochs), a.epoch) {
-		e.Verify(c, &a.book, a.mix[score.LawPrior], a.mix[score.PairedPrior])
-	}
-	a.scores.Verify(c, a.book.Scores())
-	c.Check(a.scores.Reader != nil || a.certificate == nil)
-	c.Check(len(a.retained) <= firstRetained+latestRetained)
+}
+
+// state describes the phases of an audit after a number of pairs.
+func (p *phases) state(c *state.Codec, pairs int, detected bool) {
+	f := &p.first
+	c.All(&f.pairs, &f.detectedAt, &f.kept, &f.relation, &f.slot, &f.lower, &f.level, &f.ratio)
+	c.Check(f.pairs >= 0 && f.pairs <= pairs && f.detectedAt >= 0 && f.detectedAt <= f.pairs && f.kept >= 0)
+	c.Check(f.pairs == 0 || f.level >= 1 && f.level <= ConfirmationLevel)
+	c.Check(f.relation >= -1 && f.relation < dependence.RelationCount && f.slot >= 0)
+	m := &p.measured
+	c.All(&m.pairs, &m.most, &m.lower, &m.next, &m.last, &m.steady)
+	c.Check(m.pairs >= 0 && m.pairs <= pairs && (m.pairs == 0 || detected) && m.steady >= 0 && m.steady <= steadyLooks)
 }

@@ -1,9 +1,6 @@
 package analysis
 
 import (
-	"math"
-	"slices"
-
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
@@ -14,28 +11,25 @@ import (
 
 // turn ends the current block and starts the next. discard: the gains so far are discarded.
 func (a *Audit) turn(discard bool) {
-	a.lead.End(&a.book, a.epoch)
-	a.epoch.Claim = a.lead.Latest
-	if a.claimAt < 0 {
-		a.epoch.Claim = math.Inf(-1)
-	}
-	a.closeEpoch()
-	a.path, a.due = append(a.path, a.pathPoint()), true
-	a.compare()
-	n := a.pairs
+	o, v := &a.observed, &a.evidence
+	n := o.pairs
+	v.end(n)
+	a.phases.compare(o, v)
 	next := &book.Epoch{DiscardGains: discard}
-	if a.mayRelayout() {
+	if o.mayRelayout() {
 		a.learnLayout(next)
 	}
-	if a.scores.Reader != nil {
-		t := &score.Turn{Pairs: n, Null: a.lead.Null, Book: &a.book, Epoch: next, Mixtures: &a.mix}
-		a.scores.Fund(t)
-		a.scores.Learn(t)
+	if o.scores.Reader != nil {
+		t := &score.Turn{Pairs: n, Null: v.lead.Null, Book: &v.book, Epoch: next, Mixtures: &v.mix}
+		o.scores.Fund(t)
+		o.scores.Learn(t)
 		if n >= a.divideAt {
-			a.divideAt = a.scores.NextDivision(n)
-			a.scores.Divide(t)
+			a.divideAt = o.scores.NextDivision(n)
+			o.scores.Divide(t)
 		}
-		a.certify()
+		if a.certificate == nil && 2*n >= a.opts.MaxTrials {
+			a.certificate = newCertificate(o, &v.book.Order, a.opts.MaxTrials-n, a.claim.Delta)
+		}
 	}
 	length := max(1, n/blockDivisor)
 	if left := a.opts.MaxTrials - n; left > 0 { // the bound counts whole blocks: the budget ends with one
@@ -43,7 +37,8 @@ func (a *Audit) turn(discard bool) {
 	}
 	next.Share = shareAt(n, n+length)
 	a.nextTurn = n + length
-	a.open(next)
+	v.begin(next)
+	a.nextLook = n + v.lookEvery(n, a.phases.first.pairs)
 }
 
 // frozenPairs is the number of pairs from which the gains on answers that never varied are given up once the answers
@@ -67,72 +62,44 @@ func shareAt(m, n int) float64 {
 	return 0
 }
 
-// open starts an epoch.
-func (a *Audit) open(e *book.Epoch) {
-	a.epoch = e
-	a.lead.Begin(&a.book, e)
-	e.Opened = a.lead.Total()
-	a.nextLook = a.pairs + a.lookEvery()
-}
-
-// lookEvery returns the number of pairs between two looks at the claim: 1 if looks are cheap, else about a hundredth of
-// the pairs so far.
-func (a *Audit) lookEvery() int {
-	if a.book.Places <= fewPlaces || a.pairs < 64 {
-		return 1
-	}
-	return max(1, (a.pairs-a.first.pairs)/128)
-}
-
 // fewPlaces is the number of places up to which a look is cheap.
 const fewPlaces = 1024
 
-// closeEpoch adds the epoch to the book, without the tables that only the claim's process bets on.
-func (a *Audit) closeEpoch() {
-	kept := a.epoch.Entries[:0]
-	for _, en := range a.epoch.Entries {
-		if en.Scope != book.ClaimAlone {
-			kept = append(kept, en)
-		}
-	}
-	a.epoch.Entries = slices.Clone(kept) // not the rest of the array
-	a.book.Epochs = append(a.book.Epochs, a.epoch)
-}
-
 // mayRelayout reports whether the layout may be learned again.
-func (a *Audit) mayRelayout() bool {
-	if a.scores.Reader == nil || a.misfit {
+func (o *observations) mayRelayout() bool {
+	if o.scores.Reader == nil || o.misfit {
 		return true
 	}
-	if a.pairs < a.layoutAt {
+	if o.pairs < o.layoutAt {
 		return false
 	}
-	return a.pairs <= score.Settled || a.scores.Reader.Width < 0 || a.scores.Reader.Duplicates || 2*a.unmatched > a.pairs
+	return o.pairs <= score.Settled || o.scores.Reader.Width < 0 || o.scores.Reader.Duplicates || 2*o.unmatched > o.pairs
 }
 
 // learnLayout chooses the layout from the retained results. When it changes, all scores return their wealth, and new
 // scores start from the retained results.
 func (a *Audit) learnLayout(e *book.Epoch) {
-	a.layoutAt, a.misfit = 2*a.pairs, false
+	o := &a.observed
+	o.layoutAt, o.misfit = 2*o.pairs, false
 	var seen []*Outcome
-	for i := range a.retained {
-		p := &a.retained[i]
+	for i := range o.retained {
+		p := &o.retained[i]
 		seen = append(seen, &p.worlds[0], &p.worlds[1])
 	}
 	l := results.Learn(seen)
-	if a.scores.Reader != nil && l.Equal(&a.scores.Reader.Layout) {
+	if o.scores.Reader != nil && l.Equal(&o.scores.Reader.Layout) {
 		return
 	}
-	a.scores.Retire(e)
+	o.scores.Retire(e)
 	a.certificate = nil // its score no longer exists; another event may still be chosen
-	a.first.kept = 0
-	a.unmatched, a.buckets = 0, nil
-	errors := a.scores.Errors
-	a.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.Unordered)
-	for i := range a.retained {
-		p := &a.retained[i]
+	a.phases.first.kept = 0
+	o.unmatched, o.buckets = 0, nil
+	errors := o.scores.Errors
+	o.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.Unordered)
+	for i := range o.retained {
+		p := &o.retained[i]
 		if d0, d1 := &p.worlds[0], &p.worlds[1]; !p.cut {
-			a.read(d0, d1, [2]uint64{results.Fingerprint(d0), results.Fingerprint(d1)})
+			o.read(d0, d1, [2]uint64{results.Fingerprint(d0), results.Fingerprint(d1)}, a.opts.MaxTrials, nil)
 		}
 	}
 }
