@@ -20,23 +20,27 @@ import (
 // closes the session. An engine that supports statement_timeout cancels the statement earlier and keeps the session.
 const engineGrace = time.Second
 
-// parseEngines parses Options.Engines. The only startup parameters that an engine gets are application_name and those
-// of its own connection string: an engine refuses the session if it does not support a parameter.
-func (p *Player) parseEngines() error {
-	for i, dsn := range p.opt.Engines {
+// engines are the configurations of sessions of the engines beside the database.
+type engines []*pgconn.Config
+
+// newEngines parses Options.Engines. The only startup parameters that an engine gets are application_name and those of
+// its own connection string: an engine refuses the session if it does not support a parameter.
+func newEngines(opt Options) (engines, error) {
+	var all engines
+	for i, dsn := range opt.Engines {
 		cfg, err := pgconn.ParseConfig(dsn)
 		if err != nil {
-			return fmt.Errorf("engine %d: not a connection string: write postgres://user@host:port/database or key=value pairs", i)
+			return nil, fmt.Errorf("engine %d: not a connection string: write postgres://user@host:port/database or key=value pairs", i)
 		}
-		if p.opt.ConnectTimeout > 0 {
-			cfg.ConnectTimeout = p.opt.ConnectTimeout
+		if opt.ConnectTimeout > 0 {
+			cfg.ConnectTimeout = opt.ConnectTimeout
 		}
 		cfg.RuntimeParams["application_name"] = ApplicationName
-		cfg.BuildFrontend = p.opt.frontend
+		cfg.BuildFrontend = opt.frontend
 		connect.DetectLoss(cfg)
-		p.engines = append(p.engines, cfg)
+		all = append(all, cfg)
 	}
-	return nil
+	return all, nil
 }
 
 // checkStatement returns an error if a statement cannot be replayed with the configured engines and protocol.
@@ -50,16 +54,16 @@ func (p *Player) checkStatement(s Statement) error {
 	return nil
 }
 
-// connectEngine opens a session of one engine. It returns the names, sorted, of the settings that the engine rejects;
+// connect opens a session of one engine. It returns the names, sorted, of the settings that the engine rejects;
 // an engine need not support PostgreSQL's settings.
-func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *pgconn.PgConn, refused []string, err error) {
-	cfg := p.engines[i]
+func (e engines) connect(ctx context.Context, i int, s Statement, timeout time.Duration) (conn *pgconn.PgConn, refused []string, err error) {
+	cfg := e[i]
 	if conn, err = pgconn.ConnectConfig(ctx, cfg); err != nil {
 		return nil, nil, connectError("engine", cfg, err)
 	}
 	settings := map[string]string{
 		"default_transaction_read_only": "'on'",
-		"statement_timeout":             strconv.FormatInt(p.opt.StatementTimeout.Milliseconds(), 10),
+		"statement_timeout":             strconv.FormatInt(timeout.Milliseconds(), 10),
 	}
 	for name, value := range s.Settings {
 		if !fixed(name) {
@@ -85,42 +89,22 @@ func (p *Player) connectEngine(ctx context.Context, i int, s Statement) (conn *p
 	return conn, refused, nil
 }
 
-// rejectedSettings returns the warning for settings that an engine rejects.
-func (p *Player) rejectedSettings(i int, refused []string) string {
+// rejected returns the warning for settings that an engine rejects.
+func (e engines) rejected(i int, refused []string) string {
 	return fmt.Sprintf("the engine at %s:%d refuses the settings %s: trials run without them; its source should be read-only, with a statement_timeout of its own",
-		p.engines[i].Host, p.engines[i].Port, strings.Join(refused, ", "))
-}
-
-// maxWarned bounds Player.warned, which is cleared when it is full.
-const maxWarned = 1000
-
-// warn passes a warning to Options.Warn, each text once unless Player.warned was cleared meanwhile.
-func (p *Player) warn(warning string) {
-	if p.opt.Warn == nil {
-		return
-	}
-	p.mu.Lock()
-	known := p.warned[warning]
-	if len(p.warned) >= maxWarned { // clients choose the names of settings
-		clear(p.warned)
-	}
-	p.warned[warning] = true
-	p.mu.Unlock()
-	if !known {
-		p.opt.Warn(warning)
-	}
+		e[i].Host, e[i].Port, strings.Join(refused, ", "))
 }
 
 // CheckEngine opens a session of one engine, by its index in Options.Engines. A warning names something that works but
 // should be fixed.
 func (p *Player) CheckEngine(ctx context.Context, i int) (warning string, err error) {
-	conn, refused, err := p.connectEngine(ctx, i, Statement{})
+	conn, refused, err := p.engines.connect(ctx, i, Statement{}, p.opt.StatementTimeout)
 	if err != nil {
 		return "", err
 	}
 	_ = conn.Close(ctx)
 	if len(refused) > 0 {
-		warning = p.rejectedSettings(i, refused)
+		warning = p.engines.rejected(i, refused)
 	}
 	return warning, nil
 }
@@ -133,17 +117,17 @@ func (p *Player) checkEngines(ctx context.Context) error {
 			return err
 		}
 		if warning != "" {
-			p.warn(warning)
+			p.warnings.warn(warning)
 		}
 	}
 	return nil
 }
 
 // engineSession opens one session of each engine.
-func (r *Run) engineSession(ctx context.Context) (*session, error) {
+func (x *executor) engineSession(ctx context.Context) (*session, error) {
 	s, began := &session{}, time.Now()
-	for i := range r.player.engines {
-		conn, err := r.openEngine(ctx, i)
+	for i := range x.player.engines {
+		conn, err := x.openEngine(ctx, i)
 		if err != nil {
 			s.close()
 			return nil, err
@@ -156,21 +140,21 @@ func (r *Run) engineSession(ctx context.Context) (*session, error) {
 }
 
 // openEngine opens a session of one engine for trials.
-func (r *Run) openEngine(ctx context.Context, i int) (*pgconn.PgConn, error) {
-	conn, refused, err := r.player.connectEngine(ctx, i, r.stmt)
+func (x *executor) openEngine(ctx context.Context, i int) (*pgconn.PgConn, error) {
+	conn, refused, err := x.player.engines.connect(ctx, i, x.stmt, x.player.opt.StatementTimeout)
 	if err == nil && len(refused) > 0 {
-		r.player.warn(r.player.rejectedSettings(i, refused))
+		x.player.warnings.warn(x.player.engines.rejected(i, refused))
 	}
 	return conn, err
 }
 
 // runThroughEngines runs trials one after the other: an engine may not support pipelined statements.
-func (r *Run) runThroughEngines(ctx context.Context, s *session, trials []trial) error {
+func (x *executor) runThroughEngines(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for _, t := range trials {
 		i := min(t.world, len(s.engines)-1) // one engine for all worlds, or one for each
 		if s.engines[i].IsClosed() {        // after a timeout, or by an engine that closes sessions after an error
-			conn, err := r.openEngine(ctx, i)
+			conn, err := x.openEngine(ctx, i)
 			if err != nil {
 				return err
 			}
@@ -178,7 +162,7 @@ func (r *Run) runThroughEngines(ctx context.Context, s *session, trials []trial)
 			s.conn = s.engines[0]
 		}
 		var err error
-		if *t.into, err = r.engineTrial(ctx, s, s.engines[i], r.stmt.Worlds[t.world]); err != nil {
+		if *t.into, err = x.engineTrial(ctx, s, s.engines[i], x.stmt.Worlds[t.world]); err != nil {
 			return err
 		}
 	}
@@ -186,13 +170,13 @@ func (r *Run) runThroughEngines(ctx context.Context, s *session, trials []trial)
 }
 
 // engineTrial runs one trial. An error that the engine reports is an outcome, and so is a timeout.
-func (r *Run) engineTrial(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+func (x *executor) engineTrial(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
-	if limit := r.player.opt.StatementTimeout; limit > 0 {
+	if limit := x.player.opt.StatementTimeout; limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, limit+engineGrace)
 	}
 	defer cancel()
-	o, err := r.engineResult(limited, s, conn, sql)
+	o, err := x.engineResult(limited, s, conn, sql)
 	switch {
 	case err == nil:
 		return o, nil
@@ -203,10 +187,10 @@ func (r *Run) engineTrial(ctx context.Context, s *session, conn *pgconn.PgConn, 
 	return outcome.Outcome{SQLState: state}, err
 }
 
-func (r *Run) engineResult(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
-	opt := r.player.opt
-	if !r.simple {
-		return s.reader.read(conn.ExecParams(ctx, sql, r.values, r.oids, r.format, nil), opt.MaxRows, opt.MaxBytes)
+func (x *executor) engineResult(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+	opt := x.player.opt
+	if !x.simple {
+		return s.reader.read(conn.ExecParams(ctx, sql, x.values, x.oids, x.format, nil), opt.MaxRows, opt.MaxBytes)
 	}
 	results := conn.Exec(ctx, sql)
 	var o outcome.Outcome

@@ -124,7 +124,7 @@ func temporary(code string) bool {
 // checkTableDefinitions returns a SetupError if every trial in every world failed with the same error of class 42, such
 // as a missing column or a changed type. Production answered the statement, so the copies were probably made from
 // tables with other definitions. An error in only some worlds is an outcome.
-func (r *Run) checkTableDefinitions(rounds []Round) error {
+func checkTableDefinitions(rounds []Round) error {
 	if len(rounds) == 0 {
 		return nil
 	}

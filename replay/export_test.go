@@ -77,7 +77,7 @@ func MakeTwice(ctx context.Context, p *Player, worlds []string, between func(tab
 	if between != nil {
 		between(h.statements(), h.rests)
 	}
-	conn, err := p.connectLimited(ctx, run.stmt)
+	conn, err := p.connectLimited(ctx, run.exec.stmt)
 	if err != nil {
 		return err.Error()
 	}

@@ -42,8 +42,8 @@ type hoisted struct {
 // splitQuery returns the split that hoists most of those that work on the shadow database, for all worlds. If none
 // works, the error is an *unhoistable.
 func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoisted, error) {
-	worlds := r.stmt.Worlds
-	conn, err := p.connect(ctx, r.stmt)
+	worlds := r.exec.stmt.Worlds
+	conn, err := p.connect(ctx, r.exec.stmt)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 		{NoRanks: true, NoSubLinks: true, NoSplit: true},
 	} {
 		opt.Knowledge = know
-		h, err := split(worlds, opt, r.stmt.Hoist.Announce)
+		h, err := split(worlds, opt, r.exec.stmt.Hoist.Announce)
 		if err == nil && !tried[h.rests[0]] {
 			tried[h.rests[0]] = true
 			err = p.rehearse(ctx, r, worlds, know, h)
@@ -118,19 +118,19 @@ func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted
 // rehearse creates the tables once and checks that the random part returns the same columns as the query, and has a
 // plan like it.
 func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, know hoist.Knowledge, h *hoisted) error {
-	conn, err := p.connectLimited(ctx, r.stmt)
+	conn, err := p.connectLimited(ctx, r.exec.stmt)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
 	want := make([]*pgconn.StatementDescription, len(worlds))
 	for i, sql := range worlds {
-		if want[i], err = conn.Prepare(ctx, "", sql, r.oids); err != nil {
+		if want[i], err = conn.Prepare(ctx, "", sql, r.exec.oids); err != nil {
 			return serverReason("preparing the query", err)
 		}
 	}
 	// The parts get the parameter types that the server inferred for the whole query: a part may not determine them.
-	h.values, h.format, h.oids, h.space = r.values, r.format, want[0].ParamOIDs, &p.space
+	h.values, h.format, h.oids, h.space = r.exec.values, r.exec.format, want[0].ParamOIDs, &p.space
 	if err := h.affordable(ctx, conn); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, know hoi
 			return &unhoistable{reason: "the random part would return columns of other names or types"}
 		}
 	}
-	return h.comparePlans(ctx, conn, worlds, know, r.stmt.Named)
+	return h.comparePlans(ctx, conn, worlds, know, r.exec.stmt.Named)
 }
 
 func sameColumn(a, b pgconn.FieldDescription) bool {

@@ -19,9 +19,9 @@ type hoistRun struct {
 // hoisting returns the two Runs for a Run that may hoist.
 func (r *Run) hoisting() *hoistRun {
 	whole := *r
-	whole.stmt.Hoist = nil
-	whole.sessions, whole.planning = make([]*session, len(r.sessions)), newPlanning(r.planning.get())
-	return &hoistRun{Hoisting: r.stmt.Hoist, origin: r, whole: &whole}
+	whole.exec.stmt.Hoist = nil
+	whole.sessions, whole.exec.planning = make([]*session, len(r.sessions)), newPlanning(r.exec.planning.get())
+	return &hoistRun{Hoisting: r.exec.stmt.Hoist, origin: r, whole: &whole}
 }
 
 // rounds returns n rounds. While hoisting is on, each kind of rounds gets half of the time of all batches.
@@ -104,12 +104,13 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 
 // start creates the Run of the random part, which opens its sessions when they are needed.
 func (h *hoistRun) start() {
-	s := h.origin.stmt
+	s := h.origin.exec.stmt
 	s.Hoist, s.setup, s.Worlds, s.together = nil, h.parts.make, h.parts.rests, h.parts.together
 	h.rest = &Run{
-		player: h.origin.player, stmt: s, coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)),
-		values: h.parts.values, oids: h.parts.oids, format: h.parts.format, planning: newPlanning(unknownPlanning),
-		halt: h.origin.halt, sparing: h.origin.sparing,
+		exec: executor{
+			player: h.origin.exec.player, stmt: s, values: h.parts.values, oids: h.parts.oids, format: h.parts.format, planning: newPlanning(unknownPlanning),
+		},
+		coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)), halt: h.origin.halt, sparing: h.origin.sparing,
 	}
 }
 
@@ -145,7 +146,7 @@ func (h *hoistRun) decide(ctx context.Context) error {
 
 // try splits the query, and measures the time of both kinds of rounds, without the creation of tables.
 func (h *hoistRun) try(ctx context.Context) error {
-	parts, err := h.origin.player.splitQuery(ctx, h.origin, h.noise)
+	parts, err := h.origin.exec.player.splitQuery(ctx, h.origin, h.noise)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"hash/maphash"
+	"sync"
 	"time"
 )
 
@@ -15,29 +16,38 @@ type Pace interface {
 	Leave()
 }
 
-// maxLeastTimes bounds Player.least, which is cleared when it is full.
-const maxLeastTimes = 1000
-
-// queryKey returns a hash of a query's text, its key in Player.least, so that no text is kept.
-func (p *Player) queryKey(query string) uint64 { return maphash.String(p.seed, query) }
-
-// leastTime returns the shortest mean time of a trial of this query, 0 before the first.
-func (p *Player) leastTime(query uint64) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.least[query]
+// means are the shortest mean times of trials, by query.
+type means struct {
+	seed     maphash.Seed
+	mu       sync.Mutex // guards shortest
+	shortest map[uint64]time.Duration
 }
 
-// recordMean records the mean time of some trials of a query if it is the shortest so far.
-func (p *Player) recordMean(query uint64, mean time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	least, known := p.least[query]
+func newMeans() means { return means{seed: maphash.MakeSeed(), shortest: map[uint64]time.Duration{}} }
+
+// maxMeans bounds means.shortest, which is cleared when it is full.
+const maxMeans = 1000
+
+// key returns a hash of a query's text, so that no text is kept.
+func (m *means) key(query string) uint64 { return maphash.String(m.seed, query) }
+
+// least returns the shortest mean time of a trial of this query, 0 before the first.
+func (m *means) least(query uint64) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shortest[query]
+}
+
+// record records the mean time of some trials of a query if it is the shortest so far.
+func (m *means) record(query uint64, mean time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	least, known := m.shortest[query]
 	if known && mean >= least {
 		return
 	}
-	if !known && len(p.least) >= maxLeastTimes {
-		clear(p.least)
+	if !known && len(m.shortest) >= maxMeans {
+		clear(m.shortest)
 	}
-	p.least[query] = mean
+	m.shortest[query] = mean
 }

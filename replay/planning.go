@@ -40,12 +40,12 @@ const planChecks = 8
 
 // checkPlanning plans the statement on D0 several times and returns steadyPlanning if all plans are equal. It returns
 // freshPlanning for a statement that cannot be planned: each trial then has the error as its outcome.
-func (r *Run) checkPlanning(ctx context.Context, conn *pgconn.PgConn) (planning, error) {
+func (x *executor) checkPlanning(ctx context.Context, conn *pgconn.PgConn) (planning, error) {
 	var first []byte
 	for i := range planChecks {
-		result := conn.ExecParams(ctx, "EXPLAIN (VERBOSE) "+r.stmt.Worlds[0], r.values, r.oids, r.format, nil).Read()
+		result := conn.ExecParams(ctx, "EXPLAIN (VERBOSE) "+x.stmt.Worlds[0], x.values, x.oids, x.format, nil).Read()
 		if result.Err != nil {
-			if _, err := r.player.classify(result.Err); err != nil {
+			if _, err := x.player.classify(result.Err); err != nil {
 				return unknownPlanning, err
 			}
 			return freshPlanning, nil

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,16 +53,14 @@ type Options struct {
 type Player struct {
 	opt     Options
 	cfg     *pgconn.Config
-	engines []*pgconn.Config // one for each world, one for all, or none
+	engines engines // one for each world, one for all, or none
 
 	space     space         // of hoisted tables
 	verifying chan struct{} // held by proveWorlds; capacity 1
 	verified  atomic.Bool
 
-	mu     sync.Mutex               // guards warned and least
-	warned map[string]bool          // warnings already sent
-	least  map[uint64]time.Duration // shortest mean time of a trial, by queryKey
-	seed   maphash.Seed
+	warnings warnings
+	means    means
 }
 
 // New returns a Player. It checks the options and does not connect.
@@ -101,9 +97,14 @@ func New(opt Options) (*Player, error) {
 	}
 	cfg.BuildFrontend = opt.frontend
 	connect.DetectLoss(cfg)
-	p := &Player{opt: opt, cfg: cfg, least: map[uint64]time.Duration{}, seed: maphash.MakeSeed(), warned: map[string]bool{}, verifying: make(chan struct{}, 1)}
+	engines, err := newEngines(opt)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{opt: opt, cfg: cfg, engines: engines, verifying: make(chan struct{}, 1), means: newMeans()}
+	p.warnings.send = opt.Warn
 	p.space.limit = opt.HoistBytes
-	return p, p.parseEngines()
+	return p, nil
 }
 
 // ownQueryTime is the shortest statement_timeout of dpwatch's own queries. Options.StatementTimeout is for trials, and

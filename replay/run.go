@@ -54,19 +54,24 @@ type Round []outcome.Outcome
 // Run is a replay in progress. Each of its sessions runs trials of every world in random order, so that neither the
 // session nor the time distinguishes the worlds. Not safe for concurrent use.
 type Run struct {
-	player   *Player
-	stmt     Statement
+	exec     executor
 	coin     *rand.Rand
-	values   [][]byte
-	oids     []uint32
-	format   []int16
 	sessions []*session
-	planning *sharedPlanning
-	simple   bool      // trials are simple queries
 	hoist    *hoistRun // nil = not hoisted
 	halt     *atomic.Bool
 	sparing  *sparing
 	owed     int // rounds of the whole query since the last opening one
+}
+
+// executor runs trials of one statement in sessions that it opens.
+type executor struct {
+	player   *Player
+	stmt     Statement
+	values   [][]byte
+	oids     []uint32
+	format   []int16
+	planning *sharedPlanning
+	simple   bool // trials are simple queries
 }
 
 // errHalted is the error of Rounds if Stream has ended meanwhile. The sessions remain usable.
@@ -87,12 +92,12 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 		return nil, err
 	}
 	r := &Run{
-		player: p, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
-		sessions: make([]*session, p.opt.Connections), planning: newPlanning(unknownPlanning), halt: new(atomic.Bool), sparing: new(sparing),
+		exec: executor{player: p, planning: newPlanning(unknownPlanning)}, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
+		sessions: make([]*session, p.opt.Connections), halt: new(atomic.Bool), sparing: new(sparing),
 	}
-	r.bind(s)
-	if r.simple {
-		r.planning.set(freshPlanning)
+	r.exec.bind(s)
+	if r.exec.simple {
+		r.exec.planning.set(freshPlanning)
 	}
 	if s.Hoist != nil && s.Separate == nil && len(p.opt.Engines) == 0 { // an engine beside the database has no temporary tables
 		r.hoist = r.hoisting()
@@ -125,16 +130,16 @@ func (r *Run) rounds(ctx context.Context, n int) (p played, err error) {
 
 // wholeRounds runs n trials of the statement as it is on each world.
 func (r *Run) wholeRounds(ctx context.Context, n int) ([]Round, error) {
-	if r.stmt.Separate != nil {
+	if r.exec.stmt.Separate != nil {
 		return r.runSeparate(ctx, n)
 	}
-	if err := r.verifyCopies(ctx); err != nil {
+	if err := r.exec.verifyCopies(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	worlds, rounds := len(r.stmt.Worlds), r.newRounds(n)
+	worlds, rounds := len(r.exec.stmt.Worlds), r.newRounds(n)
 	q := &queue{trials: make([]trial, 0, n*worlds), sessions: len(r.sessions)}
 	for i := range rounds {
 		for _, world := range r.coin.Perm(worlds) {
@@ -153,7 +158,7 @@ func (r *Run) wholeRounds(ctx context.Context, n int) ([]Round, error) {
 
 // newRounds returns n rounds without outcomes.
 func (r *Run) newRounds(n int) []Round {
-	worlds := len(r.stmt.Worlds)
+	worlds := len(r.exec.stmt.Worlds)
 	flat := make([]outcome.Outcome, n*worlds)
 	rounds := make([]Round, n)
 	for i := range rounds {
@@ -174,7 +179,7 @@ func (r *Run) finish(ctx context.Context, sessions *errgroup.Group, rounds []Rou
 	if r.halt.Load() {
 		return nil, errHalted
 	}
-	return rounds, r.checkTableDefinitions(rounds)
+	return rounds, checkTableDefinitions(rounds)
 }
 
 // The time that a batch of Stream should take, and its maximal number of rounds: between two batches the sessions wait
@@ -360,9 +365,9 @@ func (q *queue) take(n int) []trial {
 
 // play runs trials from the queue on one session, as many at a time as the Pace allows.
 func (r *Run) play(ctx context.Context, s *session, q *queue) error {
-	pace, query := r.player.opt.Pace, r.player.queryKey(r.stmt.Worlds[0])
+	pace, query := r.exec.player.opt.Pace, r.exec.player.means.key(r.exec.stmt.Worlds[0])
 	for {
-		each := r.player.leastTime(query)
+		each := r.exec.player.means.least(query)
 		n := q.share(each)
 		if n == 0 || r.halt.Load() {
 			return nil
@@ -377,10 +382,10 @@ func (r *Run) play(ctx context.Context, s *session, q *queue) error {
 		var err error
 		if len(trials) > 0 { // otherwise other sessions have taken the last ones
 			began := time.Now()
-			err = r.pipeline(ctx, s, trials)
+			err = r.exec.pipeline(ctx, s, trials)
 			took := time.Since(began)
 			s.busy += took
-			r.player.recordMean(query, took/time.Duration(len(trials)))
+			r.exec.player.means.record(query, took/time.Duration(len(trials)))
 		}
 		if pace != nil {
 			pace.Leave()

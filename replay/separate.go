@@ -33,7 +33,7 @@ type separate struct {
 // runSeparate runs n trials on each world, each in a session of its own that is closed afterwards. All trials of the
 // call run in random order, with random gaps.
 func (r *Run) runSeparate(ctx context.Context, n int) ([]Round, error) {
-	if err := r.verifyCopies(ctx); err != nil {
+	if err := r.exec.verifyCopies(ctx); err != nil {
 		return nil, err
 	}
 	rounds := r.newRounds(n)
@@ -63,11 +63,11 @@ func (r *Run) runSeparate(ctx context.Context, n int) ([]Round, error) {
 // separated returns the trials of rounds in random order. The trials of one world fill the rounds in the order in which
 // they run, so that a statistic can find a dependence on the previous trial.
 func (r *Run) separated(rounds []Round) []separate {
-	worlds := len(r.stmt.Worlds)
+	worlds := len(r.exec.stmt.Worlds)
 	order := make([]int, 0, len(rounds)*worlds)
 	for range rounds {
 		for w := range worlds {
-			if !spares(r.stmt.Separate.Skip, w) && !spares(r.sparing.now, w) {
+			if !spares(r.exec.stmt.Separate.Skip, w) && !spares(r.sparing.now, w) {
 				order = append(order, w)
 			}
 		}
@@ -92,17 +92,17 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 		return 0, ctx.Err()
 	case <-gap.C:
 	}
-	pace := r.player.opt.Pace
-	query := r.player.queryKey("separate\x00" + r.stmt.Text(0)) // a session's first trial is slower than the others
+	pace := r.exec.player.opt.Pace
+	query := r.exec.player.means.key("separate\x00" + r.exec.stmt.Text(0)) // a session's first trial is slower than the others
 	if pace != nil {
-		if _, err := pace.Enter(ctx, 1, max(before, r.player.leastTime(query))); err != nil {
+		if _, err := pace.Enter(ctx, 1, max(before, r.exec.player.means.least(query))); err != nil {
 			return 0, err
 		}
 	}
 	began := time.Now()
-	ran, err := r.inOwnSession(ctx, t)
+	ran, err := r.exec.inOwnSession(ctx, t)
 	if err == nil {
-		r.player.recordMean(query, ran)
+		r.exec.player.means.record(query, ran)
 	}
 	if pace != nil {
 		pace.Leave()
@@ -111,12 +111,12 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 }
 
 // inOwnSession runs a trial in a new session and closes it.
-func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration, err error) {
-	one := *r
+func (x *executor) inOwnSession(ctx context.Context, t *separate) (ran time.Duration, err error) {
+	one := *x
 	one.planning = newPlanning(freshPlanning)
 	var s *session
-	if engines := len(r.player.engines); engines > 0 {
-		conn, err := r.openEngine(ctx, min(t.world, engines-1))
+	if engines := len(x.player.engines); engines > 0 {
+		conn, err := x.openEngine(ctx, min(t.world, engines-1))
 		if err != nil {
 			return 0, err
 		}
@@ -132,8 +132,8 @@ func (r *Run) inOwnSession(ctx context.Context, t *separate) (ran time.Duration,
 }
 
 // separateText returns the text of a statement for one separate trial.
-func (r *Run) separateText(text string, t *separate) string {
-	if r.stmt.Separate.VaryText {
+func (x *executor) separateText(text string, t *separate) string {
+	if x.stmt.Separate.VaryText {
 		return fmt.Sprintf("/* %016x */ %s", t.comment, text)
 	}
 	return text

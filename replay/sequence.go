@@ -43,10 +43,10 @@ func (s Statement) step(i int) Statement {
 	return s
 }
 
-// bind sets the statement of r and its parameters.
-func (r *Run) bind(s Statement) {
-	r.stmt, r.simple = s, r.player.simple(s)
-	r.values, r.oids, r.format = nil, nil, nil
+// bind sets the statement and its parameters.
+func (x *executor) bind(s Statement) {
+	x.stmt, x.simple = s, x.player.simple(s)
+	x.values, x.oids, x.format = nil, nil, nil
 	for _, param := range s.Params {
 		value := param.Value
 		switch {
@@ -55,22 +55,22 @@ func (r *Run) bind(s Statement) {
 		case value == nil:
 			value = []byte{}
 		}
-		r.values = append(r.values, value)
-		r.oids = append(r.oids, param.OID)
-		r.format = append(r.format, param.Format)
+		x.values = append(x.values, value)
+		x.oids = append(x.oids, param.OID)
+		x.format = append(x.format, param.Format)
 	}
 }
 
 // sequence runs the statements of a trial in a session that has run nothing else, and joins their outcomes. A failure
-// ends the trial and is its outcome. r belongs to the caller.
-func (r *Run) sequence(ctx context.Context, s *session, t *separate) error {
-	all := r.stmt
+// ends the trial and is its outcome. x belongs to the caller.
+func (x *executor) sequence(ctx context.Context, s *session, t *separate) error {
+	all := x.stmt
 	outcomes := make([]outcome.Outcome, 1+len(all.Then))
 	for i := range outcomes {
 		step := all.step(i)
-		step.Worlds = []string{r.separateText(step.Worlds[t.world], t)}
-		r.bind(step)
-		if err := r.pipeline(ctx, s, []trial{{into: &outcomes[i]}}); err != nil {
+		step.Worlds = []string{x.separateText(step.Worlds[t.world], t)}
+		x.bind(step)
+		if err := x.pipeline(ctx, s, []trial{{into: &outcomes[i]}}); err != nil {
 			return err
 		}
 		if outcomes[i].Failed() {
@@ -78,7 +78,7 @@ func (r *Run) sequence(ctx context.Context, s *session, t *separate) error {
 			return nil
 		}
 	}
-	if *t.into = outcome.Join(outcomes); len(t.into.Rows) > r.player.opt.MaxRows {
+	if *t.into = outcome.Join(outcomes); len(t.into.Rows) > x.player.opt.MaxRows {
 		*t.into = outcome.Outcome{SQLState: TooLarge}
 	}
 	return nil

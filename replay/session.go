@@ -57,15 +57,15 @@ func (s *session) close() {
 func (r *Run) open(ctx context.Context) error {
 	var missing []int
 	for i, s := range r.sessions {
-		if s != nil && !s.conn.IsClosed() && !s.worn(r.player.opt.SessionTrials) {
+		if s != nil && !s.conn.IsClosed() && !s.worn(r.exec.player.opt.SessionTrials) {
 			continue
 		}
 		s.close()
 		r.sessions[i] = nil
 		missing = append(missing, i)
 	}
-	if len(missing) > 0 && r.planning.get() == unknownPlanning { // the first session decides for all
-		s, err := r.session(ctx)
+	if len(missing) > 0 && r.exec.planning.get() == unknownPlanning { // the first session decides for all
+		s, err := r.exec.session(ctx)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (r *Run) open(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
 	for _, i := range missing {
 		group.Go(func() error {
-			return guarded(func() (err error) { r.sessions[i], err = r.session(gctx); return err })
+			return guarded(func() (err error) { r.sessions[i], err = r.exec.session(gctx); return err })
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -86,43 +86,43 @@ func (r *Run) open(ctx context.Context) error {
 }
 
 // session opens one session and prepares its statements.
-func (r *Run) session(ctx context.Context) (*session, error) {
-	if len(r.player.engines) > 0 {
-		return r.engineSession(ctx)
+func (x *executor) session(ctx context.Context) (*session, error) {
+	if len(x.player.engines) > 0 {
+		return x.engineSession(ctx)
 	}
 	s, began := &session{share: syncTrials}, time.Now()
 	var err error
-	if s.conn, err = r.player.connectLimited(ctx, r.stmt); err != nil {
+	if s.conn, err = x.player.connectLimited(ctx, x.stmt); err != nil {
 		return nil, err
 	}
 	connected := time.Now()
-	if r.stmt.setup != nil {
-		if s.release, err = r.stmt.setup(ctx, s.conn); err != nil {
+	if x.stmt.setup != nil {
+		if s.release, err = x.stmt.setup(ctx, s.conn); err != nil {
 			s.close()
 			return nil, err
 		}
 	}
 	setup := time.Since(connected)
-	plan := r.planning.get()
+	plan := x.planning.get()
 	if plan == unknownPlanning {
-		if plan, err = r.checkPlanning(ctx, s.conn); err != nil {
+		if plan, err = x.checkPlanning(ctx, s.conn); err != nil {
 			s.close()
 			return nil, err
 		}
-		r.planning.set(plan)
+		x.planning.set(plan)
 		began = time.Now().Add(-setup) // the check of planning is for the whole run
 	}
 	if plan == steadyPlanning {
-		for i, sql := range r.stmt.Worlds {
-			description, err := s.conn.Prepare(ctx, "dpwatch"+strconv.Itoa(i), sql, r.oids)
+		for i, sql := range x.stmt.Worlds {
+			description, err := s.conn.Prepare(ctx, "dpwatch"+strconv.Itoa(i), sql, x.oids)
 			if err != nil {
 				s.close()
-				if _, err := r.player.classify(err); err != nil {
+				if _, err := x.player.classify(err); err != nil {
 					return nil, err
 				}
 				// A statement that fails in only one world is an outcome, trial by trial.
-				r.planning.set(freshPlanning)
-				return r.session(ctx)
+				x.planning.set(freshPlanning)
+				return x.session(ctx)
 			}
 			s.prepared = append(s.prepared, description)
 		}
@@ -138,25 +138,25 @@ const syncTrials = 64
 // pipeline sends trials on one session. A Sync follows each: one implicit transaction per trial, and an error ends only
 // its own. If Statement.together is set, several trials share a Sync. After an error the server skips everything up to
 // the Sync; skipped trials are sent again, so that every trial is executed once, whatever the outcome of the others.
-func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
+func (x *executor) pipeline(ctx context.Context, s *session, trials []trial) error {
 	if len(s.engines) > 0 {
-		return r.runThroughEngines(ctx, s, trials)
+		return x.runThroughEngines(ctx, s, trials)
 	}
 	if s.conn.IsClosed() { // by the trial before
-		if err := r.reopen(ctx, s); err != nil {
+		if err := x.reopen(ctx, s); err != nil {
 			return err
 		}
 	}
-	if r.simple {
-		return r.runSimple(ctx, s, trials)
+	if x.simple {
+		return x.runSimple(ctx, s, trials)
 	}
 	s.used += len(trials)
 	share := 1
-	if r.stmt.together {
+	if x.stmt.together {
 		share = s.share
 	}
 	for len(trials) > 0 {
-		skipped, err := r.pipelined(ctx, s, trials, share)
+		skipped, err := x.pipelined(ctx, s, trials, share)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 		}
 		trials = skipped
 		if len(trials) > 0 && s.conn.IsClosed() {
-			if err := r.reopen(ctx, s); err != nil {
+			if err := x.reopen(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -174,9 +174,9 @@ func (r *Run) pipeline(ctx context.Context, s *session, trials []trial) error {
 }
 
 // reopen replaces a session that was closed because of a row too large to be read.
-func (r *Run) reopen(ctx context.Context, s *session) error {
+func (x *executor) reopen(ctx context.Context, s *session) error {
 	s.close()
-	fresh, err := r.session(ctx)
+	fresh, err := x.session(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,13 +186,13 @@ func (r *Run) reopen(ctx context.Context, s *session) error {
 }
 
 // pipelined sends trials once, share of them before each Sync, and returns those that the server skipped.
-func (r *Run) pipelined(ctx context.Context, s *session, trials []trial, share int) (skipped []trial, err error) {
+func (x *executor) pipelined(ctx context.Context, s *session, trials []trial, share int) (skipped []trial, err error) {
 	pipeline := s.conn.StartPipeline(ctx)
 	for i, t := range trials {
 		if s.prepared != nil {
-			pipeline.SendQueryStatement(s.prepared[t.world], r.values, r.format, nil)
+			pipeline.SendQueryStatement(s.prepared[t.world], x.values, x.format, nil)
 		} else {
-			pipeline.SendQueryParams(r.stmt.Worlds[t.world], r.values, r.oids, r.format, nil)
+			pipeline.SendQueryParams(x.stmt.Worlds[t.world], x.values, x.oids, x.format, nil)
 		}
 		if (i+1)%share == 0 || i == len(trials)-1 {
 			pipeline.SendPipelineSync()
@@ -206,7 +206,7 @@ func (r *Run) pipelined(ctx context.Context, s *session, trials []trial, share i
 		trials = trials[len(together):]
 		for i, t := range together {
 			refused := false
-			if *t.into, refused, err = r.result(pipeline, s); err != nil {
+			if *t.into, refused, err = x.result(pipeline, s); err != nil {
 				return nil, err
 			}
 			if refused {
@@ -232,17 +232,17 @@ func (r *Run) pipelined(ctx context.Context, s *session, trials []trial, share i
 }
 
 // result reads the outcome of one trial. refused reports that the server answered with an error.
-func (r *Run) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outcome, refused bool, err error) {
+func (x *executor) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outcome, refused bool, err error) {
 	result, err := pipeline.GetResults()
 	if err == nil {
 		rows, ok := result.(*pgconn.ResultReader)
 		if !ok {
 			return o, false, fmt.Errorf("replay: unexpected %T from the server", result)
 		}
-		if o, err = s.reader.read(rows, r.player.opt.MaxRows, r.player.opt.MaxBytes); err == nil {
+		if o, err = s.reader.read(rows, x.player.opt.MaxRows, x.player.opt.MaxBytes); err == nil {
 			return o, false, nil
 		}
 	}
-	state, err := r.player.classify(err)
+	state, err := x.player.classify(err)
 	return outcome.Outcome{SQLState: state}, true, err
 }

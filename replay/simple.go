@@ -37,12 +37,12 @@ const simpleWindow = 16 << 10
 
 // runSimple runs trials as simple queries: each is parsed and planned again, in a transaction of its own. Queries are
 // sent before the server has answered the previous ones.
-func (r *Run) runSimple(ctx context.Context, s *session, trials []trial) error {
+func (x *executor) runSimple(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for {
 		conn := s.conn
 		unwatch := context.AfterFunc(ctx, func() { _ = conn.Conn().SetDeadline(time.Unix(1, 0)) })
-		left, err := r.simpleTrials(s, trials)
+		left, err := x.simpleTrials(s, trials)
 		if !unwatch() { // the session cannot be reused; cancel what runs on it
 			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 			defer cancel()
@@ -52,7 +52,7 @@ func (r *Run) runSimple(ctx context.Context, s *session, trials []trial) error {
 		if err != nil || len(left) == 0 {
 			return err
 		}
-		if err := r.reopen(ctx, s); err != nil {
+		if err := x.reopen(ctx, s); err != nil {
 			return err
 		}
 		trials = left
@@ -60,10 +60,10 @@ func (r *Run) runSimple(ctx context.Context, s *session, trials []trial) error {
 }
 
 // simpleTrials runs trials and returns the remaining ones if a row too large to be read ended the session.
-func (r *Run) simpleTrials(s *session, trials []trial) (left []trial, err error) {
+func (x *executor) simpleTrials(s *session, trials []trial) (left []trial, err error) {
 	front := s.conn.Frontend()
 	sent, flying := 0, 0
-	text := func(i int) string { return r.stmt.Worlds[trials[i].world] }
+	text := func(i int) string { return x.stmt.Worlds[trials[i].world] }
 	for i := range trials {
 		if flying <= simpleWindow/2 {
 			for sent < len(trials) && (flying == 0 || flying+len(text(sent)) <= simpleWindow) {
@@ -75,7 +75,7 @@ func (r *Run) simpleTrials(s *session, trials []trial) (left []trial, err error)
 				return nil, &transientError{op: "replay", err: err}
 			}
 		}
-		if *trials[i].into, err = r.simpleResult(s); err != nil {
+		if *trials[i].into, err = x.simpleResult(s); err != nil {
 			return nil, err
 		}
 		if s.conn.IsClosed() {
@@ -87,13 +87,13 @@ func (r *Run) simpleTrials(s *session, trials []trial) (left []trial, err error)
 }
 
 // simpleResult reads the outcome of one simple query, up to ReadyForQuery.
-func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
+func (x *executor) simpleResult(s *session) (o outcome.Outcome, err error) {
 	var state string
 	s.reader.begin()
 	for {
 		message, err := s.conn.ReceiveMessage(context.Background()) // runSimple watches the context
 		if err != nil {
-			state, err := r.player.classify(err)
+			state, err := x.player.classify(err)
 			return outcome.Outcome{SQLState: state}, err
 		}
 		switch m := message.(type) {
@@ -101,11 +101,11 @@ func (r *Run) simpleResult(s *session) (o outcome.Outcome, err error) {
 			s.reader.begin() // the last of several results counts
 			s.reader.describe(len(m.Fields), func(i int) (string, uint32) { return string(m.Fields[i].Name), m.Fields[i].DataTypeOID })
 		case *pgproto3.DataRow:
-			if err := s.reader.row(m.Values, r.player.opt.MaxRows, r.player.opt.MaxBytes); err != nil {
+			if err := s.reader.row(m.Values, x.player.opt.MaxRows, x.player.opt.MaxBytes); err != nil {
 				return o, &transientError{op: "replay", err: err}
 			}
 		case *pgproto3.ErrorResponse:
-			if state, err = r.player.classify(pgconn.ErrorResponseToPgError(m)); err != nil {
+			if state, err = x.player.classify(pgconn.ErrorResponseToPgError(m)); err != nil {
 				return o, err
 			}
 		case *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse, *pgproto3.NoticeResponse,

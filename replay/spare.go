@@ -44,7 +44,7 @@ func (s *sparing) end() {
 
 // openingRounds returns the opening rounds that are due after n rounds of the whole query.
 func (r *Run) openingRounds(ctx context.Context, n int) ([]Round, error) {
-	if !r.sparing.opens || r.stmt.Separate != nil {
+	if !r.sparing.opens || r.exec.stmt.Separate != nil {
 		return nil, nil
 	}
 	r.owed += n
@@ -53,7 +53,7 @@ func (r *Run) openingRounds(ctx context.Context, n int) ([]Round, error) {
 		return nil, nil
 	}
 	one := *r
-	one.hoist, one.stmt.Hoist, one.stmt.Separate = nil, nil, &Separation{}
+	one.hoist, one.exec.stmt.Hoist, one.exec.stmt.Separate = nil, nil, &Separation{}
 	return one.runSeparate(ctx, due)
 }
 

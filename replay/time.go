@@ -13,11 +13,11 @@ const warmUpTrials = 3
 // add, until add returns false. The order of a pair is random. Trials run the whole query, whatever Statement.Hoist
 // says; an error or a time limit is an outcome that takes time, too. A sequence cannot be timed: see Statement.Then.
 func (r *Run) Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error {
-	if err := r.verifyCopies(ctx); err != nil {
+	if err := r.exec.verifyCopies(ctx); err != nil {
 		return err
 	}
 	whole := *r
-	whole.sessions, whole.hoist, whole.stmt.together = make([]*session, 1), nil, false
+	whole.sessions, whole.hoist, whole.exec.stmt.together = make([]*session, 1), nil, false
 	defer whole.Close()
 	if err := whole.open(ctx); err != nil {
 		return err
@@ -40,15 +40,15 @@ func (r *Run) Time(ctx context.Context, world int, add func(d0, other time.Durat
 
 // timeOne runs one trial and returns its time.
 func (r *Run) timeOne(ctx context.Context, world int) (time.Duration, error) {
-	pace, query := r.player.opt.Pace, r.player.queryKey(r.stmt.Worlds[0])
+	pace, query := r.exec.player.opt.Pace, r.exec.player.means.key(r.exec.stmt.Worlds[0])
 	if pace != nil {
-		if _, err := pace.Enter(ctx, 1, r.player.leastTime(query)); err != nil {
+		if _, err := pace.Enter(ctx, 1, r.exec.player.means.least(query)); err != nil {
 			return 0, err
 		}
 		defer pace.Leave()
 	}
 	round := r.newRounds(1)[0]
 	began := time.Now()
-	err := r.pipeline(ctx, r.sessions[0], []trial{{world: world, into: &round[world]}})
+	err := r.exec.pipeline(ctx, r.sessions[0], []trial{{world: world, into: &round[world]}})
 	return time.Since(began), err
 }

@@ -29,8 +29,8 @@ const scanQuery = `SELECT schemaname, pg_catalog.sum(coalesce(seq_scan, 0) + coa
 // each world has an engine. A few trials run through one engine alone, and the server's counters show which schema's
 // tables were read. If an engine reads another copy, the error is a SetupError. If the counters show no reads (an
 // engine that caches its data, a copy made of views, a source elsewhere), there is a warning.
-func (r *Run) verifyCopies(ctx context.Context) error {
-	p := r.player
+func (x *executor) verifyCopies(ctx context.Context) error {
+	p := x.player
 	if p.verified.Load() || len(p.engines) < 2 || len(p.opt.Copies) != len(p.engines) {
 		return nil
 	}
@@ -49,12 +49,12 @@ func (r *Run) verifyCopies(ctx context.Context) error {
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
 	for i, schema := range p.opt.Copies {
-		read, known, err := r.readSchemas(ctx, conn, i)
+		read, known, err := x.readSchemas(ctx, conn, i)
 		switch {
 		case err != nil:
 			return err
 		case !known || len(read) == 0:
-			p.warn(fmt.Sprintf("cannot verify that the engine at %s:%d reads the copy in schema %s: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
+			p.warnings.warn(fmt.Sprintf("cannot verify that the engine at %s:%d reads the copy in schema %s: make sure that its source finds the tables there", p.engines[i].Host, p.engines[i].Port, schema))
 			if known { // the others would take the same time
 				p.verified.Store(true)
 				return nil
@@ -78,21 +78,21 @@ const verifyTrials = 8
 // readSchemas runs trials through the engine of a world and returns the schemas whose tables were read verifyTrials
 // times meanwhile. It returns as soon as the world's own schema is one of them. known reports whether the server counts
 // the scans of that schema.
-func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
-	own := r.player.opt.Copies[world]
-	before, err := r.scans(ctx, conn)
+func (x *executor) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (read map[string]bool, known bool, err error) {
+	own := x.player.opt.Copies[world]
+	before, err := x.scans(ctx, conn)
 	if err != nil {
 		return nil, false, err
 	}
 	if _, known = before[own]; !known {
 		return nil, false, nil
 	}
-	engine, err := r.openEngine(ctx, world)
+	engine, err := x.openEngine(ctx, world)
 	if err != nil {
 		return nil, true, err
 	}
 	for range verifyTrials {
-		if _, err = r.engineTrial(ctx, &session{}, engine, r.stmt.Worlds[world]); err != nil || engine.IsClosed() { // after a timeout
+		if _, err = x.engineTrial(ctx, &session{}, engine, x.stmt.Worlds[world]); err != nil || engine.IsClosed() { // after a timeout
 			break
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (
 	}
 	for further := 0; ; further++ {
 		for start := time.Now(); ; {
-			if read, err = r.readSince(ctx, conn, before); err != nil || read[own] {
+			if read, err = x.readSince(ctx, conn, before); err != nil || read[own] {
 				return read, true, err
 			}
 			if time.Since(start) > scanInterval {
@@ -117,10 +117,10 @@ func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (
 		if further == furtherTrials {
 			return read, true, nil
 		}
-		if engine, err = r.openEngine(ctx, world); err != nil {
+		if engine, err = x.openEngine(ctx, world); err != nil {
 			return nil, true, err
 		}
-		_, err = r.engineTrial(ctx, &session{}, engine, r.stmt.Worlds[world])
+		_, err = x.engineTrial(ctx, &session{}, engine, x.stmt.Worlds[world])
 		_ = engine.Close(ctx)
 		if err != nil {
 			return nil, true, err
@@ -129,8 +129,8 @@ func (r *Run) readSchemas(ctx context.Context, conn *pgconn.PgConn, world int) (
 }
 
 // readSince returns the schemas whose tables were read verifyTrials times since before was taken.
-func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[string]int64) (map[string]bool, error) {
-	after, err := r.scans(ctx, conn)
+func (x *executor) readSince(ctx context.Context, conn *pgconn.PgConn, before map[string]int64) (map[string]bool, error) {
+	after, err := x.scans(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +144,8 @@ func (r *Run) readSince(ctx context.Context, conn *pgconn.PgConn, before map[str
 }
 
 // scans returns the numbers of scans by schema.
-func (r *Run) scans(ctx context.Context, conn *pgconn.PgConn) (map[string]int64, error) {
-	rows, err := ask(ctx, conn, "count the scans of the copies", 2, scanQuery, array(r.player.opt.Copies))
+func (x *executor) scans(ctx context.Context, conn *pgconn.PgConn) (map[string]int64, error) {
+	rows, err := ask(ctx, conn, "count the scans of the copies", 2, scanQuery, array(x.player.opt.Copies))
 	if err != nil {
 		return nil, err
 	}
