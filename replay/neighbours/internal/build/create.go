@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
@@ -54,12 +52,12 @@ func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, erro
 	if err := b.build(ctx); err != nil {
 		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
-	o.ReportProgress("put in place", b.done.Load(), b.total())
+	b.progress.report("put in place")
 	if err := b.swap(ctx, current); err != nil {
 		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
 	// From here on the new set is current; the old one's rows are no longer needed.
-	o.ReportProgress("clean up", b.done.Load(), b.total())
+	b.progress.report("clean up")
 	if err := s.RemoveLeftovers(ctx); err != nil {
 		o.Notef("the new set is current, but the rows of the previous set could not be removed: %v; the next command removes them", err)
 	}
@@ -70,30 +68,17 @@ func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, erro
 type Builder struct {
 	*shadow.DB
 	Options *spec.Options
-	current shadow.Set // the set to replace; zero = none
-	epoch   int64      // 0 = a dry run, which has no record
-	method  spec.Method
 	Model   *source.Model
+	current shadow.Set // the set to replace; zero = none
 	g       *source.Graph
-	d       *ddl.Definitions
-	names   *ddl.Names
 	units   []units.Chosen
-	rows    int64        // estimate of the rows of one world
-	done    atomic.Int64 // rows written so far, by all workers
+
+	// Plan sets the following.
+	method   spec.Method
+	staging  *staging
+	objects  *objects
+	progress *progress
 }
-
-// stage returns the staging name of world i, 0 = D0; final returns its final name.
-func (b *Builder) stage(i int) string { return fmt.Sprintf("%s%d_%d", spec.StagePrefix, b.epoch, i) }
-
-func (b *Builder) final(i int) string {
-	if i == 0 {
-		return b.Options.D0
-	}
-	return b.Options.D1[i-1]
-}
-
-// work returns the staging name of the schema of work tables.
-func (b *Builder) work() string { return fmt.Sprintf("%s%d_work", spec.StagePrefix, b.epoch) }
 
 func (b *Builder) build(ctx context.Context) error {
 	src, err := source.Open(ctx, b.Options)
@@ -119,14 +104,17 @@ func (b *Builder) build(ctx context.Context) error {
 	if err := b.Plan(); err != nil {
 		return err
 	}
-	if b.epoch, err = b.Begin(ctx, b.Model.Database, b.method, b.tables()); err != nil {
+	if b.staging.epoch, err = b.Begin(ctx, b.Model.Database, b.method, b.objects.tables()); err != nil {
 		return err
 	}
 	types, err := source.ReadTypes(ctx, src.Conn, b.Model.Types, b.Model.Collations)
 	if err != nil {
 		return fmt.Errorf("read the source's types: %w", src.Explain(err))
 	}
-	err = pgx.BeginFunc(ctx, b.Conn, func(tx pgx.Tx) error { return b.makeTypes(ctx, tx, types, b.recorded(ctx, tx, b.epoch)) })
+	err = pgx.BeginFunc(ctx, b.Conn, func(tx pgx.Tx) error {
+		m := typeMaker{b.DB, b.Options}
+		return m.makeTypes(ctx, tx, types, m.recorded(ctx, tx, b.staging.epoch))
+	})
 	if err != nil {
 		return err
 	}
@@ -137,11 +125,11 @@ func (b *Builder) build(ctx context.Context) error {
 	if err := b.analyze(ctx, 0); err != nil {
 		return err
 	}
-	if _, err := b.Conn.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.work())); err != nil {
+	if _, err := b.Conn.Exec(ctx, "CREATE SCHEMA "+ident.Quote(b.staging.work())); err != nil {
 		return err
 	}
-	b.Options.ReportProgress("choose units", b.done.Load(), b.total())
-	w := &units.Ownership{Graph: b.g, Conn: b.Conn, World: b.stage(0), Work: b.work()}
+	b.progress.report("choose units")
+	w := &units.Ownership{Graph: b.g, Conn: b.Conn, World: b.staging.stage(0), Work: b.staging.work()}
 	if err := w.Create(ctx, "UNLOGGED"); err != nil {
 		return err
 	}
@@ -158,7 +146,7 @@ func (b *Builder) makeNeighbours(ctx context.Context) error {
 	for i := range b.units {
 		g.Go(func() error {
 			if err := b.makeD1(ctx, i+1); err != nil {
-				return fmt.Errorf("make neighbour %s: %w", b.final(i+1), err)
+				return fmt.Errorf("make neighbour %s: %w", b.staging.final(i+1), err)
 			}
 			return b.analyze(ctx, i+1)
 		})
@@ -202,12 +190,12 @@ func (b *Builder) swap(ctx context.Context, current shadow.Set) error {
 		err = b.Retire(ctx, tx, current)
 	}
 	for i := range len(b.units) + 1 {
-		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", ident.Quote(b.stage(i)), ident.Quote(b.final(i))))
+		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", ident.Quote(b.staging.stage(i)), ident.Quote(b.staging.final(i))))
 	}
 	for i, u := range b.units {
-		run("INSERT INTO "+b.Record("neighbour_unit")+" VALUES ($1, $2, $3, $4, $5)", b.epoch, b.final(i+1), u.Key, u.Why, u.Rows)
+		run("INSERT INTO "+b.Record("neighbour_unit")+" VALUES ($1, $2, $3, $4, $5)", b.staging.epoch, b.staging.final(i+1), u.Key, u.Why, u.Rows)
 	}
-	run("UPDATE "+b.Record("neighbour_set")+" SET state = 'current', made = clock_timestamp() WHERE epoch = $1", b.epoch)
+	run("UPDATE "+b.Record("neighbour_set")+" SET state = 'current', made = clock_timestamp() WHERE epoch = $1", b.staging.epoch)
 	if err == nil {
 		err = b.Grant(ctx, tx, append([]string{b.Options.D0}, b.Options.D1...))
 	}

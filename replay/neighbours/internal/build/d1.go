@@ -17,6 +17,14 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
+// neighbour fills one neighbour.
+type neighbour struct {
+	objects *objects
+	g       *source.Graph
+	unit    units.Chosen
+	world   int
+}
+
 // makeD1 builds one neighbour from D0 in one transaction of its own session.
 func (b *Builder) makeD1(ctx context.Context, world int) error {
 	conn, err := b.Session(ctx)
@@ -25,13 +33,14 @@ func (b *Builder) makeD1(ctx context.Context, world int) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := b.start(ctx, tx, world); err != nil {
+		if err := b.objects.start(ctx, tx, world); err != nil {
 			return err
 		}
+		n := &neighbour{objects: b.objects, g: b.g, unit: b.units[world-1], world: world}
 		if b.method == spec.View {
-			return b.viewsOver(ctx, tx, world)
+			return n.viewsOver(ctx, tx)
 		}
-		if err := b.run(ctx, tx, world, b.d.Tables); err != nil {
+		if err := b.objects.run(ctx, tx, world, b.objects.d.Tables); err != nil {
 			return err
 		}
 		// Rows must keep the order of D0: a parallel scan would mix them.
@@ -42,47 +51,41 @@ func (b *Builder) makeD1(ctx context.Context, world int) error {
 			if !r.Stores() {
 				continue
 			}
-			if err := b.rowsOf(ctx, tx, world, r); err != nil {
+			if err := n.rowsOf(ctx, tx, r); err != nil {
 				return fmt.Errorf("rows of %s: %w", r.Table, err)
 			}
 		}
 		if b.Options.Relation == spec.Extreme {
-			if err := b.addUnit(ctx, tx, world); err != nil {
+			if err := n.addUnit(ctx, tx); err != nil {
 				return fmt.Errorf("add a unit: %w", err)
 			}
-			return noRoom(b.finish(ctx, tx, world)) // unique keys are created now
+			return noRoom(b.objects.finish(ctx, tx, world)) // unique keys are created now
 		}
-		return b.finish(ctx, tx, world)
+		return b.objects.finish(ctx, tx, world)
 	})
 }
-
-func (b *Builder) in(world int, r *source.Relation) string {
-	return ident.Quote(b.stage(world), r.Copy)
-}
-
-func (b *Builder) gone() string { return ident.Quote(b.work(), "gone") }
 
 // rowsOf copies one table from D0: without the unit's rows for Remove, with its measures moved for Replace. Rows keep
 // their order: membership in the unit is tested row by row (with a hash table if it fits in memory, otherwise with the
 // index), because an anti join may return rows in the order of a hash table.
-func (b *Builder) rowsOf(ctx context.Context, tx pgx.Tx, world int, r *source.Relation) error {
+func (n *neighbour) rowsOf(ctx context.Context, tx pgx.Tx, r *source.Relation) error {
 	units := fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
-		b.gone(), b.units[world-1].Number, ident.Literal(b.in(0, r)))
+		n.objects.staging.gone(), n.unit.Number, ident.Literal(n.objects.staging.in(0, r)))
 	values := make([]string, 0, len(r.Columns))
 	for _, name := range r.Stored() {
-		values = append(values, b.moved(r, name, units))
+		values = append(values, n.moved(r, name, units))
 	}
-	from := b.in(0, r) + " t"
-	if b.Options.Relation == spec.Remove {
+	from := n.objects.staging.in(0, r) + " t"
+	if n.objects.options.Relation == spec.Remove {
 		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS without CASE would become a join
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
-		b.in(world, r), ident.List(r.Stored()), strings.Join(values, ", "), from))
+		n.objects.staging.in(n.world, r), ident.List(r.Stored()), strings.Join(values, ", "), from))
 	if err != nil {
 		return err
 	}
-	b.done.Add(tag.RowsAffected())
-	b.Options.ReportProgress("make "+b.final(world), b.done.Load(), b.total())
+	n.objects.progress.done.Add(tag.RowsAffected())
+	n.objects.progress.report("make " + n.objects.staging.final(n.world))
 	return nil
 }
 
@@ -94,13 +97,13 @@ func (b *Builder) analyze(ctx context.Context, world int) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
-	b.Options.ReportProgress("analyze "+b.final(world), b.done.Load(), b.total())
+	b.progress.report("analyze " + b.staging.final(world))
 	for _, r := range b.Model.Relations {
 		if r.Kind == catalog.KindView || r.IsTable() && b.method == spec.View && world > 0 {
 			continue
 		}
-		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+b.in(world, r)); err != nil {
-			return fmt.Errorf("analyze %s.%s: %w", b.final(world), r.Name, err)
+		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+b.staging.in(world, r)); err != nil {
+			return fmt.Errorf("analyze %s.%s: %w", b.staging.final(world), r.Name, err)
 		}
 	}
 	return nil
@@ -111,14 +114,14 @@ const maxKeys = 100_000
 
 // viewsOver creates a view for every table: D0's rows without those of the unit. The conditions are on values, so the
 // views stay correct when rows move.
-func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
-	for _, r := range b.Model.Tables() {
-		conditions, err := b.without(ctx, tx, world, r)
+func (n *neighbour) viewsOver(ctx context.Context, tx pgx.Tx) error {
+	for _, r := range n.objects.model.Tables() {
+		conditions, err := n.without(ctx, tx, r)
 		if err != nil {
 			return fmt.Errorf("view of %s: %w", r.Table, err)
 		}
 		columns := ident.List(r.Names())
-		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", b.in(world, r), columns, columns, b.in(0, r))
+		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", n.objects.staging.in(n.world, r), columns, columns, n.objects.staging.in(0, r))
 		if len(conditions) > 0 {
 			sql += " WHERE " + strings.Join(conditions, " AND ")
 		}
@@ -126,32 +129,31 @@ func (b *Builder) viewsOver(ctx context.Context, tx pgx.Tx, world int) error {
 			return err
 		}
 	}
-	for _, s := range b.d.Filled {
+	for _, s := range n.objects.d.Filled {
 		// A view has no identity columns, and so no sequences of them.
-		if slices.ContainsFunc(b.Model.Sequences, func(q source.Sequence) bool { return q.Identity && s.About == "sequence "+q.Name }) {
+		if slices.ContainsFunc(n.objects.model.Sequences, func(q source.Sequence) bool { return q.Identity && s.About == "sequence "+q.Name }) {
 			continue
 		}
-		if err := b.run(ctx, tx, world, []ddl.Statement{s}); err != nil {
+		if err := n.objects.run(ctx, tx, n.world, []ddl.Statement{s}); err != nil {
 			return err
 		}
 	}
-	return b.makeViews(ctx, tx, world)
+	return n.objects.makeViews(ctx, tx, n.world)
 }
 
 // without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references
 // one of its rows; NULL references nothing.
-func (b *Builder) without(ctx context.Context, tx pgx.Tx, world int, r *source.Relation) ([]string, error) {
-	unit := b.units[world-1]
-	if b.g.Model.Within(r, b.g.Unit) {
-		return []string{notEqual(b.g.Key, unit.Key, b.g.Unit, b.g.Key)}, nil
+func (n *neighbour) without(ctx context.Context, tx pgx.Tx, r *source.Relation) ([]string, error) {
+	if n.g.Model.Within(r, n.g.Unit) {
+		return []string{notEqual(n.g.Key, n.unit.Key, n.g.Unit, n.g.Key)}, nil
 	}
-	edges, err := b.g.Viewable(r)
+	edges, err := n.g.Viewable(r)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, e := range edges {
-		keys, err := b.keysOf(ctx, tx, unit, e)
+		keys, err := n.keysOf(ctx, tx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +187,7 @@ func notEqual(columns, key []string, r *source.Relation, on []string) string {
 
 // keysOf returns the values by which rows reference, along an edge, the rows of a unit: for each, the columns in text
 // form.
-func (b *Builder) keysOf(ctx context.Context, tx pgx.Tx, unit units.Chosen, e source.Edge) ([][]string, error) {
+func (n *neighbour) keysOf(ctx context.Context, tx pgx.Tx, e source.Edge) ([][]string, error) {
 	return connect.Values[[]string](ctx, tx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
-		ident.Each(e.On, "p.%[1]s::text", ", "), b.gone(), b.in(0, e.Parent), unit.Number, ident.Each(e.On, "p.%[1]s IS NOT NULL", " AND ")))
+		ident.Each(e.On, "p.%[1]s::text", ", "), n.objects.staging.gone(), n.objects.staging.in(0, e.Parent), n.unit.Number, ident.Each(e.On, "p.%[1]s IS NOT NULL", " AND ")))
 }

@@ -30,40 +30,42 @@ func (b *Builder) DryRun(ctx context.Context, types []source.TypeDefinition) (ou
 	if err != nil {
 		return out, err
 	}
-	if out.Faults = b.makeTypes(ctx, tx, types, func(string, string) error { return nil }); out.Faults != nil {
+	if out.Faults = (&typeMaker{b.DB, b.Options}).makeTypes(ctx, tx, types, func(string, string) error { return nil }); out.Faults != nil {
 		return out, ctx.Err()
 	}
 	if _, err := tx.Exec(ctx, "SELECT set_config('search_path', $1, true)", path); err != nil {
 		return out, err
 	}
 	for _, step := range []func() error{
-		func() error { return connect.Run(ctx, tx, "CREATE SCHEMA "+ident.Quote(b.stage(0))) },
+		func() error { return connect.Run(ctx, tx, "CREATE SCHEMA "+ident.Quote(b.staging.stage(0))) },
 		func() error { return b.checkBounds(ctx, tx) },
-		func() error { return b.attempt(ctx, tx, b.d.Sequences, b.d.Tables) },
-		func() error { return b.attempt(ctx, tx, b.d.Indexes, b.d.Keys, b.d.Filled) },
+		func() error { return b.objects.attempt(ctx, tx, b.objects.d.Sequences, b.objects.d.Tables) },
 		func() error {
-			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeViews(ctx, tx, 0) })
+			return b.objects.attempt(ctx, tx, b.objects.d.Indexes, b.objects.d.Keys, b.objects.d.Filled)
+		},
+		func() error {
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.objects.makeViews(ctx, tx, 0) })
 		},
 	} {
 		if out.Faults = b.Explain(step()); out.Faults != nil {
 			return out, ctx.Err()
 		}
 	}
-	out.Made, err = ddl.Describe(ctx, tx, b.stage(0), b.final(0))
+	out.Made, err = ddl.Describe(ctx, tx, b.staging.stage(0), b.staging.final(0))
 	return out, err
 }
 
 // attempt runs definitions one by one and returns the faults of all that fail.
-func (b *Builder) attempt(ctx context.Context, tx pgx.Tx, groups ...[]ddl.Statement) error {
+func (o *objects) attempt(ctx context.Context, tx pgx.Tx, groups ...[]ddl.Statement) error {
 	var faults []error
 	for _, group := range groups {
 		for i := range group {
-			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.run(ctx, tx, 0, group[i:i+1]) })
+			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return o.run(ctx, tx, 0, group[i:i+1]) })
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if err != nil {
-				faults = append(faults, b.Explain(err))
+				faults = append(faults, o.db.Explain(err))
 			}
 		}
 	}

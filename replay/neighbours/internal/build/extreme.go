@@ -17,15 +17,15 @@ import (
 )
 
 // measure returns the declared bounds of a column of r, or of a table above it.
-func (b *Builder) measure(r *source.Relation, name string) *spec.Measure {
-	return b.Model.Measure(b.Options.Measures, r, name)
+func (n *neighbour) measure(r *source.Relation, name string) *spec.Measure {
+	return n.objects.model.Measure(n.objects.options.Measures, r, name)
 }
 
 // moved returns the expression for a column of t in a neighbour whose unit is replaced: if units is true for the row, a
 // measure moves to the farther of its bounds.
-func (b *Builder) moved(r *source.Relation, name, units string) string {
-	m := b.measure(r, name)
-	if m == nil || b.Options.Relation != spec.Replace {
+func (n *neighbour) moved(r *source.Relation, name, units string) string {
+	m := n.measure(r, name)
+	if m == nil || n.objects.options.Relation != spec.Replace {
 		return "t." + ident.Quote(name)
 	}
 	typ := r.Column(name).Type
@@ -35,8 +35,8 @@ func (b *Builder) moved(r *source.Relation, name, units string) string {
 
 // addUnit adds a unit to a neighbour: the chosen unit's rows again, under new keys, with every declared measure at its
 // upper bound. References to rows of others stay.
-func (b *Builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
-	f, err := b.g.Fresh()
+func (n *neighbour) addUnit(ctx context.Context, tx pgx.Tx) error {
+	f, err := n.g.Fresh()
 	if err != nil {
 		return err
 	}
@@ -47,29 +47,29 @@ func (b *Builder) addUnit(ctx context.Context, tx pgx.Tx, world int) error {
 		}
 		offsets[root] = "0"
 		if sql := source.NewValueOffset(root.Top.Column(root.Name)); sql != "" {
-			if offsets[root], err = connect.Value[string](ctx, tx, fmt.Sprintf(sql, ident.Quote(root.Name))+" FROM "+b.in(0, root.Top)); err != nil {
+			if offsets[root], err = connect.Value[string](ctx, tx, fmt.Sprintf(sql, ident.Quote(root.Name))+" FROM "+n.objects.staging.in(0, root.Top)); err != nil {
 				return err
 			}
 		}
 	}
-	for _, r := range b.Model.Tables() {
+	for _, r := range n.objects.model.Tables() {
 		if !r.Stores() {
 			continue
 		}
 		var values []string
 		for _, name := range r.Stored() {
-			value, err := b.added(r, r.Column(name), f, offsets, world)
+			value, err := n.added(r, r.Column(name), f, offsets)
 			if err != nil {
 				return err
 			}
 			values = append(values, value)
 		}
 		into := r
-		if b.Model.Top(r).Kind == catalog.KindPartitioned { // a new key may belong to another partition
-			into = b.Model.Top(r)
+		if n.objects.model.Top(r).Kind == catalog.KindPartitioned { // a new key may belong to another partition
+			into = n.objects.model.Top(r)
 		}
 		_, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s t JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid",
-			b.in(world, into), ident.List(r.Stored()), strings.Join(values, ", "), b.in(0, r), b.gone(), b.units[world-1].Number, ident.Literal(b.in(0, r))))
+			n.objects.staging.in(n.world, into), ident.List(r.Stored()), strings.Join(values, ", "), n.objects.staging.in(0, r), n.objects.staging.gone(), n.unit.Number, ident.Literal(n.objects.staging.in(0, r))))
 		if err != nil {
 			return noRoom(fmt.Errorf("rows of %s: %w", r.Table, err))
 		}
@@ -118,12 +118,12 @@ func (b *Builder) checkBounds(ctx context.Context, tx pgx.Tx) error {
 }
 
 // added returns the expression for the value of a column in an added row.
-func (b *Builder) added(r *source.Relation, c *source.Column, f *source.Fresh, offsets map[source.Place]string, world int) (string, error) {
+func (n *neighbour) added(r *source.Relation, c *source.Column, f *source.Fresh, offsets map[source.Place]string) (string, error) {
 	old := "t." + ident.Quote(c.Name)
-	if m := b.measure(r, c.Name); m != nil {
+	if m := n.measure(r, c.Name); m != nil {
 		return ident.Literal(m.High) + "::" + c.Type, nil
 	}
-	p := source.Place{Top: b.Model.Top(r), Name: c.Name}
+	p := source.Place{Top: n.objects.model.Top(r), Name: c.Name}
 	root, ok := f.From[p]
 	if !ok {
 		return old, nil
@@ -137,5 +137,5 @@ func (b *Builder) added(r *source.Relation, c *source.Column, f *source.Fresh, o
 		return value, nil
 	}
 	return fmt.Sprintf("CASE WHEN EXISTS (SELECT FROM %s p JOIN %s q ON q.rel = p.tableoid AND q.tid = p.ctid AND q.unit = %d WHERE %s) THEN %s ELSE %s END",
-		b.in(0, e.Parent), b.gone(), b.units[world-1].Number, e.Match("t", "p"), value, old), nil
+		n.objects.staging.in(0, e.Parent), n.objects.staging.gone(), n.unit.Number, e.Match("t", "p"), value, old), nil
 }

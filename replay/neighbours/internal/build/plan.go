@@ -257,7 +257,7 @@ func (p *planner) dryRun(ctx context.Context, s *shadow.DB) {
 	p.fault(r.Faults)
 	p.fault(err)
 	for _, n := range p.plan.Notes[len(notes):] {
-		p.plan.Notes = append(notes, strings.ReplaceAll(n, p.b.stage(0), p.o.D0))
+		p.plan.Notes = append(notes, strings.ReplaceAll(n, p.b.staging.stage(0), p.o.D0))
 	}
 }
 

@@ -12,27 +12,35 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 )
+
+// typeMaker creates types in the shadow database.
+type typeMaker struct {
+	db      *shadow.DB
+	options *spec.Options
+}
 
 // makeTypes creates the source's types that the shadow database lacks, under their own names: queries name them
 // ('x'::public.mood), all worlds must share them, and they hold no rows. made is called for each type created, in tx.
 // The error lists every type that cannot be created.
-func (b *Builder) makeTypes(ctx context.Context, tx pgx.Tx, wanted []source.TypeDefinition, made func(kind, name string) error) error {
+func (m *typeMaker) makeTypes(ctx context.Context, tx pgx.Tx, wanted []source.TypeDefinition, made func(kind, name string) error) error {
 	if _, err := tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil { // prints definitions with qualified names
 		return err
 	}
 	var faults []error
 	for _, t := range wanted {
-		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return b.makeType(ctx, tx, t, made) })
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return m.makeType(ctx, tx, t, made) })
 		if err != nil {
-			faults = append(faults, b.Explain(err))
+			faults = append(faults, m.db.Explain(err))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-func (b *Builder) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefinition, made func(kind, name string) error) error {
+func (m *typeMaker) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefinition, made func(kind, name string) error) error {
 	name := ident.Quote(t.Schema, t.Name)
 	find := "SELECT to_regtype($1)::oid"
 	if t.Kind == "COLLATION" {
@@ -62,7 +70,7 @@ func (b *Builder) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefiniti
 	if err := connect.Run(ctx, tx, t.SQL); err != nil {
 		return fmt.Errorf("%s %s.%s: %w", strings.ToLower(t.Kind), t.Schema, t.Name, err)
 	}
-	for _, role := range b.Options.Grant {
+	for _, role := range m.options.Grant {
 		if err := connect.Run(ctx, tx, "GRANT USAGE ON SCHEMA "+ident.Quote(t.Schema)+" TO "+ident.Quote(role)); err != nil {
 			return err
 		}
@@ -71,11 +79,11 @@ func (b *Builder) makeType(ctx context.Context, tx pgx.Tx, t source.TypeDefiniti
 }
 
 // recorded returns a function that records the types and schemas created for a set, in the same transaction.
-func (b *Builder) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind, name string) error {
+func (m *typeMaker) recorded(ctx context.Context, tx pgx.Tx, epoch int64) func(kind, name string) error {
 	number := 0
 	return func(kind, name string) error {
 		number++
-		_, err := tx.Exec(ctx, "INSERT INTO "+b.Record("neighbour_object")+" VALUES ($1, $2, $3, $4)", epoch, number, kind, name)
+		_, err := tx.Exec(ctx, "INSERT INTO "+m.db.Record("neighbour_object")+" VALUES ($1, $2, $3, $4)", epoch, number, kind, name)
 		return err
 	}
 }
