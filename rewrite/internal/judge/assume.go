@@ -19,18 +19,15 @@ const (
 	AssumedAttribute  = "x.f is a column, not a call of a function f(x) (set privacy.catalog to check this)"
 )
 
-// assume records an assumption of this plan.
-func (s *Statement) assume(what string) { s.assumed[what] = true }
-
 // assumeName records the assumptions behind the meaning of a relation's name.
-func (s *Statement) assumeName(unqualified bool) {
-	if s.rules.names.Source == nil {
-		s.assume(AssumedLists)
+func (l *lookup) assumeName(unqualified bool) {
+	if l.rules.names.Source == nil {
+		l.findings.assume(AssumedLists)
 	}
 	if unqualified {
-		s.assume(AssumedTemp)
-		if s.path.Assumed {
-			s.assume(AssumedPath)
+		l.findings.assume(AssumedTemp)
+		if l.path.Assumed {
+			l.findings.assume(AssumedPath)
 		}
 	}
 }
@@ -40,19 +37,9 @@ func (s *Statement) Assumptions() []string {
 	if s.rules.options.Shadow == nil {
 		s.assume(AssumedCopies)
 	}
-	if s.formsInDoubt() {
+	if s.session.formsInDoubt() {
 		s.assume(AssumedSettings)
 	}
-	s.assumeCasts()
+	s.Called.assumeCasts()
 	return slices.Sorted(maps.Keys(s.assumed))
-}
-
-// formsInDoubt reports whether a setting that a replay sets, or would set, may have changed.
-func (s *Statement) formsInDoubt() bool {
-	for name := range s.query.Settings {
-		if AffectsResult(name) && s.query.Doubt.Has(name) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(forms[:], s.query.Doubt.Has)
 }

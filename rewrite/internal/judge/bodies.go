@@ -48,7 +48,7 @@ func (j *checker) body(neighbour string, f *catalog.Function, relations, functio
 		path = resolve.Path{}
 	}
 	s := j.bodyRules(neighbour).statement(capture.Query{Params: make([]capture.Param, maxFunctionArguments)}, path)
-	s.callees, s.printed = functions, atomic
+	s.body(functions, atomic)
 	for _, part := range statements {
 		if part.Dynamic {
 			return executesText

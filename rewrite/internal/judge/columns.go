@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -18,26 +17,26 @@ func (s *Statement) Column(n *pg_query.ColumnRef) (Table, resolve.Kind) {
 		fields[i] = f.GetString_().GetSval()
 	}
 	last := fields[len(fields)-1]
-	if isSystemColumn(last) && !s.isHarmlessColumn(n, fields) {
+	if isSystemColumn(last) && !s.shown.isHarmlessColumn(n, fields) {
 		s.Refuse(reasons.SystemColumn, "ColumnRef", n.GetLocation(), "system column "+last, "")
 	}
 	switch len(fields) {
 	case 1:
 		return Table{}, resolve.KindUnknown
 	case 2, 3, 4:
-		if s.printed {
+		if s.Called.printed {
 			break
 		}
 		// Of the listed functions that take a row, only these are not safe.
 		if u, _ := s.rules.functions.unlisted(last); u.OfRow || strings.HasPrefix(last, "pg_") || last == "record_send" || last == "hash_record" {
 			s.attribute(last, "ColumnRef", n.GetLocation())
 		}
-		s.userAttribute(last, true, "ColumnRef", n.GetLocation())
+		s.Called.userAttribute(last, true, "ColumnRef", n.GetLocation())
 	default:
 		s.Refuse(reasons.UnsupportedNode, "ColumnRef", n.GetLocation(), "a column name with more than four parts", "")
 		return Table{}, resolve.KindUnknown
 	}
-	if len(fields) == 2 || len(fields) == 4 && !s.inDatabase(fields[0], "ColumnRef", n.GetLocation()) {
+	if len(fields) == 2 || len(fields) == 4 && !s.session.inDatabase(fields[0], "ColumnRef", n.GetLocation()) {
 		return Table{}, resolve.KindUnknown
 	}
 	t := Table{Schema: fields[len(fields)-3], Name: fields[len(fields)-2]}
@@ -71,27 +70,6 @@ func (s *Statement) attribute(name, node string, offset int32) {
 	}
 }
 
-// userAttribute checks x.name, which PostgreSQL resolves as the call name(x) if x has no such column, by the
-// user-defined functions that it may refer to. row: x is a row.
-func (s *Statement) userAttribute(name string, row bool, node string, offset int32) {
-	source := s.rules.functions.source
-	switch {
-	case name == "": // x.*
-		return
-	case source == nil:
-		s.assume(AssumedAttribute)
-		return
-	case slices.ContainsFunc(source.Functions[name], s.rules.names.isReader):
-		s.Refuse(reasons.NoCopy, node, offset, "function "+name+" in attribute notation reads a protected table", "write it as a call, or rename the column")
-		return
-	}
-	for _, f := range source.Functions[name] {
-		if f.OfOne && (f.OfRow || !row) && (s.path.Uncertain || s.path.Has(f.Schema)) {
-			s.implied(Table{Schema: f.Schema, Name: f.Name}, name+" in attribute notation", node, offset)
-		}
-	}
-}
-
 // Indirection checks the attributes in (x).a.b[1]. near is the offset of the innermost node that has one.
 func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 	for _, i := range n.GetIndirection() {
@@ -99,22 +77,11 @@ func (s *Statement) Indirection(n *pg_query.A_Indirection, near int32) {
 		if isSystemColumn(name) {
 			s.Refuse(reasons.SystemColumn, "A_Indirection", near, "system column "+name, "")
 		}
-		if s.printed {
+		if s.Called.printed {
 			continue
 		}
-		s.castAttribute(name, near)
+		s.Called.castAttribute(name, near)
 		s.attribute(name, "A_Indirection", near)
-		s.userAttribute(name, false, "A_Indirection", near)
-	}
-}
-
-// castAttribute checks (x).name as the cast of a value to a type, as PostgreSQL resolves it if there is no function of
-// that name.
-func (s *Statement) castAttribute(name string, offset int32) {
-	switch {
-	case isNameType(name):
-		s.Refuse(reasons.NameInString, "A_Indirection", offset, "type "+name+" in attribute notation converts text to the name of an object", "")
-	case s.rules.functions.source != nil && len(s.rules.functions.source.Types[name]) > 0:
-		s.userType([]string{name}, offset)
+		s.Called.userAttribute(name, false, "A_Indirection", near)
 	}
 }

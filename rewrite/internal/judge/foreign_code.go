@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // A body in another language than SQL and PL/pgSQL is not parsed: a word in it may be the name of a table, or not. Such
@@ -58,20 +57,4 @@ func (n *names) readable(shadow *catalog.Index, o Options) bool {
 func namesNeighbour(f *catalog.Function, o Options) bool {
 	text := strings.ToLower(f.Body)
 	return slices.ContainsFunc(o.Neighbours, func(schema string) bool { return ident.ContainsWord(text, strings.ToLower(schema)) })
-}
-
-// callMayRead records the call of a function that may read protected tables, according to words. A statement that reads
-// none otherwise is refused for it.
-func (s *Statement) callMayRead(schema, name, node string, offset int32, users []*catalog.Function) {
-	n := s.rules.names
-	if s.callees != nil || !slices.ContainsFunc(users, func(f *catalog.Function) bool { return n.mayRead[f] }) {
-		return
-	}
-	if s.mayRead == nil {
-		dotted := strings.TrimPrefix(schema+"."+name, ".")
-		s.mayRead = &Refusal{
-			Reason: reasons.NoCopy, Node: node, Offset: int(offset), Detail: describeFunctions(dotted, users) + " contains the name of a protected table, and its body is not analysed",
-			Hint: "read the table in the statement itself",
-		}
-	}
 }

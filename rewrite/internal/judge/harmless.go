@@ -8,16 +8,22 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
-	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // Some constructs depend on the session or on the copy of a table, and are harmless in certain places: where their
 // value is the same on every neighbour, or is not used.
 
+// shown reports which nodes of a statement are only shown in its result, and which columns have a value that is not
+// used.
+type shown struct {
+	names  *lookup
+	untold []*pg_query.ColumnRef // of which only matters whether they are NULL
+}
+
 // isShown reports whether a node is a column of the result, with casts around it, or a group key: then its value, which
 // is one constant in a session, does not select rows and values.
-func (s *Statement) isShown(node any) bool {
-	query, ok := s.top()
+func (v *shown) isShown(node any) bool {
+	query, ok := v.top()
 	if !ok {
 		return false
 	}
@@ -30,11 +36,11 @@ func (s *Statement) isShown(node any) bool {
 }
 
 // top returns the SELECT of a client's statement, unless it is a set operation: EXCEPT selects rows by all values.
-func (s *Statement) top() (*pg_query.SelectStmt, bool) {
-	if s.root == nil {
+func (v *shown) top() (*pg_query.SelectStmt, bool) {
+	if v.names.root == nil {
 		return nil, false
 	}
-	query, ok := s.root.Interface().(*pg_query.SelectStmt)
+	query, ok := v.names.root.Interface().(*pg_query.SelectStmt)
 	return query, ok && query.GetOp() == pg_query.SetOperation_SETOP_NONE
 }
 
@@ -64,28 +70,14 @@ func isNode(n *pg_query.Node, node any) bool {
 // SessionValue refuses a keyword that returns a property of the session: a replay runs as another role. It may be a
 // column of the result.
 func (s *Statement) SessionValue(n *pg_query.SQLValueFunction, keyword string) {
-	if !s.isShown(n) {
+	if !s.shown.isShown(n) {
 		s.refuseSession(keyword, "SQLValueFunction", n.GetLocation())
 	}
 }
 
-func (s *Statement) refuseSession(keyword, node string, offset int32) {
-	s.Refuse(reasons.SessionDependent, node, offset, keyword+" depends on the session",
-		"remove it, or only show it, as a column of the result: a replay runs in another session, as another role")
-}
-
 // isShownName reports whether a call returns the name of the database or the schema, as a column of the result.
-func (s *Statement) isShownName(n *pg_query.FuncCall, name string) bool {
-	return (name == "current_database" || name == "current_schema") && len(n.GetArgs()) == 0 && s.isShown(n)
-}
-
-// systemUser checks SYSTEM_USER, which the parser resolves as a call. Before PostgreSQL 16 it is a column of that name.
-func (s *Statement) systemUser(n *pg_query.FuncCall) {
-	functions := s.rules.functions
-	if _, exists := functions.unlisted("system_user"); functions.source != nil && functions.shadow != nil && !exists || s.isShown(n) {
-		return
-	}
-	s.refuseSession("system_user", "FuncCall", n.GetLocation())
+func (v *shown) isShownName(n *pg_query.FuncCall, name string) bool {
+	return (name == "current_database" || name == "current_schema") && len(n.GetArgs()) == 0 && v.isShown(n)
 }
 
 // isSystemUser reports whether a call is the keyword SYSTEM_USER.
@@ -95,31 +87,31 @@ func isSystemUser(n *pg_query.FuncCall) bool {
 }
 
 // NullTest allows the system columns in IS NULL and IS NOT NULL: they are never NULL.
-func (s *Statement) NullTest(n *pg_query.NullTest) { s.unused(n.GetArg()) }
+func (s *Statement) NullTest(n *pg_query.NullTest) { s.shown.unused(n.GetArg()) }
 
 // counted allows the system columns in count(x), which only counts the rows in which x is not NULL.
-func (s *Statement) counted(n *pg_query.FuncCall, name string) {
+func (v *shown) counted(n *pg_query.FuncCall, name string) {
 	if name == "count" && len(n.GetArgs()) == 1 && !n.GetAggDistinct() && len(n.GetAggOrder()) == 0 {
-		s.unused(n.GetArgs()[0])
+		v.unused(n.GetArgs()[0])
 	}
 }
 
 // unused notes that only whether an expression is NULL matters.
-func (s *Statement) unused(n *pg_query.Node) {
+func (v *shown) unused(n *pg_query.Node) {
 	if c := n.GetColumnRef(); c != nil {
-		s.untold = append(s.untold, c)
+		v.untold = append(v.untold, c)
 	}
 }
 
 // isHarmlessColumn reports whether the value of a system column is not used, or the column is one of a subquery, which
 // only has its name.
-func (s *Statement) isHarmlessColumn(n *pg_query.ColumnRef, fields []string) bool {
-	return slices.Contains(s.untold, n) || len(fields) == 2 && s.values().IsDerived(fields[0])
+func (v *shown) isHarmlessColumn(n *pg_query.ColumnRef, fields []string) bool {
+	return slices.Contains(v.untold, n) || len(fields) == 2 && v.names.values().IsDerived(fields[0])
 }
 
 // isSameEverywhere reports whether a cast to regclass is one of a string with the name of a public table or of a system
 // catalog: every neighbour has the same one, with the same OID.
-func (s *Statement) isSameEverywhere(n *pg_query.TypeCast) bool {
+func (l *lookup) isSameEverywhere(n *pg_query.TypeCast) bool {
 	text := n.GetArg().GetAConst().GetSval()
 	names := pgparse.Strings(n.GetTypeName().GetNames())
 	if text == nil || names[len(names)-1] != "regclass" || len(n.GetTypeName().GetArrayBounds()) > 0 {
@@ -131,21 +123,21 @@ func (s *Statement) isSameEverywhere(n *pg_query.TypeCast) bool {
 		return false
 	case len(parts) == 2:
 		t := Table{Schema: parts[0], Name: parts[1]}
-		kind := s.rules.names.Qualified(t)
+		kind := l.rules.names.Qualified(t)
 		return kind == resolve.KindPublic || kind == resolve.KindSystem && t.Schema == "pg_catalog"
 	}
-	t, kind, _ := s.rules.names.Unqualified(parts[0], s.path)
-	return kind == resolve.KindSystem && !s.path.Has("pg_catalog") || kind == resolve.KindPublic && s.isFirst(t)
+	t, kind, _ := l.rules.names.Unqualified(parts[0], l.path)
+	return kind == resolve.KindSystem && !l.path.Has("pg_catalog") || kind == resolve.KindPublic && l.isFirst(t)
 }
 
 // isFirst reports whether a relation of the shadow database is the one that its name refers to under the path of the
 // statement.
-func (s *Statement) isFirst(t Table) bool {
-	shadow := s.rules.functions.shadow
-	if shadow == nil || slices.Contains(s.query.Temporary, t.Name) || s.query.Doubt.Temporary {
+func (l *lookup) isFirst(t Table) bool {
+	shadow := l.rules.functions.shadow
+	if shadow == nil || slices.Contains(l.query.Temporary, t.Name) || l.query.Doubt.Temporary {
 		return false
 	}
-	for _, schema := range s.path.Known() {
+	for _, schema := range l.path.Known() {
 		if shadow.Relations[Table{Schema: schema, Name: t.Name}] != nil {
 			return schema == t.Schema
 		}

@@ -93,23 +93,3 @@ func (o *opacity) callees(f *catalog.Function) (called []*catalog.Function, deri
 	}
 	return called, true
 }
-
-// assumeFunction records a user-defined function that a statement calls and whose reads cannot be derived. It reports
-// whether the name may refer to such a function.
-func (s *Statement) assumeFunction(name string, users []*catalog.Function) bool {
-	if s.rules.functions.source == nil {
-		s.assume(AssumedFunction(name))
-		return true
-	}
-	opaque := len(users) == 0
-	for _, f := range users {
-		if s.rules.opaque[f] {
-			opaque = true
-			s.assume(AssumedFunction(Table{Schema: f.Schema, Name: f.Name}.String()))
-		}
-	}
-	if len(users) == 0 {
-		s.assume(AssumedFunction(name))
-	}
-	return opaque
-}

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ var doubtReasons = map[resolve.Doubt]reasons.Reason{
 // Relation resolves a relation in FROM that is no CTE, and records that the statement reads it. It returns
 // KindProtected, KindPublic, KindSystem, or KindUnknown after a refusal.
 func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
-	if !s.inDatabase(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
+	if !s.session.inDatabase(n.GetCatalogname(), "RangeVar", n.GetLocation()) {
 		return Table{}, resolve.KindUnknown
 	}
 	if n.GetSchemaname() == "" && slices.Contains(s.query.Temporary, n.GetRelname()) {
@@ -28,7 +27,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		).mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
 	}
-	if n.GetSchemaname() == "" && s.query.Doubt.Temporary && !s.path.Uncertain {
+	if n.GetSchemaname() == "" && s.query.Doubt.Temporary && !s.names.path.Uncertain {
 		s.Refuse(reasons.TempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" may be a temporary table of the session, which has created some of unknown names",
 			"qualify the name with its schema").mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
@@ -37,10 +36,10 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 	kind, doubt := resolve.KindUnknown, resolve.DoubtUnlisted
 	if t.Schema != "" {
 		kind = s.rules.names.Qualified(t)
-	} else if t, kind, doubt = s.rules.names.Unqualified(n.GetRelname(), s.path); kind == resolve.KindUnknown {
+	} else if t, kind, doubt = s.rules.names.Unqualified(n.GetRelname(), s.names.path); kind == resolve.KindUnknown {
 		t = Table{Schema: "", Name: n.GetRelname()}
 	}
-	s.assumeName(n.GetSchemaname() == "")
+	s.names.assumeName(n.GetSchemaname() == "")
 	if fault, bad := s.rules.names.refused[t]; bad {
 		s.Refuse(fault.reason, "RangeVar", n.GetLocation(), "relation "+t.String()+" "+fault.detail, fault.hint).mayBeProtected = true
 		return t, resolve.KindUnknown
@@ -86,13 +85,4 @@ func (s *Statement) unreadable(t Table, kind resolve.Kind, reason reasons.Reason
 			"list it in privacy.protected, if it contains or reads personal data, or in privacy.public")
 	}
 	r.mayBeProtected = s.rules.names.Protected[t.Name]
-}
-
-// inDatabase checks the database of a qualified name.
-func (s *Statement) inDatabase(name, node string, offset int32) bool {
-	if name == "" || name == cmp.Or(s.rules.options.Database, s.query.Database) {
-		return true
-	}
-	s.Refuse(reasons.AmbiguousName, node, offset, "a name is qualified with a database other than that of the session", "remove the database: the server accepts only the current one").mayBeProtected = true
-	return false
 }

@@ -9,20 +9,27 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
+// texts are the expressions of a statement that may name a table.
+type texts struct {
+	findings *findings
+	rules    *Rules
+	anyTable []anyName // if any table is protected: what may name one
+}
+
 // Constant refuses a string that names a protected table if userArgs: a user-defined function may use it as a name.
 func (s *Statement) Constant(n *pg_query.A_Const, userArgs bool) {
 	if userArgs && n.GetSval() != nil {
-		s.textArgument(n.GetSval().GetSval(), "A_Const", "a string in the arguments of a function contains the name of a protected table", n.GetLocation())
+		s.texts.textArgument(n.GetSval().GetSval(), "A_Const", "a string in the arguments of a function contains the name of a protected table", n.GetLocation())
 	}
 }
 
 // textArgument refuses a text that names a protected table.
-func (s *Statement) textArgument(text, node, detail string, offset int32) {
+func (x *texts) textArgument(text, node, detail string, offset int32) {
 	switch {
-	case s.rules.names.Protected[resolve.AnyTable]:
-		s.anyTable = append(s.anyTable, anyName{text: text, node: node, detail: detail, offset: offset})
-	case s.rules.names.Mentions(text):
-		s.Refuse(reasons.NameInString, node, offset, detail, "")
+	case x.rules.names.Protected[resolve.AnyTable]:
+		x.anyTable = append(x.anyTable, anyName{text: text, node: node, detail: detail, offset: offset})
+	case x.rules.names.Mentions(text):
+		x.findings.Refuse(reasons.NameInString, node, offset, detail, "")
 	}
 }
 
@@ -42,7 +49,7 @@ func (s *Statement) Param(n *pg_query.ParamRef, userArgs bool) {
 	case isRegOID(p.OID):
 		s.Refuse(reasons.Parameter, "ParamRef", n.GetLocation(), fmt.Sprintf("parameter $%d has a type for names of objects", n.GetNumber()), "")
 	case userArgs:
-		s.textArgument(string(p.Value), "ParamRef", "a parameter in the arguments of a function contains the name of a protected table", n.GetLocation())
+		s.texts.textArgument(string(p.Value), "ParamRef", "a parameter in the arguments of a function contains the name of a protected table", n.GetLocation())
 	}
 }
 
@@ -65,17 +72,17 @@ type anyName struct {
 
 // namesOfAnyTable refuses, if tables are not listed by name, the row types of the tables that the query reads, and
 // texts that name them in the arguments of a function.
-func (s *Statement) namesOfAnyTable() {
+func (x *texts) namesOfAnyTable(protected map[Table]bool) {
 	read := resolve.Relations{Protected: map[string]bool{}}
-	for t := range s.Protected {
+	for t := range protected {
 		read.Protected[t.Name] = true
 	}
-	for _, n := range s.anyTable {
+	for _, n := range x.anyTable {
 		switch {
 		case n.rowType != "" && read.RowType(n.rowType):
-			s.Refuse(reasons.RowType, n.node, n.offset, n.detail, "")
+			x.findings.Refuse(reasons.RowType, n.node, n.offset, n.detail, "")
 		case n.rowType == "" && read.Mentions(n.text):
-			s.Refuse(reasons.NameInString, n.node, n.offset, n.detail, "")
+			x.findings.Refuse(reasons.NameInString, n.node, n.offset, n.detail, "")
 		}
 	}
 }

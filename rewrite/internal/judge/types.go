@@ -37,19 +37,13 @@ func (s *Statement) Type(n *pg_query.TypeName) {
 	if len(parts) == 1 && slices.Contains(s.query.Temporary, strings.TrimLeft(last, "_")) {
 		s.Refuse(reasons.TempTable, "TypeName", n.GetLocation(), "type "+last+" is the row type of a temporary table of the session", "")
 	}
-	if parts[0] != "pg_catalog" && s.rules.names.RowType(last) && !s.ownRowType(parts) {
+	if parts[0] != "pg_catalog" && s.rules.names.RowType(last) && !s.Called.ownRowType(parts) {
 		s.Refuse(reasons.RowType, "TypeName", n.GetLocation(), "type "+strings.Join(parts, ".")+rowTypeOf, "")
 	}
 	if parts[0] != "pg_catalog" && s.rules.names.Protected[resolve.AnyTable] {
-		s.anyTable = append(s.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, ".") + rowTypeOf, offset: n.GetLocation()})
+		s.texts.anyTable = append(s.texts.anyTable, anyName{rowType: last, node: "TypeName", detail: "type " + strings.Join(parts, ".") + rowTypeOf, offset: n.GetLocation()})
 	}
-	s.userType(parts, n.GetLocation())
-}
-
-// ownRowType reports whether a type in the body of a neighbour's function or view is the row type of that neighbour's
-// table.
-func (s *Statement) ownRowType(parts []string) bool {
-	return s.callees != nil && len(parts) == 2 && s.rules.names.Kinds[Table{Schema: parts[0], Name: parts[1]}] == resolve.KindProtected
+	s.Called.userType(parts, n.GetLocation())
 }
 
 // Cast allows regclass only for the name of a relation that is the same on every neighbour, and the types of names of
@@ -61,7 +55,7 @@ func (s *Statement) Cast(n *pg_query.TypeCast) {
 	}
 	switch name := parts[len(parts)-1]; strings.TrimLeft(name, "_") {
 	case "regclass":
-		if s.isSameEverywhere(n) {
+		if s.names.isSameEverywhere(n) {
 			s.sameEverywhere = n.GetTypeName()
 		}
 	case "regtype", "regconfig", "regdictionary", "regcollation":
@@ -76,34 +70,6 @@ func (s *Statement) Cast(n *pg_query.TypeCast) {
 	}
 }
 
-// userType checks the functions that are called to create a value of a user-defined type: its input function, casts to
-// it, and the checks of a domain.
-func (s *Statement) userType(parts []string, offset int32) {
-	functions, name := s.rules.functions, parts[len(parts)-1]
-	schema := ""
-	if len(parts) > 1 {
-		schema = parts[len(parts)-2]
-	}
-	if functions.source == nil {
-		if schema != "pg_catalog" {
-			s.assume(AssumedBuiltin)
-		}
-		return
-	}
-	s.use(nameUse{kind: useType, schema: schema, name: name, node: "TypeName", offset: offset, builtin: schema == "pg_catalog"})
-	s.Unknown = s.Unknown || schema != "pg_catalog" && !s.knowsType(strings.TrimLeft(name, "_"))
-	for _, t := range functions.source.Types[name] {
-		switch {
-		case t.Schema == schema, schema == "" && (t.Schema == "pg_catalog" || s.path.Has(t.Schema)):
-			for _, f := range t.Calls {
-				s.implied(f, "type "+strings.Join(parts, "."), "TypeName", offset)
-			}
-		case schema == "" && (s.path.Uncertain || s.query.Doubt.Temporary):
-			s.refuseUncertain("TypeName", offset, "type "+name, "")
-		}
-	}
-}
-
 // builtinTypes are the types of pg_catalog whose names the parser leaves unqualified. One that is missing costs only a
 // reading of the catalogs.
 const builtinTypes = " aclitem anyarray anycompatible anyelement anyenum anynonarray anyrange bool box bpchar bytea char cid cidr circle cstring date " +
@@ -113,7 +79,7 @@ const builtinTypes = " aclitem anyarray anycompatible anyelement anyenum anynona
 	"timetz tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector txid_snapshot unknown uuid varbit varchar void xid xid8 xml "
 
 // knowsType reports whether a type is built in, or in the client's catalog.
-func (s *Statement) knowsType(name string) bool {
-	source := s.rules.functions.source
+func (l *lookup) knowsType(name string) bool {
+	source := l.rules.functions.source
 	return strings.Contains(builtinTypes, " "+name+" ") || len(source.Types[name]) > 0 || len(source.Named[name]) > 0
 }

@@ -28,14 +28,14 @@ func (j *checker) view(neighbour string, r *catalog.Relation, before string) (ou
 		return fault("has a query that cannot be parsed")
 	}
 	s := j.bodyRules(neighbour).statement(capture.Query{}, resolve.Path{})
-	s.printed, s.callees = true, map[Table]bool{}
+	s.body(map[Table]bool{}, true)
 	j.options.Walk(s, tree.GetStmts()[0].GetStmt().ProtoReflect())
 	for _, f := range s.refusals {
 		if f.Reason != reasons.UnknownTable {
 			return fault(notReplayable + f.Detail)
 		}
 	}
-	for _, f := range ident.Sorted(s.callees) {
+	for _, f := range ident.Sorted(s.Called.callees) {
 		if !j.isPure(f) {
 			out = append(out, j.calls(neighbour, f, before)...)
 		}
