@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -89,93 +88,93 @@ var (
 )
 
 // alerts validates alerts.
-func (d *decoder) alerts(a *Alerts) {
+func (s *processSections) alerts(a *Alerts) {
 	names := map[string]bool{}
 	for i := range a.Receivers {
 		r, path := &a.Receivers[i], fmt.Sprintf("alerts.receivers[%d]", i)
 		switch {
 		case !receiverName.MatchString(r.Name):
-			d.add(path+".name", "%q: must be letters, digits, _ and -, at most 63: routes and metrics name the receiver", r.Name)
+			s.add(path+".name", "%q: must be letters, digits, _ and -, at most 63: routes and metrics name the receiver", r.Name)
 		case names[r.Name] || r.Name == "log":
-			d.add(path+".name", "%q is the name of another receiver", r.Name)
+			s.add(path+".name", "%q is the name of another receiver", r.Name)
 		}
 		names[r.Name] = true
-		d.receiver(path, r)
+		s.receiver(path, r)
 	}
 	used := map[string]bool{}
 	for i, r := range a.Routes {
-		d.alertRoute(fmt.Sprintf("alerts.routes[%d]", i), r, names, used)
+		s.alertRoute(fmt.Sprintf("alerts.routes[%d]", i), r, names, used)
 	}
 	for i, r := range a.Receivers {
 		if len(a.Routes) > 0 && !used[r.Name] {
-			d.add(fmt.Sprintf("alerts.receivers[%d].name", i), "no route leads to %q: add it to alerts.routes, or remove it", r.Name)
+			s.add(fmt.Sprintf("alerts.receivers[%d].name", i), "no route leads to %q: add it to alerts.routes, or remove it", r.Name)
 		}
 	}
 	for i, row := range a.Severity {
 		path := fmt.Sprintf("alerts.severity[%d]", i)
-		d.oneOf(path+".severity", string(row.Severity), texts(finding.Severities())...)
+		s.oneOf(path+".severity", string(row.Severity), texts(finding.Severities())...)
 		if !(row.Excess >= 0) || i > 0 && !(row.Excess > a.Severity[i-1].Excess) {
-			d.add(path+".excess", "must be at least 0 and more than that of the row before")
+			s.add(path+".excess", "must be at least 0 and more than that of the row before")
 		}
 	}
-	d.httpURL("alerts.link", a.Link)
-	d.httpURL("alerts.runbook", a.Runbook)
+	s.httpURL("alerts.link", a.Link)
+	s.httpURL("alerts.runbook", a.Runbook)
 	if !(a.Coverage.Share >= 0 && a.Coverage.Share <= 1) {
-		d.add("alerts.coverage.share", "must be from 0 (no such alerts) to 1")
+		s.add("alerts.coverage.share", "must be from 0 (no such alerts) to 1")
 	}
 	if a.Coverage.After < 0 {
-		d.add("alerts.coverage.after", "must not be negative")
+		s.add("alerts.coverage.after", "must not be negative")
 	}
 }
 
-func (d *decoder) receiver(path string, r *Receiver) {
-	d.oneOf(path+".type", r.Type, ReceiverTypes()...)
+func (s *processSections) receiver(path string, r *Receiver) {
+	s.oneOf(path+".type", r.Type, ReceiverTypes()...)
 	is := func(types ...string) bool { return slices.Contains(types, r.Type) }
 	switch {
 	case is("alertmanager", "webhook", "slack") && r.URL == "":
-		d.add(path+".url", "missing: the address that receives the alerts, for example https://alerts.example.org/dpwatch or ${file:/run/secrets/url}")
+		s.add(path+".url", "missing: the address that receives the alerts, for example https://alerts.example.org/dpwatch or ${file:/run/secrets/url}")
 	case is("exec", "stdout") && r.URL != "":
-		d.add(path+".url", "does not apply to %s", r.Type)
+		s.add(path+".url", "does not apply to %s", r.Type)
 	default:
-		d.httpURL(path+".url", r.URL.Reveal())
+		s.httpURL(path+".url", r.URL.Reveal())
 	}
 	switch {
 	case is("webhook", "pagerduty") && r.Secret == "":
-		d.add(path+".secret", "missing: the key of a webhook's signatures, or the routing key of PagerDuty; ${file:/run/secrets/key} reads a file")
+		s.add(path+".secret", "missing: the key of a webhook's signatures, or the routing key of PagerDuty; ${file:/run/secrets/key} reads a file")
 	case !is("webhook", "pagerduty") && r.Secret != "":
-		d.add(path+".secret", "does not apply to %s: use headers for credentials", r.Type)
+		s.add(path+".secret", "does not apply to %s: use headers for credentials", r.Type)
 	}
 	switch {
 	case is("exec") && (len(r.Command) == 0 || !filepath.IsAbs(r.Command[0])):
-		d.add(path+".command", "must be a program with its absolute path, and its arguments")
+		s.add(path+".command", "must be a program with its absolute path, and its arguments")
 	case !is("exec") && len(r.Command) > 0:
-		d.add(path+".command", "applies to exec only")
+		s.add(path+".command", "applies to exec only")
 	}
 	for i, h := range r.Headers {
 		if h.Name == "" || is("exec", "stdout") {
-			d.add(fmt.Sprintf("%s.headers[%d].name", path, i), "must name an HTTP header, of a receiver with a url")
+			s.add(fmt.Sprintf("%s.headers[%d].name", path, i), "must name an HTTP header, of a receiver with a url")
 		}
 	}
 	for i, l := range r.Labels {
 		if !labelName.MatchString(l.Name) {
-			d.add(fmt.Sprintf("%s.labels[%d].name", path, i), "%q: must be letters, digits and _, and not begin with a digit", l.Name)
+			s.add(fmt.Sprintf("%s.labels[%d].name", path, i), "%q: must be letters, digits and _, and not begin with a digit", l.Name)
 		}
 	}
 }
 
-func (d *decoder) alertRoute(path string, r AlertRoute, names, used map[string]bool) {
+func (s *processSections) alertRoute(path string, r AlertRoute, names, used map[string]bool) {
 	if r.Severity != "" {
-		d.oneOf(path+".severity", string(r.Severity), texts(finding.Severities())...)
+		s.oneOf(path+".severity", string(r.Severity), texts(finding.Severities())...)
 	}
 	if r.Kind != "" {
-		d.oneOf(path+".kind", string(r.Kind), texts(finding.Kinds())...)
+		s.oneOf(path+".kind", string(r.Kind), texts(finding.Kinds())...)
 	}
 	if len(r.Receivers) == 0 {
-		d.add(path+".receivers", "missing: the names of receivers")
+		s.add(path+".receivers", "missing: the names of receivers")
 	}
 	for i, name := range r.Receivers {
 		if !names[name] {
-			d.add(fmt.Sprintf("%s.receivers[%d]", path, i), "%q is not the name of a receiver in alerts.receivers", name)
+			s.add(fmt.Sprintf("%s.receivers[%d]", path, i), "%q is not the name of a receiver in alerts.receivers", name)
 		}
 		used[name] = true
 	}
@@ -187,11 +186,4 @@ func texts[T ~string](words []T) (out []string) {
 		out = append(out, string(w))
 	}
 	return out
-}
-
-// httpURL validates a URL; "" is none. The error has no part of it: it may hold a secret.
-func (d *decoder) httpURL(path, text string) {
-	if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		d.add(path, "is not a URL that begins with http:// or https://")
-	}
 }

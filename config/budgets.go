@@ -33,40 +33,40 @@ func (b PrivacyBudget) Compose() odometer.Composition {
 }
 
 // budgets validates budgets.
-func (d *decoder) budgets(c *Config) {
+func (e *engineSections) budgets(c *Config) {
 	names := map[string]bool{}
 	for i, b := range c.Budgets {
 		path := fmt.Sprintf("budgets[%d]", i)
 		switch {
 		case b.Name == "":
-			d.add(path+".name", "missing: alerts and metrics name the budget")
+			e.add(path+".name", "missing: alerts and metrics name the budget")
 		case names[b.Name]:
-			d.add(path+".name", "%q is the name of another budget", b.Name)
+			e.add(path+".name", "%q is the name of another budget", b.Name)
 		}
 		names[b.Name] = true
 		if !(b.Epsilon > 0) || math.IsInf(b.Epsilon, 0) {
-			d.add(path+".epsilon", "must be a finite number, more than 0")
+			e.add(path+".epsilon", "must be a finite number, more than 0")
 		}
 		if !(b.Delta >= 0 && b.Delta < 1) {
-			d.add(path+".delta", "must be at least 0 and less than 1")
+			e.add(path+".delta", "must be at least 0 and less than 1")
 		}
 		switch {
 		case !slices.Contains(odometer.Compositions(), b.Compose()):
-			d.add(path+".composition", "%q: must be one of %v", b.Composition, odometer.Compositions())
+			e.add(path+".composition", "%q: must be one of %v", b.Composition, odometer.Compositions())
 		case b.Delta == 0 && (b.Compose() == odometer.Advanced || b.Compose() == odometer.ZCDP):
-			d.add(path+".delta", "must be more than 0: composition %s needs a part of it", b.Compose())
+			e.add(path+".delta", "must be more than 0: composition %s needs a part of it", b.Compose())
 		}
 		keep := c.Ledger.Retention
 		switch {
 		case b.Period != 0 && b.Period < minRetention:
-			d.add(path+".period", "must be 0s (answers always count) or at least 1h, for example 720h (30 days)")
+			e.add(path+".period", "must be 0s (answers always count) or at least 1h, for example 720h (30 days)")
 		case keep != 0 && b.Period > keep:
-			d.add(path+".period", "is longer than ledger.retention (%s): raise that, or use 0s (answers always count)", keep)
+			e.add(path+".period", "is longer than ledger.retention (%s): raise that, or use 0s (answers always count)", keep)
 		case keep != 0 && b.Period == 0 && (b.Applications || b.ApplicationName != ""):
-			d.add(path+".period", "applications are known only as long as ledger.retention: set a period of at most that, or count all applications together")
+			e.add(path+".period", "applications are known only as long as ledger.retention: set a period of at most that, or count all applications together")
 		}
 	}
 	if len(c.Budgets) > 0 && c.LedgerDSN() == "" {
-		d.add("budgets", "need a ledger, which counts the answers: set ledger.dsn")
+		e.add("budgets", "need a ledger, which counts the answers: set ledger.dsn")
 	}
 }

@@ -10,21 +10,16 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/dpwatch/dpwatch/internal/spelling"
 )
 
 // decoder decodes a YAML tree into a struct and collects all errors; the library's strict mode stops at the first.
-// lines holds the line where each path is set, for later checks.
 type decoder struct {
-	file   string
+	*faults
 	lookUp func(name string) (string, error) // resolves ${name}
-	errors Errors
-	lines  map[string]int
-	tuning string // the value of TuningVariable
-	files  bool   // check the files that the configuration names
-	within string // path of the item of engines that is validated, with a dot at the end; "" = the top level
+	tuning string                            // the value of TuningVariable
+	files  bool                              // check the files that the configuration names
 	top    *Config
 }
 
@@ -66,7 +61,7 @@ func ParseAdmin(file string, data []byte, getenv func(string) string) ([]AdminLi
 }
 
 func newDecoder(file string, lookUp func(string) (string, error), tuning string) *decoder {
-	return &decoder{file: file, lookUp: lookUp, lines: map[string]int{}, tuning: tuning}
+	return &decoder{faults: &faults{file: file, lines: map[string]int{}}, lookUp: lookUp, tuning: tuning}
 }
 
 func (d *decoder) parse(data []byte) (c Config, err error) {
@@ -98,14 +93,6 @@ func (d *decoder) parse(data []byte) (c Config, err error) {
 		return c, d.errors.sorted()
 	}
 	return c, nil
-}
-
-func (d *decoder) errorf(t *token.Token, path, format string, args ...any) {
-	line := 0
-	if t != nil && t.Position != nil {
-		line = t.Position.Line
-	}
-	d.errors = append(d.errors, Error{File: d.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
 // setter is implemented by the scalar types of this package.

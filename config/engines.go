@@ -115,37 +115,37 @@ func (c *Config) SetObserve() {
 var engineName = regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9._@:/\[\]-]{0,99}$`)
 
 // allEngines validates the engine of the top level and those of the list.
-func (d *decoder) allEngines(c *Config) {
+func (e *engineSections) allEngines(c *Config) {
 	names := map[string]bool{}
 	top, ok := c.topLevel()
 	if ok {
-		d.engine(&top)
+		e.engine(&top)
 		c.Shadow = top.Shadow
 		names[top.EngineName()] = true
 	}
 	for i := range c.Engines {
 		path := fmt.Sprintf("engines[%d]", i)
 		one := c.engine(i)
-		d.within = path + "."
-		d.engine(&one)
-		d.within = ""
+		e.within = path + "."
+		e.engine(&one)
+		e.within = ""
 		c.Engines[i].Shadow = one.Shadow
 		switch {
 		case one.Engine.Name == "":
-			d.add(path+".name", "missing: the ledger, metrics and --engine refer to the engine by its name")
+			e.add(path+".name", "missing: the ledger, metrics and --engine refer to the engine by its name")
 			continue
 		case !engineName.MatchString(one.Engine.Name):
-			d.add(path+".name", "%q: must be at most 100 letters, digits and characters of . _ - @ : / [ ], and begin with a letter, a digit or @", one.Engine.Name)
+			e.add(path+".name", "%q: must be at most 100 letters, digits and characters of . _ - @ : / [ ], and begin with a letter, a digit or @", one.Engine.Name)
 		case names[one.Engine.Name]:
-			d.add(path+".name", "%q is also the name of another engine", one.Engine.Name)
+			e.add(path+".name", "%q is also the name of another engine", one.Engine.Name)
 		}
 		names[one.Engine.Name] = true
 	}
-	d.separateCopies(c)
+	e.separateCopies(c)
 }
 
 // separateCopies checks that no two engines have the same schemas for their copies in one shadow database.
-func (d *decoder) separateCopies(c *Config) {
+func (e *engineSections) separateCopies(c *Config) {
 	type place struct{ host, database, schema string }
 	copies := map[place]string{}
 	check := func(one Config, within string) {
@@ -153,14 +153,14 @@ func (d *decoder) separateCopies(c *Config) {
 		if err != nil || one.Shadow.DSN == "" {
 			return // reported already
 		}
-		d.within = within
-		defer func() { d.within = "" }()
+		e.within = within
+		defer func() { e.within = "" }()
 		database := place{host: fmt.Sprintf("%s:%d", shadow.Host, shadow.Port), database: shadow.Database}
 		claim := func(path, schema string) {
 			p := database
 			p.schema = schema
 			if other, taken := copies[p]; taken && schema != "" {
-				d.add(path, "engines %s and %s have the same copy in one shadow database, schema %s: give each engine its own schemas", other, one.EngineName(), schema)
+				e.add(path, "engines %s and %s have the same copy in one shadow database, schema %s: give each engine its own schemas", other, one.EngineName(), schema)
 			}
 			copies[p] = one.EngineName()
 		}
@@ -178,28 +178,6 @@ func (d *decoder) separateCopies(c *Config) {
 		check(c.engine(i), fmt.Sprintf("engines[%d].", i))
 	}
 }
-
-// located returns the path where an error of a key of the present engine is reported: within its item of the list if
-// the key, or the deepest section around it that the file has, is set there or nowhere; otherwise at the top level.
-func (d *decoder) located(path string) string {
-	section, _, _ := strings.Cut(path, ".")
-	section, _, _ = strings.Cut(section, "[")
-	if _, ok := yamlFields(reflect.TypeFor[EngineSections]())[section]; d.within == "" || !ok {
-		return path
-	}
-	for p := path; p != ""; p = parent(p) {
-		switch {
-		case d.lines[d.within+p] != 0:
-			return d.within + path
-		case d.lines[p] != 0:
-			return path
-		}
-	}
-	return d.within + path
-}
-
-// isSet reports whether the file sets a key, for the present engine or at the top level.
-func (d *decoder) isSet(path string) bool { return d.lines[path] != 0 || d.lines[d.within+path] != 0 }
 
 // parent returns the path of the section or list around a key; "" for the whole file.
 func parent(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }

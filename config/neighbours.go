@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
@@ -82,65 +81,65 @@ const maxUnits = 1000
 
 // neighbours validates the section. If dpwatch makes the copies and the file does not set shadow.d1, it sets it to
 // d1_1, d1_2 and so on.
-func (d *decoder) neighbours(c *Config) {
+func (e *engineSections) neighbours(c *Config) {
 	n := &c.Neighbours
 	for i := range n.Choose {
 		if n.Choose[i].K == 0 {
 			n.Choose[i].K = 1
 		}
 	}
-	d.oneOf("neighbours.relation", n.Relation, "remove", "replace", "extreme")
-	d.oneOf("neighbours.method", n.Method, "auto", "copy", "view")
-	d.choices(n.Choose)
-	d.units(&c.Privacy)
+	e.oneOf("neighbours.relation", n.Relation, "remove", "replace", "extreme")
+	e.oneOf("neighbours.method", n.Method, "auto", "copy", "view")
+	e.choices(n.Choose)
+	e.units(&c.Privacy)
 	for i, m := range n.Measures {
 		path := fmt.Sprintf("neighbours.measures[%d]", i)
-		d.columnName(path+".column", m.Column)
+		e.columnName(path+".column", m.Column)
 		if !(m.Low < m.High) {
-			d.add(path+".low", "must be less than high")
+			e.add(path+".low", "must be less than high")
 		}
 	}
 	if !n.Configured() {
 		return
 	}
-	d.connection("neighbours.source", n.Source)
-	d.connection("neighbours.target", n.Target)
+	e.connection("neighbours.source", n.Source)
+	e.connection("neighbours.target", n.Target)
 	if c.Privacy.Unit == nil {
-		d.add("privacy.unit", "missing: neighbours differ by a privacy unit, for example {table: public.users, key: id}")
+		e.add("privacy.unit", "missing: neighbours differ by a privacy unit, for example {table: public.users, key: id}")
 	}
 	if len(c.ControlSchema()) > ident.MaxBytes {
-		d.add("shadow.d0", "is too long: the schema %s, which records the copies, would have more than %d bytes", c.ControlSchema(), ident.MaxBytes)
+		e.add("shadow.d0", "is too long: the schema %s, which records the copies, would have more than %d bytes", c.ControlSchema(), ident.MaxBytes)
 	}
 	if n.Relation != "remove" && len(n.Measures) == 0 {
-		d.add("neighbours.measures", "missing: relation %s needs the columns whose bounds are declared: - {column: public.tx.spent, low: 0, high: 500}", n.Relation)
+		e.add("neighbours.measures", "missing: relation %s needs the columns whose bounds are declared: - {column: public.tx.spent, low: 0, high: 500}", n.Relation)
 	}
 	if n.Relation != "remove" && n.Method == "view" {
-		d.add("neighbours.method", "view cannot %s a unit: use copy, or relation remove", n.Relation)
+		e.add("neighbours.method", "view cannot %s a unit: use copy, or relation remove", n.Relation)
 	}
 	switch k := n.units(); {
 	case k > maxUnits:
-		d.add("neighbours.choose", "selects %d units; the maximum is %d", k, maxUnits)
-	case !d.isSet("shadow.d1"):
+		e.add("neighbours.choose", "selects %d units; the maximum is %d", k, maxUnits)
+	case !e.isSet("shadow.d1"):
 		c.Shadow.D1 = nil
 		for i := range k {
 			c.Shadow.D1 = append(c.Shadow.D1, fmt.Sprintf("d1_%d", i+1))
 		}
 	case k != len(c.Shadow.D1):
-		d.add("neighbours.choose", "selects %d units, but shadow.d1 names %d schemas: use the same number, or omit shadow.d1", k, len(c.Shadow.D1))
+		e.add("neighbours.choose", "selects %d units, but shadow.d1 names %d schemas: use the same number, or omit shadow.d1", k, len(c.Shadow.D1))
 	}
 }
 
 // units validates the privacy unit and the paths to it.
-func (d *decoder) units(p *Privacy) {
+func (e *engineSections) units(p *Privacy) {
 	protected := func(path, name string) {
 		if !slices.Contains(p.Protected, name) {
-			d.add(path, "%q is not listed in privacy.protected", name)
+			e.add(path, "%q is not listed in privacy.protected", name)
 		}
 	}
 	if u := p.Unit; u != nil {
 		protected("privacy.unit.table", u.Table)
 		if len(u.Key) == 0 {
-			d.add("privacy.unit.key", "missing: the column or columns of %s that identify a unit", u.Table)
+			e.add("privacy.unit.key", "missing: the column or columns of %s that identify a unit", u.Table)
 		}
 	}
 	for i, x := range p.Paths {
@@ -149,44 +148,29 @@ func (d *decoder) units(p *Privacy) {
 		protected(path+".to", x.To)
 		switch {
 		case len(x.Columns) == 0:
-			d.add(path+".columns", "missing: the columns of %s that reference %s", x.Table, x.To)
+			e.add(path+".columns", "missing: the columns of %s that reference %s", x.Table, x.To)
 		case len(x.On) > 0 && len(x.On) != len(x.Columns):
-			d.add(path+".on", "has %d columns, but columns has %d", len(x.On), len(x.Columns))
+			e.add(path+".on", "has %d columns, but columns has %d", len(x.On), len(x.Columns))
 		case len(x.On) == 0 && p.Unit != nil && x.To != p.Unit.Table:
-			d.add(path+".on", "missing: the columns of %s that are referenced", x.To)
+			e.add(path+".on", "missing: the columns of %s that are referenced", x.To)
 		}
 	}
 }
 
-func (d *decoder) choices(choices []Choice) {
+func (e *engineSections) choices(choices []Choice) {
 	for i, c := range choices {
 		path := fmt.Sprintf("neighbours.choose[%d]", i)
-		d.oneOf(path+".rule", c.Rule, "most_rows", "most_partitions", "largest", "smallest", "alone", "random")
-		d.atLeast(path+".k", c.K, 1)
+		e.oneOf(path+".rule", c.Rule, "most_rows", "most_partitions", "largest", "smallest", "alone", "random")
+		e.atLeast(path+".k", c.K, 1)
 		wants := !slices.Contains([]string{"most_rows", "random"}, c.Rule)
 		switch {
 		case wants && len(c.Columns) == 0:
-			d.add(path+".columns", "missing: rule %s needs columns, as schema.table.column", c.Rule)
+			e.add(path+".columns", "missing: rule %s needs columns, as schema.table.column", c.Rule)
 		case !wants && len(c.Columns) > 0:
-			d.add(path+".columns", "rule %s takes no columns", c.Rule)
+			e.add(path+".columns", "rule %s takes no columns", c.Rule)
 		}
 		for j, name := range c.Columns {
-			d.columnName(fmt.Sprintf("%s.columns[%d]", path, j), name)
+			e.columnName(fmt.Sprintf("%s.columns[%d]", path, j), name)
 		}
 	}
-}
-
-func (d *decoder) columnName(path, name string) {
-	if parts := strings.Split(name, "."); len(parts) != 3 || slices.Contains(parts, "") {
-		d.add(path, "%q is not schema.table.column", name)
-	}
-}
-
-// oneOf checks that a key has one of two or more words.
-func (d *decoder) oneOf(path, got string, want ...string) (ok bool) {
-	if ok = slices.Contains(want, got); !ok {
-		last := len(want) - 1
-		d.add(path, "%q: must be %s or %s", got, strings.Join(want[:last], ", "), want[last])
-	}
-	return ok
 }

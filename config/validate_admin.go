@@ -8,75 +8,75 @@ import (
 )
 
 // admin validates the listeners, and that sensitive data is not served to other machines unprotected.
-func (d *decoder) admin(c *Config) {
+func (s *processSections) admin(c *Config) {
 	for i := range c.Admin {
-		d.adminListener(d.adminPath(i), &c.Admin[i])
+		s.adminListener(s.adminPath(i), &c.Admin[i])
 	}
-	d.adminAddresses(c)
+	s.adminAddresses(c)
 }
 
 // adminPath returns the path of a listener: admin, or admin[0] if the file has a list.
-func (d *decoder) adminPath(i int) string {
-	if path := fmt.Sprintf("admin[%d]", i); d.lines[path] > 0 {
+func (s *processSections) adminPath(i int) string {
+	if path := fmt.Sprintf("admin[%d]", i); s.lines[path] > 0 {
 		return path
 	}
 	return "admin"
 }
 
-func (d *decoder) adminListener(path string, l *AdminListener) {
+func (s *processSections) adminListener(path string, l *AdminListener) {
 	if len(l.Listen) == 0 {
-		d.add(path+".listen", "missing: the address to listen on, for example 127.0.0.1:9188")
+		s.add(path+".listen", "missing: the address to listen on, for example 127.0.0.1:9188")
 	}
 	withTLS := l.TLS != AdminTLS{}
 	exposed := l.Exposed()
 	switch {
 	case exposed.IsZero():
 	case !l.MetricsOnly && (l.TokenFile == "" && l.ProxyLogin.IsZero() || !withTLS):
-		d.add(path+".listen", "other machines can reach %s, and the status shows results of replays: set token_file and tls; or "+
+		s.add(path+".listen", "other machines can reach %s, and the status shows results of replays: set token_file and tls; or "+
 			"metrics_only: true, which serves only /livez, /readyz and /metrics; or listen on 127.0.0.1 or unix:/path", exposed)
 	case l.TokenFile != "" && !withTLS:
-		d.add(path+".token_file", "needs tls: other machines can reach %s, and the token would cross the network in plain text", exposed)
+		s.add(path+".token_file", "needs tls: other machines can reach %s, and the token would cross the network in plain text", exposed)
 	}
-	d.proxyLogin(path+".proxy_login", l)
-	d.adminTLS(path+".tls", l)
-	if d.files && l.TokenFile != "" {
-		d.read(path+".token_file", l.TokenFile)
+	s.proxyLogin(path+".proxy_login", l)
+	s.adminTLS(path+".tls", l)
+	if s.files && l.TokenFile != "" {
+		s.read(path+".token_file", l.TokenFile)
 	}
 }
 
-func (d *decoder) proxyLogin(path string, l *AdminListener) {
+func (s *processSections) proxyLogin(path string, l *AdminListener) {
 	p := &l.ProxyLogin
 	if p.IsZero() {
 		return
 	}
 	if l.MetricsOnly {
-		d.add(path, "has no effect with metrics_only: remove one of them")
+		s.add(path, "has no effect with metrics_only: remove one of them")
 	}
 	if len(p.Addresses) == 0 {
-		d.add(path+".addresses", "missing: the addresses of the proxy, for example [10.0.0.5]; whoever connects from them is believed to be the user that the header names")
+		s.add(path+".addresses", "missing: the addresses of the proxy, for example [10.0.0.5]; whoever connects from them is believed to be the user that the header names")
 	}
 	if !httpguts.ValidHeaderFieldName(p.Header) {
-		d.add(path+".header", "missing or not the name of a header: that in which the proxy sends the user's name, for example X-Forwarded-User; it must remove the header from clients' requests")
+		s.add(path+".header", "missing or not the name of a header: that in which the proxy sends the user's name, for example X-Forwarded-User; it must remove the header from clients' requests")
 	}
 	if len(p.Users) == 0 {
-		d.add(path+".users", "missing: the users and their roles: viewer, auditor (sees values of rows), operator (changes things), for example [\"viewer *\", \"auditor,operator ann\"]")
+		s.add(path+".users", "missing: the users and their roles: viewer, auditor (sees values of rows), operator (changes things), for example [\"viewer *\", \"auditor,operator ann\"]")
 	}
 }
 
-func (d *decoder) adminTLS(path string, l *AdminListener) {
+func (s *processSections) adminTLS(path string, l *AdminListener) {
 	if (l.TLS.Certificate == "") != (l.TLS.Key == "") {
-		d.add(path, "give both certificate and key, or neither")
+		s.add(path, "give both certificate and key, or neither")
 	}
 	for _, a := range l.Listen {
 		if a.Network == "unix" && l.TLS != (AdminTLS{}) {
-			d.add(path, "applies to TCP only: move the Unix socket %s to another listener, without tls", a.Address)
+			s.add(path, "applies to TCP only: move the Unix socket %s to another listener, without tls", a.Address)
 		}
 	}
-	d.pair(path, l.TLS.Certificate, l.TLS.Key)
+	s.pair(path, l.TLS.Certificate, l.TLS.Key)
 }
 
 // adminAddresses reports addresses that are used twice; port 0 is a different port each time.
-func (d *decoder) adminAddresses(c *Config) {
+func (s *processSections) adminAddresses(c *Config) {
 	used := map[Address]string{}
 	for _, one := range c.AllEngines() {
 		for _, r := range one.Proxy.AllRoutes() {
@@ -86,10 +86,10 @@ func (d *decoder) adminAddresses(c *Config) {
 		}
 	}
 	for i, l := range c.Admin {
-		path := d.adminPath(i) + ".listen"
+		path := s.adminPath(i) + ".listen"
 		for j, a := range l.Listen {
 			if by := used[a]; by != "" && !strings.HasSuffix(a.Address, ":0") {
-				d.add(fmt.Sprintf("%s[%d]", path, j), "%s is already used by %s: choose another port", a, by)
+				s.add(fmt.Sprintf("%s[%d]", path, j), "%s is already used by %s: choose another port", a, by)
 			}
 			used[a] = "another admin listener"
 		}

@@ -3,16 +3,16 @@ package config
 import "fmt"
 
 // engines validates the engine on which trials run.
-func (d *decoder) engines(s *Shadow) {
-	d.oneOf("shadow.engine.protocol", s.Engine.Protocol, "captured", "extended", "simple")
+func (e *engineSections) engines(s *Shadow) {
+	e.oneOf("shadow.engine.protocol", s.Engine.Protocol, "captured", "extended", "simple")
 	if n, copies := len(s.Engine.DSN), len(s.Copies()); n > 1 && n != copies {
-		d.add("shadow.engine.dsn", "has %d connection strings for %d copies: give one for all, or one for each, that of shadow.d0 first and then those of shadow.d1 in their order", n, copies)
+		e.add("shadow.engine.dsn", "has %d connection strings for %d copies: give one for all, or one for each, that of shadow.d0 first and then those of shadow.d1 in their order", n, copies)
 	}
 	for i, dsn := range s.Engine.DSN {
 		path := fmt.Sprintf("shadow.engine.dsn[%d]", i)
 		if dsn == "" {
-			d.add(path, "missing: the engine's connection string")
+			e.add(path, "missing: the engine's connection string")
 		}
-		d.connection(path, dsn)
+		e.connection(path, dsn)
 	}
 }
