@@ -26,10 +26,9 @@ type Cluster struct {
 	binDir   string
 	password string
 	port     int
-	cmd      *exec.Cmd
+	process  process
 	dog      *watchdog
 	log      *tail
-	ended    chan struct{} // closed when the server process has ended
 
 	stop    sync.Once
 	stopErr error
@@ -57,10 +56,10 @@ func (c *Cluster) Dir() string { return c.dir.path }
 func (c *Cluster) SocketDir() string { return c.dir.sockets() }
 
 // PID returns the process id of the server (the postmaster).
-func (c *Cluster) PID() int { return c.cmd.Process.Pid }
+func (c *Cluster) PID() int { return c.process.cmd.Process.Pid }
 
 // Done returns a channel that is closed when the server process has ended, by Stop or otherwise.
-func (c *Cluster) Done() <-chan struct{} { return c.ended }
+func (c *Cluster) Done() <-chan struct{} { return c.process.ended }
 
 // LogTail returns the last lines of the server's log. They can contain the text of failing statements.
 func (c *Cluster) LogTail() string { return c.log.lines() }
@@ -137,7 +136,7 @@ func (c *Cluster) Stop() error {
 
 func (c *Cluster) shutdown() error {
 	var err error
-	if c.cmd != nil && !c.signalled() {
+	if c.process.cmd != nil && !c.process.stop() {
 		err = errors.New("temporary postgresql: the server does not end: kill process " + strconv.Itoa(c.PID()))
 	}
 	err = errors.Join(err, c.dir.remove())
@@ -145,15 +144,21 @@ func (c *Cluster) shutdown() error {
 	return err
 }
 
-// signalled stops the server and reports whether it has ended.
-func (c *Cluster) signalled() bool {
+// process is the server's process.
+type process struct {
+	cmd   *exec.Cmd     // nil before the first attempt
+	ended chan struct{} // closed when it has ended
+}
+
+// stop stops the server and reports whether it has ended.
+func (p *process) stop() bool {
 	for _, step := range []struct {
 		signal  syscall.Signal
 		patient time.Duration
 	}{{syscall.SIGINT, 10 * time.Second}, {syscall.SIGQUIT, 5 * time.Second}, {syscall.SIGKILL, 5 * time.Second}} {
-		_ = c.cmd.Process.Signal(step.signal)
+		_ = p.cmd.Process.Signal(step.signal)
 		select {
-		case <-c.ended:
+		case <-p.ended:
 			return true
 		case <-time.After(step.patient):
 		}

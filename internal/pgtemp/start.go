@@ -164,7 +164,7 @@ func (c *Cluster) attempt(ctx context.Context, o Options, plain []byte) error {
 	}
 	c.dog.guard(cmd.Process.Pid)
 	ended := make(chan struct{})
-	c.cmd, c.ended = cmd, ended
+	c.process.cmd, c.process.ended = cmd, ended
 	go func() {
 		_ = cmd.Wait()
 		c.dog.gone()
@@ -199,14 +199,14 @@ func (c *Cluster) ready(ctx context.Context) error {
 			stop()
 		case <-connecting.Done():
 		}
-	}(c.ended)
+	}(c.process.ended)
 	for {
 		conn, err := pgx.Connect(connecting, c.DSN("postgres"))
 		if err == nil {
 			return conn.Close(ctx)
 		}
 		select {
-		case <-c.ended:
+		case <-c.process.ended:
 			if strings.Contains(c.log.text(), "Address already in use") {
 				return errPortTaken
 			}

@@ -21,12 +21,16 @@ const queryTimeout = 30 * time.Second
 
 // session is a connection to one database, for the checks of one configuration key.
 type session struct {
-	conn   *pgx.Conn
+	report
+	conn      *pgx.Conn
+	rolePaths string // the search_path settings of roles and databases in the engine's catalog, if configured
+}
+
+// report collects the results of the checks of a connection, whose key in the configuration is key.
+type report struct {
 	key    string
 	cfg    *pgx.ConnConfig
 	checks []Check
-
-	rolePaths string // the search_path settings of roles and databases in the engine's catalog, if configured
 }
 
 // Connect only checks that a connection string works.
@@ -42,7 +46,7 @@ func Connect(key, dsn string, timeout time.Duration) Task {
 
 // open connects, and reports whether that worked. s.conn is nil if it did not.
 func open(ctx context.Context, key, dsn string, timeout time.Duration) *session {
-	s := &session{key: key}
+	s := &session{report: report{key: key}}
 	cfg, err := connect.Parse(dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true})
 	if err != nil {
 		s.add(key, "", Fault, "not a connection string", "write postgres://user@host:port/database or key=value pairs")
@@ -68,7 +72,7 @@ func open(ctx context.Context, key, dsn string, timeout time.Duration) *session 
 }
 
 // explain returns why a connection failed, without the connection string.
-func (s *session) explain(err error) (message, fix string) {
+func (r *report) explain(err error) (message, fix string) {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // one line for each address tried
@@ -76,7 +80,7 @@ func (s *session) explain(err error) (message, fix string) {
 	} else {
 		message = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
 	}
-	return message, connect.Remedy(&s.cfg.Config, err)
+	return message, connect.Remedy(&r.cfg.Config, err)
 }
 
 // message returns the message of an error, without the details of one of the server.
@@ -94,15 +98,15 @@ func (s *session) close() {
 	}
 }
 
-func (s *session) add(name, object string, status Status, message, fix string) {
+func (r *report) add(name, object string, status Status, message, fix string) {
 	c := Check{Name: name, Object: object, Status: status, Message: message, Fix: fix}
 	if strings.HasPrefix(fix, "GRANT ") {
-		c.Database = s.cfg.Database
+		c.Database = r.cfg.Database
 	}
-	s.checks = append(s.checks, c)
+	r.checks = append(r.checks, c)
 }
 
 // failed reports that a query failed.
-func (s *session) failed(name string, err error) {
-	s.add(name, s.key, Unchecked, message(err), connect.Remedy(&s.cfg.Config, err))
+func (r *report) failed(name string, err error) {
+	r.add(name, r.key, Unchecked, message(err), connect.Remedy(&r.cfg.Config, err))
 }

@@ -42,7 +42,7 @@ func Rows(o Options) Task {
 		}
 		defer shadow.close()
 		r := &rows{session: shadow, o: &o}
-		shadow.checks = nil
+		shadow.report.checks = nil
 		if o.Set != nil {
 			r.set = o.Set(ctx)
 		}
@@ -52,7 +52,7 @@ func Rows(o Options) Task {
 		}
 		if dsn != "" {
 			if r.source = open(ctx, key, dsn, o.ConnectTimeout); r.source.conn == nil {
-				r.add("rows", "copies and public tables", Unchecked, "the engine's tables cannot be reached", "")
+				r.report.add("rows", "copies and public tables", Unchecked, "the engine's tables cannot be reached", "")
 				r.source = nil
 			} else {
 				defer r.source.close()
@@ -139,13 +139,13 @@ func (r *rows) compare(ctx context.Context) {
 	var err error
 	if r.source != nil {
 		if theirs, err = r.source.numbers(ctx, engine, nil); err != nil {
-			r.add("rows", "the engine's tables", Unchecked, "their rows could not be counted: "+message(err), "")
+			r.report.add("rows", "the engine's tables", Unchecked, "their rows could not be counted: "+message(err), "")
 			theirs = map[ident.Table]number{}
 		}
 	}
 	ours, err := r.numbers(ctx, here, nil)
 	if err != nil {
-		r.failed("rows", err)
+		r.report.failed("rows", err)
 		return
 	}
 	for i, t := range here {
@@ -166,7 +166,7 @@ func (r *rows) withSource(own, engine number, known, public bool) {
 	case r.set.Rows != nil:
 		refill = "run `dpwatch neighbours create --replace`"
 	}
-	report := func(status Status, message, fix string) { r.add("rows", own.String(), status, message, fix) }
+	report := func(status Status, message, fix string) { r.report.add("rows", own.String(), status, message, fix) }
 	theirs := engine.String() + " in the engine's database"
 	switch {
 	case own.n < 0:
@@ -237,7 +237,7 @@ func (r *rows) neighbours(ctx context.Context, tables []ident.Table, d0 map[iden
 			return !original.about && original.Kind != catalog.KindView
 		})
 		if err != nil {
-			r.failed("rows", err)
+			r.report.failed("rows", err)
 			return
 		}
 		exact, lacking := true, int64(0)
@@ -266,7 +266,7 @@ func (r *rows) empty(d0, d1 number) {
 	if ident.ParseTable(cmp.Or(r.o.Unit, ".")).Name == d1.Name && d0.n > 1 {
 		status = Fault
 	}
-	r.add("rows", d1.String(), status, "is empty, and "+d0.String()+" is not: a neighbour lacks the rows of one unit alone", "copy the rows, unless all of them belong to the unit")
+	r.report.add("rows", d1.String(), status, "is empty, and "+d0.String()+" is not: a neighbour lacks the rows of one unit alone", "copy the rows, unless all of them belong to the unit")
 }
 
 // unit compares the number of rows that a neighbour lacks with that of its unit.
@@ -279,5 +279,5 @@ func (r *rows) unit(schema string, lacking int64, exact bool) {
 	if !ok || lacking == want {
 		return
 	}
-	r.add("rows", schema, Fault, "its number of rows and that of "+r.o.D0+" do not differ by the rows of its unit: one of them was changed", "run `dpwatch neighbours create --replace`")
+	r.report.add("rows", schema, Fault, "its number of rows and that of "+r.o.D0+" do not differ by the rows of its unit: one of them was changed", "run `dpwatch neighbours create --replace`")
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	pg_query "github.com/pganalyze/pg_query_go/v5"
-
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
@@ -27,7 +25,7 @@ func plpgsqlParts(body string) ([]bodyPart, bool) {
 	if err != nil {
 		return nil, false
 	}
-	p := &plpgsqlSplitter{body: body}
+	p := &plpgsqlSplitter{tokenReader: tokenReader{body: body}}
 	for _, t := range tokens {
 		if start, end := int(t.GetStart()), int(t.GetEnd()); pgparse.IsComment(t) || start < 0 || end < start || end > len(body) {
 			continue
@@ -42,84 +40,15 @@ func plpgsqlParts(body string) ([]bodyPart, bool) {
 	return p.parts, !p.failed && p.at == len(p.tokens)
 }
 
-// plpgsqlSplitter reads a body token by token.
+// plpgsqlSplitter reads a body by its grammar.
 type plpgsqlSplitter struct {
-	body   string
-	tokens []*pg_query.ScanToken // without comments
-	at     int
-	depth  int // nesting depth of statements
-	parts  []bodyPart
-	failed bool
+	tokenReader
+	depth int // nesting depth of statements
+	parts []bodyPart
 }
 
 // maxNestedStatements bounds the recursion.
 const maxNestedStatements = 200
-
-func (p *plpgsqlSplitter) fail() { p.failed, p.at = true, len(p.tokens) }
-
-// text returns token i as written, words in lower case; "" beyond the end.
-func (p *plpgsqlSplitter) text(i int) string {
-	if i >= len(p.tokens) {
-		return ""
-	}
-	return ident.Fold(p.body[p.tokens[i].GetStart():p.tokens[i].GetEnd()])
-}
-
-// isName reports whether the token i is a word or a quoted identifier.
-func (p *plpgsqlSplitter) isName(i int) bool {
-	if i >= len(p.tokens) {
-		return false
-	}
-	t := p.tokens[i]
-	return t.GetToken() == pg_query.Token_IDENT || t.GetToken() == pg_query.Token_UIDENT || t.GetKeywordKind() != pg_query.KeywordKind_NO_KEYWORD
-}
-
-// sign reports whether the next token is one of texts; a quoted identifier never is.
-func (p *plpgsqlSplitter) sign(texts ...string) bool {
-	return p.at < len(p.tokens) && slices.Contains(texts, p.text(p.at))
-}
-
-func (p *plpgsqlSplitter) accept(texts ...string) bool {
-	if p.sign(texts...) {
-		p.at++
-		return true
-	}
-	return false
-}
-
-func (p *plpgsqlSplitter) expect(texts ...string) {
-	for _, text := range texts {
-		if !p.accept(text) {
-			p.fail()
-		}
-	}
-}
-
-// until consumes the text before the first of ends outside parentheses, and returns it.
-func (p *plpgsqlSplitter) until(ends ...string) string {
-	from, depth := p.at, 0
-	for ; p.at < len(p.tokens); p.at++ {
-		if depth == 0 && p.sign(ends...) {
-			return p.between(from, p.at)
-		}
-		switch p.text(p.at) {
-		case "(", "[":
-			depth++
-		case ")", "]":
-			depth--
-		}
-	}
-	p.fail()
-	return ""
-}
-
-// between returns the text from one token up to another.
-func (p *plpgsqlSplitter) between(from, to int) string {
-	if from >= to || to >= len(p.tokens) {
-		return ""
-	}
-	return p.body[p.tokens[from].GetStart():p.tokens[to].GetStart()]
-}
 
 func (p *plpgsqlSplitter) add(sql string, dynamic bool) {
 	p.parts = append(p.parts, bodyPart{sql, dynamic})
@@ -164,13 +93,6 @@ func (p *plpgsqlSplitter) block() {
 	}
 }
 
-func (p *plpgsqlSplitter) label() {
-	if p.accept("<<") {
-		p.at++
-		p.expect(">>")
-	}
-}
-
 // declaration reads one variable, alias or cursor.
 func (p *plpgsqlSplitter) declaration() {
 	if p.accept("declare") {
@@ -195,12 +117,6 @@ func (p *plpgsqlSplitter) declaration() {
 		p.variable()
 	}
 	p.expect(";")
-}
-
-// reset moves back to at and returns true, for use in a condition.
-func (p *plpgsqlSplitter) reset(at int) bool {
-	p.at = at
-	return true
 }
 
 // cursor reads [(name type, ...)] FOR query.

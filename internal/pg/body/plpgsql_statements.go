@@ -74,16 +74,6 @@ func (p *plpgsqlSplitter) statement() {
 	p.expect(";")
 }
 
-// holds reports whether a text occurs between a token and the next one.
-func (p *plpgsqlSplitter) holds(from int, text string) bool {
-	for i := from; i < p.at; i++ {
-		if p.text(i) == text {
-			return true
-		}
-	}
-	return false
-}
-
 // assignment reads variable.field[i] := expression; it returns false if the next statement is not an assignment.
 func (p *plpgsqlSplitter) assignment() bool {
 	from := p.at

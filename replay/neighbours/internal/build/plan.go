@@ -142,7 +142,7 @@ func (p *planner) inspectShadow(ctx context.Context, s *shadow.DB, refresh bool)
 	case errors.Is(err, shadow.ErrNoSet):
 		err = nil
 	}
-	return errors.Join(err, s.CheckNames(ctx, current), s.CheckRoles(ctx), s.CheckRights(ctx))
+	return errors.Join(err, s.CheckNames(ctx, current), s.Requirements().CheckRoles(ctx), s.Requirements().CheckRights(ctx))
 }
 
 // inspectSource reads the model in one transaction and finds what is missing to copy it.
@@ -244,9 +244,9 @@ func (p *planner) dryRun(ctx context.Context, s *shadow.DB) {
 	if p.b == nil {
 		return
 	}
-	err := errors.Join(s.CheckExtensions(ctx, p.needs), s.CheckTypeRights(ctx, p.types), s.NotePublic(ctx))
+	err := errors.Join(s.Requirements().CheckExtensions(ctx, p.needs), s.Requirements().CheckTypeRights(ctx, p.types), s.Requirements().NotePublic(ctx))
 	if err == nil && slices.ContainsFunc(p.b.Model.Relations, func(r *source.Relation) bool { return !r.IsTable() }) {
-		err = s.CheckPublicRights(ctx)
+		err = s.Requirements().CheckPublicRights(ctx)
 	}
 	if err != nil || len(p.plan.Faults) > 0 { // the following steps would fail for the same reasons
 		p.fault(err)
