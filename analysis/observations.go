@@ -24,7 +24,7 @@ type observations struct {
 }
 
 func newObservations() observations {
-	return observations{scores: score.Set{Input: score.Input{Errors: code.NewDictionary(code.FirstError, code.OtherError), Stride: 1}}}
+	return observations{scores: score.Set{Input: score.Input{Layout: score.Layout{Errors: code.NewDictionary(code.FirstError, code.OtherError)}, Stride: 1}}}
 }
 
 // add counts a pair with its fingerprints, before its results are read.

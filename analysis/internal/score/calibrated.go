@@ -41,7 +41,7 @@ func (calibrated) state(*state.Codec) {}
 // learn sets the bet on every bin of the other score.
 func (m calibrated) learn(in *Input, s *Series) {
 	s.Table = nil
-	r := in.ofKind(m.from)
+	r := in.specials.ofKind(m.from)
 	if r == nil || r.Table == nil {
 		return
 	}

@@ -63,28 +63,28 @@ func publicPhrase(words string) func(*Input, *Event) withheld.Text {
 }
 
 // Place names a slot within a sentence.
-func (in *Input) Place(slot int) withheld.Text {
-	r := in.Reader
+func (y *Layout) Place(slot int) withheld.Text {
+	r := y.Reader
 	if slot/r.Cells() >= len(r.Labels) {
 		return withheld.Public("the answer")
 	}
 	if len(r.Measures) == 0 {
-		return in.group(slot)
+		return y.group(slot)
 	}
 	column := withheld.Public("column " + r.MeasureName(slot%r.Cells()))
 	if !r.Keyed {
 		return column
 	}
-	return withheld.Sprintf("%s of %s", column, in.group(slot))
+	return withheld.Sprintf("%s of %s", column, y.group(slot))
 }
 
 // group names the group of a slot.
-func (in *Input) group(slot int) withheld.Text {
-	k := slot / in.Reader.Cells()
-	if !in.Reader.Keyed {
+func (y *Layout) group(slot int) withheld.Text {
+	k := slot / y.Reader.Cells()
+	if !y.Reader.Keyed {
 		return withheld.Public("the row")
 	}
-	return withheld.New("group "+in.Reader.GroupName(k).Reveal(), in.Reader.GroupName(k).String())
+	return withheld.New("group "+y.Reader.GroupName(k).Reveal(), y.Reader.GroupName(k).String())
 }
 
 // partWords names the parts of a joint score with their shares.

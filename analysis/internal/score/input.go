@@ -10,13 +10,21 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
+// Layout is how results become codes, and what these are called.
+type Layout struct {
+	Reader *results.Reader
+	Errors *code.Dictionary
+}
+
+// specials are the scores other than the slots.
+type specials []*Series
+
 // Input is what statistics learn from: the layout of the results, the kept past of every score, and what results
 // repeat.
 type Input struct {
-	Reader   *results.Reader
-	Errors   *code.Dictionary
+	Layout
 	Slots    []*Series // the columns of all groups
-	specials []*Series // the other scores
+	specials specials  // the other scores
 	Now      [2]Result // the current pair
 	Stride   int       // of the pairs that are kept
 	Repeats  Repeats
@@ -95,8 +103,8 @@ func anyNumber(seen []*outcome.Outcome) bool {
 }
 
 // ofKind returns the score of a kind that is not a slot, nil for none.
-func (in *Input) ofKind(k *kind) *Series {
-	for _, s := range in.specials {
+func (all specials) ofKind(k *kind) *Series {
+	for _, s := range all {
 		if s.kind == k {
 			return s
 		}
@@ -105,8 +113,8 @@ func (in *Input) ofKind(k *kind) *Series {
 }
 
 // isNumber reports whether a single number is audited.
-func (in *Input) isNumber() bool {
-	return slices.ContainsFunc(in.specials, func(s *Series) bool { return s.kind.where == singleNumber })
+func (all specials) isNumber() bool {
+	return slices.ContainsFunc(all, func(s *Series) bool { return s.kind.where == singleNumber })
 }
 
 // All returns the slots and the other scores.

@@ -310,7 +310,7 @@ func (j *joint) state(c *state.Codec) {
 
 // learnJoint fits the joint scores if there are several slots; if there are many, only every second time.
 func (in *Input) learnJoint() {
-	laplace, gauss := in.ofKind(laplaceScore), in.ofKind(gaussScore)
+	laplace, gauss := in.specials.ofKind(laplaceScore), in.specials.ofKind(gaussScore)
 	if laplace == nil || len(in.Slots) < 2 || len(in.Slots[0].Past[0]) < leastJoint {
 		return
 	}

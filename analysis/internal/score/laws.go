@@ -25,7 +25,7 @@ func (m *law) learn(in *Input, s *Series) {
 		return
 	}
 	past := in.Slots[0].Past
-	if t := in.Slots[0].Table; !in.isNumber() {
+	if t := in.Slots[0].Table; !in.specials.isNumber() {
 		if in.pairs < 16 || t == nil || t.HasNumbers() {
 			return
 		}

@@ -28,7 +28,7 @@ func TestLogisticFindsTheRatio(t *testing.T) {
 	})
 	score := func(x, y bool) float64 {
 		o := row(x, y)
-		return set.ofKind(ratioScore).statistic.score(&Result{Codes: set.Reader.Read(&o, nil)})
+		return set.specials.ofKind(ratioScore).statistic.score(&Result{Codes: set.Reader.Read(&o, nil)})
 	}
 	base := score(false, false)
 	want := math.Log(.3/.2) - math.Log(.7/.8)
@@ -60,7 +60,7 @@ func TestFeaturesAreBounded(t *testing.T) {
 			}
 			return o
 		}
-		n := len(drive(t, 300, draw).ofKind(ratioScore).statistic.(*learned).features)
+		n := len(drive(t, 300, draw).specials.ofKind(ratioScore).statistic.(*learned).features)
 		if n > maxFeatures || columns <= maxLearnedSlots && n == 0 || columns > maxLearnedSlots && n != 0 {
 			t.Errorf("%d columns: %d features", columns, n)
 		}

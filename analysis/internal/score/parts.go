@@ -64,7 +64,7 @@ func (in *Input) sampled() Portion {
 // lensGaps returns by how much the term of each slot in naive Bayes differs between the worlds on average.
 func (in *Input) lensGaps() []float64 {
 	gaps := make([]float64, len(in.Slots))
-	s := in.ofKind(laplaceScore)
+	s := in.specials.ofKind(laplaceScore)
 	if s == nil {
 		return gaps
 	}

@@ -34,7 +34,7 @@ func TestSupportsThatEndApart(t *testing.T) {
 				return outcome.Outcome{Columns: []outcome.Column{{Name: "x"}}, Rows: [][]outcome.Value{{{Kind: outcome.Number, Num: float64(w) + z}}}}
 			}
 			set := drive(t, 400, draw)
-			s := set.ofKind(revealScore)
+			s := set.specials.ofKind(revealScore)
 			if got := s.Table.Laws != nil; got != c.want {
 				t.Fatalf("numbers beyond the other's range are bet on: %v, want %v (counts %v)", got, c.want, s.Table.Before)
 			}

@@ -33,7 +33,7 @@ func (seldom) learnLent(in *Input, s *Series) float64 {
 	if s.Table != nil && in.pairs < 2*s.learned {
 		s.carry()
 	} else {
-		s.learnSeldom(in.ofKind(rowsScore), in.pairs)
+		s.learnSeldom(in.specials.ofKind(rowsScore), in.pairs)
 	}
 	t, most := s.Table, int32(0)
 	for b := range t.Before[0] {

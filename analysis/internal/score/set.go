@@ -20,7 +20,7 @@ type Set struct {
 // NewSet returns the scores of a layout, which have learned nothing. seen are the results from which the layout was
 // learned.
 func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome, unordered bool) Set {
-	set := Set{Input: Input{Reader: r, Errors: errors, Stride: 1}}
+	set := Set{Input: Input{Layout: Layout{Reader: r, Errors: errors}, Stride: 1}}
 	settings := settingsOf(&r.Layout, seen, unordered)
 	for _, k := range kinds {
 		if k.where&settings != 0 {
@@ -74,7 +74,7 @@ func (set *Set) Count(p *Pair) {
 			s.Shared = true
 		}
 	}
-	if s := set.ofKind(orderScore); s != nil {
+	if s := set.specials.ofKind(orderScore); s != nil {
 		set.orders.add([2][]int32{set.Now[0].order, set.Now[1].order}, &s.Independence)
 	}
 	for _, s := range set.specials {
@@ -146,7 +146,7 @@ func (set *Set) Named(id book.ScoreID) *Series {
 
 // OrderEvidence returns the log of the evidence that the orders of rows, if these were bet on, depend on each other.
 func (set *Set) OrderEvidence() (evidence float64, bet bool) {
-	if s := set.ofKind(orderScore); s != nil && set.orders.bet {
+	if s := set.specials.ofKind(orderScore); s != nil && set.orders.bet {
 		return s.Independence.Evidence(false), true
 	}
 	return 0, false

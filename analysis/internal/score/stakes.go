@@ -41,7 +41,7 @@ func (in *Input) several() bool { return len(in.Slots) > 1 || in.Reader.Keyed }
 
 // Fund gives wealth to the scores that have none yet.
 func (set *Set) Fund(t *Turn) {
-	e, several, numbers := t.Epoch, set.several(), set.isNumber()
+	e, several, numbers := t.Epoch, set.several(), set.specials.isNumber()
 	left := 1.0
 	give := func(s *Series, weight float64, views []event.View) {
 		p := s.kind.prior

@@ -22,7 +22,7 @@ func (set *Set) State(c *state.Codec, tables []*event.Table, salt string) {
 	}
 	state.List(c, &set.Slots, func(s **Series) { state.Made(c, s).state(c, tables) })
 	c.Slots = len(set.Slots)
-	state.List(c, &set.specials, func(s **Series) { state.Made(c, s).state(c, tables) })
+	state.List(c, (*[]*Series)(&set.specials), func(s **Series) { state.Made(c, s).state(c, tables) })
 }
 
 // PastState describes what is kept of the past beside that of the scores, but for Repeats.

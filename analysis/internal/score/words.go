@@ -18,13 +18,13 @@ type noun struct{ one, many withheld.Text }
 func nounOf(one, many string) noun { return noun{withheld.Public(one), withheld.Public(many)} }
 
 // binWords describes a set of bins of a score.
-func (in *Input) binWords(s *Series, set uint64, n noun) withheld.Text {
-	return binsInWords(&s.Binner, set, n, in.CategoryWord(s))
+func (y *Layout) binWords(s *Series, set uint64, n noun) withheld.Text {
+	return binsInWords(&s.Binner, set, n, y.CategoryWord(s))
 }
 
 // CategoryWord returns what names the categories of a series. Texts are withheld; error classes, NULL and the like are
 // not.
-func (in *Input) CategoryWord(s *Series) func(l code.Label) withheld.Text {
+func (y *Layout) CategoryWord(s *Series) func(l code.Label) withheld.Text {
 	return func(l code.Label) withheld.Text {
 		switch l {
 		case code.Absent:
@@ -44,11 +44,11 @@ func (in *Input) CategoryWord(s *Series) func(l code.Label) withheld.Text {
 		case code.OtherText:
 			return withheld.Public("another text")
 		}
-		if w, ok := in.Errors.Word(l); ok {
+		if w, ok := y.Errors.Word(l); ok {
 			return errorWords(w)
 		}
 		if s.kind.event == NumberEvent {
-			if w, ok := in.Reader.Words[s.Slot%in.Reader.Cells()].Word(l); ok {
+			if w, ok := y.Reader.Words[s.Slot%y.Reader.Cells()].Word(l); ok {
 				return withheld.New(strconv.Quote(w), "a text "+withheld.Mark)
 			}
 		}
@@ -123,16 +123,16 @@ func interval(edges []float64, i, j int, n noun) withheld.Text {
 }
 
 // ColumnOf returns the name of the column that a score is about, "" for none and for several.
-func (in *Input) ColumnOf(s *Series) string {
-	if r := in.Reader; s.kind.column && len(r.Measures) > 0 {
+func (y *Layout) ColumnOf(s *Series) string {
+	if r := y.Reader; s.kind.column && len(r.Measures) > 0 {
 		return r.ColumnName(r.Measures[s.Slot%r.Cells()])
 	}
 	return ""
 }
 
 // SlotWords names a slot.
-func (in *Input) SlotWords(slot int) withheld.Text {
-	r := in.Reader
+func (y *Layout) SlotWords(slot int) withheld.Text {
+	r := y.Reader
 	var parts []withheld.Text
 	if r.Keyed {
 		parts = append(parts, r.GroupWords(slot/r.Cells()))
@@ -144,8 +144,8 @@ func (in *Input) SlotWords(slot int) withheld.Text {
 }
 
 // SlotLabel names a slot below a figure.
-func (in *Input) SlotLabel(slot int) withheld.Text {
-	r := in.Reader
+func (y *Layout) SlotLabel(slot int) withheld.Text {
+	r := y.Reader
 	if len(r.Measures) == 0 {
 		return r.GroupName(slot / r.Cells())
 	}
