@@ -40,7 +40,7 @@ func (p *parser) assignments() (list []Assignment, ok bool) {
 }
 
 // alias reads [AS] name.
-func (p *parser) alias() {
+func (p *names) alias() {
 	as := p.accept("as")
 	if p.tok.kind == quoted || p.tok.kind == word && (as || !endsList(Lower(p.text()))) {
 		p.advance()
@@ -48,7 +48,7 @@ func (p *parser) alias() {
 }
 
 // harmlessItem moves past an item without set_config; false if it has one, or if another clause begins.
-func (p *parser) harmlessItem() bool {
+func (p *expressions) harmlessItem() bool {
 	for depth := 0; p.tok.kind != end; p.advance() {
 		switch {
 		case depth == 0 && p.isSymbol(','):
@@ -106,7 +106,7 @@ func (p *parser) assignment() (Assignment, bool) {
 
 // operand reads a constant or $n, in parentheses or without, with casts or without, of type text or, for the last
 // operand, bool.
-func (p *parser) operand(last bool) (Operand, bool) {
+func (p *expressions) operand(last bool) (Operand, bool) {
 	at := *p
 	for p.acceptSymbol('(') || p.accept("cast") {
 	}
@@ -121,7 +121,7 @@ func (p *parser) operand(last bool) (Operand, bool) {
 }
 
 // parameter reads $n in the forms of argument.
-func (p *parser) parameter(last bool) (Operand, bool) {
+func (p *expressions) parameter(last bool) (Operand, bool) {
 	depth := p.parentheses()
 	cast := p.accept("cast") && p.acceptSymbol('(')
 	if p.tok.kind != param {
@@ -142,13 +142,13 @@ func (p *parser) parameter(last bool) (Operand, bool) {
 }
 
 // keepsValue reads the type of a cast; false unless it is that of the operand.
-func (p *parser) keepsValue(last bool) bool {
+func (p *expressions) keepsValue(last bool) bool {
 	oid, modified, ok := p.typeName()
 	return ok && !modified && (last && oid == oidBool || !last && isText(oid))
 }
 
 // keepsValueAfter reads ::type, if it follows.
-func (p *parser) keepsValueAfter(last bool) bool {
+func (p *expressions) keepsValueAfter(last bool) bool {
 	return !p.acceptSymbol(':') || p.acceptSymbol(':') && p.keepsValue(last)
 }
 

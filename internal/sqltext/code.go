@@ -67,7 +67,7 @@ const maxNestedCode = 16
 func ReadCode(body string) Code { return readBody(body, 0) }
 
 func readBody(body string, depth int) Code {
-	r := codeReader{parser: parser{lexer: lexer{sql: body}}, body: true, depth: depth}
+	r := codeReader{parser: newParser(body, 0), body: true, depth: depth}
 	r.read()
 	r.code.add(r.settings)
 	return r.code
@@ -261,7 +261,7 @@ func (r *codeReader) run(text string) {
 }
 
 // block reads the rest of DO and returns its body. ok is false if it is not in PL/pgSQL or SQL, or cannot be read.
-func (p *parser) block() (body string, ok bool) {
+func (p *expressions) block() (body string, ok bool) {
 	for ; p.tok.kind != end; p.advance() {
 		switch {
 		case p.accept("language"):

@@ -30,7 +30,7 @@ func TestQuickCalls(t *testing.T) {
 			continue
 		}
 		quick++
-		r := codeReader{parser: parser{lexer: lexer{sql: sql}}}
+		r := codeReader{parser: newParser(sql, 0)}
 		r.read()
 		missed := slices.ContainsFunc(r.code.Calls, func(name string) bool { return !slices.Contains(calls, name) })
 		if missed || r.code.Any || !r.settings.None() {

@@ -71,7 +71,7 @@ func (e Effect) Inert() bool {
 
 // Analyze returns the effect of the single statement in sql. Unrecognised text has no effect.
 func Analyze(sql string) Effect {
-	p := parser{lexer: lexer{sql: sql}}
+	p := newParser(sql, 0)
 	p.advance()
 	first := p.tok
 	keyword := Lower(sql[first.start:first.end])
@@ -99,21 +99,35 @@ func Analyze(sql string) Effect {
 	return e
 }
 
-// parser reads a statement token by token; tok is the next token.
-type parser struct {
-	lexer
-	tok token
+// parser reads statements.
+type parser struct{ expressions }
+
+// newParser returns a parser of a text from a position on, before its first token.
+func newParser(sql string, at int) parser {
+	return parser{expressions{names{tokens{lexer: lexer{sql: sql, pos: at}}}}}
 }
 
-func (p *parser) advance() { p.tok = p.next() }
+// expressions reads values and simple expressions.
+type expressions struct{ names }
 
-func (p *parser) text() string { return p.sql[p.tok.start:p.tok.end] }
+// names reads the names of objects.
+type names struct{ tokens }
+
+// tokens reads a text token by token.
+type tokens struct {
+	lexer
+	tok token // the next one
+}
+
+func (p *tokens) advance() { p.tok = p.next() }
+
+func (p *tokens) text() string { return p.sql[p.tok.start:p.tok.end] }
 
 // is reports whether the next token is the unquoted word w (lower case). It does not consume the token.
-func (p *parser) is(w string) bool { return p.tok.kind == word && strings.EqualFold(p.text(), w) }
+func (p *tokens) is(w string) bool { return p.tok.kind == word && strings.EqualFold(p.text(), w) }
 
 // accept consumes the next token if it is one of words, and reports whether it did.
-func (p *parser) accept(words ...string) bool {
+func (p *tokens) accept(words ...string) bool {
 	for _, w := range words {
 		if p.is(w) {
 			p.advance()
@@ -124,7 +138,7 @@ func (p *parser) accept(words ...string) bool {
 }
 
 // acceptSymbol consumes the next token if it is the single byte c.
-func (p *parser) acceptSymbol(c byte) bool {
+func (p *tokens) acceptSymbol(c byte) bool {
 	if !p.isSymbol(c) {
 		return false
 	}
@@ -133,7 +147,7 @@ func (p *parser) acceptSymbol(c byte) bool {
 }
 
 // isSymbol reports whether the next token is the single byte c.
-func (p *parser) isSymbol(c byte) bool { return p.tok.kind == symbol && p.sql[p.tok.start] == c }
+func (p *tokens) isSymbol(c byte) bool { return p.tok.kind == symbol && p.sql[p.tok.start] == c }
 
 func (p *parser) statement() Effect {
 	if p.tok.kind != word {
@@ -224,7 +238,7 @@ func (p *parser) skipUnlessLast(w string) {
 	}
 }
 
-func (p *parser) named(action Action) Effect {
+func (p *names) named(action Action) Effect {
 	name, ok := p.identifier()
 	if !ok {
 		return Effect{Action: Unclear}
@@ -232,7 +246,7 @@ func (p *parser) named(action Action) Effect {
 	return Effect{Action: action, Name: name}
 }
 
-func (p *parser) namedOrAll(action Action) Effect {
+func (p *names) namedOrAll(action Action) Effect {
 	if p.is("all") {
 		return Effect{Action: action}
 	}

@@ -33,7 +33,7 @@ func (p *parser) prepared(name string) Effect {
 
 // types reads the list of types after its opening parenthesis, past the closing one. It returns nil, false if a type is
 // not supported.
-func (p *parser) types() ([]uint32, bool) {
+func (p *expressions) types() ([]uint32, bool) {
 	var types []uint32
 	known := true
 	for {
@@ -55,7 +55,7 @@ func (p *parser) types() ([]uint32, bool) {
 }
 
 // skipItem moves to the comma or closing parenthesis that ends an item of a list.
-func (p *parser) skipItem() {
+func (p *expressions) skipItem() {
 	for depth := 0; p.tok.kind != end; p.advance() {
 		switch {
 		case depth == 0 && (p.isSymbol(',') || p.isSymbol(')')):
@@ -158,7 +158,7 @@ func (p *parser) executeWithin(explain bool) Effect {
 }
 
 // arguments reads a list of literals to the end of the statement.
-func (p *parser) arguments() ([]Arg, bool) {
+func (p *expressions) arguments() ([]Arg, bool) {
 	if !p.acceptSymbol('(') {
 		return nil, false
 	}
@@ -181,7 +181,7 @@ func (p *parser) arguments() ([]Arg, bool) {
 
 // argument reads literal, literal::type, CAST(literal AS type) or type 'literal', in parentheses or without: some
 // clients put every value in parentheses.
-func (p *parser) argument() (Arg, bool) {
+func (p *expressions) argument() (Arg, bool) {
 	depth := p.parentheses()
 	a, ok := p.castLiteral()
 	for ; ok && depth > 0; depth-- {
@@ -193,7 +193,7 @@ func (p *parser) argument() (Arg, bool) {
 }
 
 // parentheses moves past opening ones and returns their number.
-func (p *parser) parentheses() (depth int) {
+func (p *expressions) parentheses() (depth int) {
 	for p.acceptSymbol('(') {
 		depth++
 	}
@@ -201,7 +201,7 @@ func (p *parser) parentheses() (depth int) {
 }
 
 // castLiteral reads what argument does, without the parentheses.
-func (p *parser) castLiteral() (Arg, bool) {
+func (p *expressions) castLiteral() (Arg, bool) {
 	if p.accept("cast") {
 		if !p.acceptSymbol('(') {
 			return Arg{}, false
@@ -221,7 +221,7 @@ func (p *parser) castLiteral() (Arg, bool) {
 }
 
 // castAfter reads ::type, if it follows.
-func (p *parser) castAfter(a Arg) (Arg, bool) {
+func (p *expressions) castAfter(a Arg) (Arg, bool) {
 	if !p.acceptSymbol(':') {
 		return a, true
 	}
@@ -233,7 +233,7 @@ func (p *parser) castAfter(a Arg) (Arg, bool) {
 
 // castTo reads a type and gives the argument that type. The server converts the value of an unquoted number; such a
 // cast is accepted only if the value cannot change.
-func (p *parser) castTo(a Arg) (Arg, bool) {
+func (p *expressions) castTo(a Arg) (Arg, bool) {
 	oid, modified, ok := p.typeName()
 	if !ok || modified || oid == oidBpchar {
 		return Arg{}, false
@@ -243,7 +243,7 @@ func (p *parser) castTo(a Arg) (Arg, bool) {
 }
 
 // constant reads one literal with its sign, or type 'literal'.
-func (p *parser) constant() (Arg, bool) {
+func (p *expressions) constant() (Arg, bool) {
 	switch {
 	case p.accept("null"):
 		return Arg{Null: true}, true

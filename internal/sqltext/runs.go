@@ -7,14 +7,14 @@ func (e *Effect) runs(sql, keyword string, at int) {
 		e.Doubt.Calls = calls
 		return
 	}
-	r := codeReader{parser: parser{lexer: lexer{sql: sql}}}
+	r := codeReader{parser: newParser(sql, 0)}
 	r.read()
 	e.Doubt = r.code.Doubt
 	if r.settings.None() {
 		return
 	}
 	if keyword == "select" {
-		p := parser{lexer: lexer{sql: sql, pos: at}}
+		p := newParser(sql, at)
 		p.advance()
 		if assignments, ok := p.assignments(); ok {
 			e.Assignments = assignments
@@ -26,7 +26,7 @@ func (e *Effect) runs(sql, keyword string, at int) {
 
 // block records what a DO statement can do; the text after DO begins at the offset at.
 func (e *Effect) block(sql string, at int) {
-	p := parser{lexer: lexer{sql: sql, pos: at}}
+	p := newParser(sql, at)
 	p.advance()
 	body, ok := p.block()
 	if !ok {
@@ -44,7 +44,7 @@ func (e *Effect) block(sql string, at int) {
 
 // definesSetter reports whether a CREATE statement creates a function whose body may change settings.
 func definesSetter(sql string) bool {
-	p := parser{lexer: lexer{sql: sql}}
+	p := newParser(sql, 0)
 	p.advance()
 	p.advance()
 	if p.accept("or") {

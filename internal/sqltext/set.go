@@ -79,7 +79,7 @@ func (p *parser) setRest() Effect {
 	return p.value(name)
 }
 
-func (p *parser) timeZone() Effect {
+func (p *expressions) timeZone() Effect {
 	if p.is("local") {
 		return Effect{Action: Reset, Name: "timezone"}
 	}
@@ -112,7 +112,7 @@ func (p *parser) reset() Effect {
 
 // value reads DEFAULT or a list of values for the setting name, to the end of the statement. A value that is not
 // supported is not known.
-func (p *parser) value(name string) Effect {
+func (p *expressions) value(name string) Effect {
 	if p.accept("default") {
 		return Effect{Action: Reset, Name: name}
 	}
@@ -138,7 +138,7 @@ func (p *parser) value(name string) Effect {
 }
 
 // item reads one value of a list: a string, a number with or without sign, or a word.
-func (p *parser) item() (string, bool) {
+func (p *expressions) item() (string, bool) {
 	sign := ""
 	switch {
 	case p.acceptSymbol('-'):
@@ -155,7 +155,7 @@ func (p *parser) item() (string, bool) {
 	return v, true
 }
 
-func (p *parser) literal() (string, bool) {
+func (p *expressions) literal() (string, bool) {
 	switch p.tok.kind {
 	case number:
 		v := p.text()
@@ -170,7 +170,7 @@ func (p *parser) literal() (string, bool) {
 }
 
 // setting reads the name of a setting, which can have several parts.
-func (p *parser) setting() (string, bool) {
+func (p *names) setting() (string, bool) {
 	name, ok := p.identifier()
 	for ok && p.acceptSymbol('.') {
 		var part string
@@ -181,7 +181,7 @@ func (p *parser) setting() (string, bool) {
 }
 
 // identifier reads a name, normalised as the server does.
-func (p *parser) identifier() (string, bool) {
+func (p *names) identifier() (string, bool) {
 	name := p.text()
 	switch p.tok.kind {
 	case word:

@@ -14,7 +14,7 @@ type TempChange struct {
 // temporary returns the effect of the statement sql, whose first word is keyword, on temporary relations; unknown is
 // true if it can create a temporary object whose name is unknown.
 func temporary(sql, keyword string) (change *TempChange, unknown bool) {
-	p := parser{lexer: lexer{sql: sql}}
+	p := newParser(sql, 0)
 	p.advance()
 	switch keyword {
 	case "create":
@@ -77,7 +77,7 @@ func (p *parser) created() (*TempChange, bool) {
 }
 
 // relationName reads name or schema.name. ok is false if the name cannot be read.
-func (p *parser) relationName() (schema, name string, ok bool) {
+func (p *names) relationName() (schema, name string, ok bool) {
 	if name, ok = p.identifier(); ok && p.acceptSymbol('.') {
 		schema = name
 		name, ok = p.identifier()
@@ -86,7 +86,7 @@ func (p *parser) relationName() (schema, name string, ok bool) {
 }
 
 // anyTempName reports whether the rest of a statement contains a name in pg_temp.
-func (p *parser) anyTempName() bool {
+func (p *names) anyTempName() bool {
 	if !mentionsTemp(p.sql) && !strings.Contains(p.sql, "&") {
 		return false
 	}
@@ -187,7 +187,7 @@ func (p *parser) into() (change *TempChange, unknown, found bool) {
 }
 
 // inTempSchema reports whether the next token is, or may be, the name of a session's temporary schema.
-func (p *parser) inTempSchema() bool {
+func (p *names) inTempSchema() bool {
 	if p.tok.kind == escaped {
 		return true
 	}

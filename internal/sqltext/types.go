@@ -69,7 +69,7 @@ func typeOID(name string) uint32 {
 
 // typeName reads the name of a type, with or without pg_catalog. modified means that it has a length or a precision. ok
 // is false for unsupported types, including arrays.
-func (p *parser) typeName() (oid uint32, modified, ok bool) {
+func (p *names) typeName() (oid uint32, modified, ok bool) {
 	name := ""
 	for p.tok.kind == word && !p.is("as") {
 		if name != "" {
