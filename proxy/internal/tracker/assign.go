@@ -9,22 +9,22 @@ import (
 
 // assignments returns what calls of set_config changed, with the parameters of their statement. unknown is true if it
 // is not known which settings they changed.
-func (t *Tracker) assignments(calls []sqltext.Assignment, params []capture.Param) (changes []sqltext.Effect, unknown bool) {
+func (sess *session) assignments(calls []sqltext.Assignment, params []capture.Param) (changes []sqltext.Effect, unknown bool) {
 	for _, c := range calls {
-		name, null, ok := t.operand(c.Name, params)
+		name, null, ok := sess.operand(c.Name, params)
 		if !ok || null {
 			unknown = true
 			continue
 		}
 		e := sqltext.Effect{Action: sqltext.Set, Name: sqltext.Lower(name)}
-		e.Value, null, ok = t.operand(c.Value, params)
+		e.Value, null, ok = sess.operand(c.Value, params)
 		switch {
 		case !ok:
 			e.Action, e.Value = sqltext.Change, ""
 		case null:
 			e.Action = sqltext.Reset
 		}
-		if e.Local, ok = t.flag(c.Local, params); !ok {
+		if e.Local, ok = sess.flag(c.Local, params); !ok {
 			e.Action, e.Value = sqltext.Change, ""
 		}
 		changes = append(changes, e)
@@ -33,7 +33,7 @@ func (t *Tracker) assignments(calls []sqltext.Assignment, params []capture.Param
 }
 
 // operand returns the text of an argument; ok is false if it is not known.
-func (t *Tracker) operand(o sqltext.Operand, params []capture.Param) (text string, null, ok bool) {
+func (sess *session) operand(o sqltext.Operand, params []capture.Param) (text string, null, ok bool) {
 	if o.Param == 0 {
 		return o.Value, o.Null, true
 	}
@@ -41,12 +41,12 @@ func (t *Tracker) operand(o sqltext.Operand, params []capture.Param) (text strin
 		return "", false, false
 	}
 	p := params[o.Param-1]
-	known := textual(p.OID) && (ascii(p.Value) || t.gate.encoding == encodingUTF8)
+	known := textual(p.OID) && (ascii(p.Value) || sess.gate.encoding == encodingUTF8)
 	return string(p.Value), p.Null, known || p.Null
 }
 
 // flag returns the value of a boolean argument; ok is false if it is not known. NULL is false, as for set_config.
-func (t *Tracker) flag(o sqltext.Operand, params []capture.Param) (value, ok bool) {
+func (sess *session) flag(o sqltext.Operand, params []capture.Param) (value, ok bool) {
 	if o.Param > len(params) {
 		return false, false
 	}
@@ -70,9 +70,9 @@ const oidBool = 16
 
 // analyze returns the effect of a statement whose text passed the gate. In an encoding that only resembles ASCII,
 // values and names with other characters are not known.
-func (t *Tracker) analyze(sql string, text letters) sqltext.Effect {
+func (sess *session) analyze(sql string, text letters) sqltext.Effect {
 	e := sqltext.Analyze(sql)
-	if text != otherLetters || t.gate.encoding == encodingUTF8 {
+	if text != otherLetters || sess.gate.encoding == encodingUTF8 {
 		return e
 	}
 	foreign := func(s string) bool { return !ascii([]byte(s)) }

@@ -62,15 +62,15 @@ func (t *Tracker) afterFailedCopy(r record) bool {
 
 // content handles the first message of an answer that is more than a ReadyForQuery; false if an answer is missing
 // before it.
-func (t *Tracker) content() bool {
-	if !t.bare.active {
+func (b *bare) content(ignored *Unanswered) bool {
+	if !b.active {
 		return true
 	}
-	complete := t.bare.least <= 0
-	if !t.bare.after {
-		t.ignored.Copy += t.bare.most
+	complete := b.least <= 0
+	if !b.after {
+		ignored.Copy += b.most
 	}
-	t.bare = bare{}
+	*b = bare{}
 	return complete
 }
 
@@ -84,3 +84,8 @@ type Unanswered struct {
 
 // Unanswered returns the messages that were not answered, up to the last ReadyForQuery.
 func (t *Tracker) Unanswered() Unanswered { return t.settled }
+
+// unasked reports whether a server message can be handled although the client's next message is not known yet.
+func (b *bare) unasked(r record) bool {
+	return r.typ == 'Z' && b.active && b.most > 0 || r.typ == 'S' || r.typ == timeRecord
+}

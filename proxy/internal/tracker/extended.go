@@ -55,62 +55,72 @@ type extendedMessage struct {
 	what      byte       // Close
 }
 
-func (t *Tracker) beginExtended(r record) {
+// extended follows the extended query protocol.
+type extended struct {
+	cfg     *Config
+	out     *emitter
+	held    *held
+	session *session
+	message extendedMessage
+	unbound unbound
+}
+
+func (x *extended) begin(r record) {
 	if r.cut {
-		t.beginCut(r)
+		x.cut(r)
 		return
 	}
 	switch r.typ {
 	case 'P':
-		t.beginParse(r.body)
+		x.parse(r.body)
 	case 'B':
-		t.beginBind(r.body)
+		x.bind(r.body)
 	case 'E':
 		var name []byte
-		if name, t.ext.known = decodeExecute(r.body); t.ext.known {
-			t.ext.portal = t.portals[string(clip(name))]
+		if name, x.message.known = decodeExecute(r.body); x.message.known {
+			x.message.portal = x.held.portals[string(clip(name))]
 		}
 	case 'C':
 		var name []byte
-		t.ext.what, name, t.ext.known = decodeClose(r.body)
-		t.ext.name = string(clip(name))
+		x.message.what, name, x.message.known = decodeClose(r.body)
+		x.message.name = string(clip(name))
 	}
 }
 
 // beginCut reads the names at the beginning of a truncated Parse or Bind message.
-func (t *Tracker) beginCut(r record) {
+func (x *extended) cut(r record) {
 	b := reader{b: r.body}
 	name := string(clip(b.cstring()))
 	switch r.typ {
 	case 'P':
-		t.ext.statement = &statement{unseen: NotCopied, risk: r.risk}
+		x.message.statement = &statement{unseen: NotCopied, risk: r.risk}
 		if name == "" {
-			t.forgetStatement("")
+			x.held.forgetStatement("")
 		}
 	case 'B':
-		t.ext.portal = &portal{statement: t.statements[string(clip(b.cstring()))], skip: NotCopied, bytes: entryBytes}
+		x.message.portal = &portal{statement: x.held.statements[string(clip(b.cstring()))], skip: NotCopied, bytes: entryBytes}
 	default:
 		return
 	}
-	t.ext.known, t.ext.name = !b.bad, name
+	x.message.known, x.message.name = !b.bad, name
 }
 
-func (t *Tracker) beginParse(body []byte) {
+func (x *extended) parse(body []byte) {
 	m, ok := decodeParse(body)
 	if !ok {
 		return
 	}
-	t.ext.known, t.ext.name = true, string(clip(m.name))
-	if t.ext.name == "" {
-		t.forgetStatement("") // it is destroyed even if the new one fails
+	x.message.known, x.message.name = true, string(clip(m.name))
+	if x.message.name == "" {
+		x.held.forgetStatement("") // it is destroyed even if the new one fails
 	}
-	if t.unprotectedStatement(m.sql) {
-		t.ext.statement = &t.unprotected.statement
+	if x.unprotectedStatement(m.sql) {
+		x.message.statement = &x.held.unprotected.statement
 		return
 	}
 	s := &statement{oids: m.oids, text: lettersOf(m.sql)}
-	s.gate(&t.gate)
-	t.ext.statement = s
+	s.gate(&x.session.gate)
+	x.message.statement = s
 	if s.unseen != captured {
 		return
 	}
@@ -118,23 +128,23 @@ func (t *Tracker) beginParse(body []byte) {
 	case 0:
 	case 1:
 		s.sql = statements[0]
-		s.effect = t.analyze(s.sql, s.text)
+		s.effect = x.session.analyze(s.sql, s.text)
 	default:
 		s.unseen, s.risk = Unreadable, sqltext.Unread // the server accepts only one
 	}
 }
 
-func (t *Tracker) beginBind(body []byte) {
-	if t.bindUnprotected(body) {
+func (x *extended) bind(body []byte) {
+	if x.bindUnprotected(body) {
 		return
 	}
 	m, ok := decodeBind(bytes.Clone(body))
 	if !ok {
 		return
 	}
-	t.ext.known, t.ext.name = true, string(clip(m.portal))
-	p := &portal{statement: t.statements[string(clip(m.statement))], bytes: entryBytes + len(body), named: len(m.statement) > 0}
-	t.ext.portal = p
+	x.message.known, x.message.name = true, string(clip(m.portal))
+	p := &portal{statement: x.held.statements[string(clip(m.statement))], bytes: entryBytes + len(body), named: len(m.statement) > 0}
+	x.message.portal = p
 	if p.statement == nil {
 		return
 	}
@@ -142,7 +152,7 @@ func (t *Tracker) beginBind(body []byte) {
 		m.params[i].OID = p.statement.oids[i]
 	}
 	p.params, p.results, p.ascii = m.params, m.results, asciiParams(m.params)
-	p.gate(&t.gate)
+	p.gate(&x.session.gate)
 }
 
 func (s *statement) gate(g *gate) {
@@ -164,31 +174,42 @@ func (p *portal) gate(g *gate) {
 	}
 }
 
+// regate checks the message, which has this type, again: see simple.regate.
+func (x *extended) regate(typ byte) {
+	switch {
+	case typ == 'P' && x.message.known:
+		x.message.statement = x.held.unprotected.own(x.message.statement)
+		x.message.statement.gate(&x.session.gate)
+	case typ == 'B' && x.message.known:
+		x.message.portal.gate(&x.session.gate)
+	}
+}
+
 func (t *Tracker) answerExtended(r record) bool {
 	if r.typ == 'E' {
-		if e := t.failure(r); e.ran(true) {
+		if e := t.out.failure(r); e.ran(true) {
 			switch {
 			case t.typ == 'E':
-				t.failExtended(t.ext.portal, e)
-			case t.typ == 'B' && t.ext.known:
-				t.unbound = unbound{t.ext.name, t.ext.portal, e}
+				t.extended.fail(t.extended.message.portal, e)
+			case t.typ == 'B' && t.extended.message.known:
+				t.extended.unbound = unbound{t.extended.message.name, t.extended.message.portal, e}
 			}
 		}
-		t.failed(t.failedExtended())
+		t.failed(t.extended.failedEffect(t.typ))
 		t.typ, t.skipping = 0, true
 		return true
 	}
 	done := true
 	switch {
 	case t.typ == 'P' && r.typ == '1':
-		t.prepared()
+		t.extended.prepared()
 	case t.typ == 'B' && r.typ == '2':
-		t.bound()
+		t.extended.bound()
 	case t.typ == 'D' && (r.typ == 'T' || r.typ == 'n'):
 	case t.typ == 'C' && r.typ == '3':
-		t.closed()
+		t.extended.closed()
 	case t.typ == 'E' && (r.typ == 'C' || r.typ == 's') && !t.copyIn:
-		t.executed(r)
+		t.extended.executed(r)
 	case t.typ == 'E' && r.typ == 'I':
 	case t.typ == 'E' && (r.typ == 'G' || r.typ == 'H' || r.typ == 'T'):
 		t.copyIn = r.typ == 'G'
@@ -203,84 +224,84 @@ func (t *Tracker) answerExtended(r record) bool {
 }
 
 // prepared keeps the statement of a Parse that succeeded.
-func (t *Tracker) prepared() {
-	if !t.ext.known {
-		t.forgetStatements() // any name may now refer to another statement
-		t.preparedHides = true
+func (x *extended) prepared() {
+	if !x.message.known {
+		x.held.forgetStatements() // any name may now refer to another statement
+		x.held.hides = true
 		return
 	}
-	t.remember(t.ext.name, t.ext.statement)
+	x.held.remember(x.message.name, x.message.statement)
 }
 
 // bound keeps the portal of a Bind that succeeded.
-func (t *Tracker) bound() {
-	if !t.ext.known {
-		t.forgetPortals()
+func (x *extended) bound() {
+	if !x.message.known {
+		x.held.forgetPortals()
 		return
 	}
-	t.forgetPortal(t.ext.name)
-	p := t.ext.portal
-	if len(t.portals) >= maxNames {
-		t.unknown.add(p.statement == nil || p.statement.hides())
+	x.held.forgetPortal(x.message.name)
+	p := x.message.portal
+	if len(x.held.portals) >= maxNames {
+		x.held.unknown.add(p.statement == nil || p.statement.hides())
 		return
 	}
-	if t.heldPortals+p.bytes > t.cfg.MaxHeldBytes/2 {
+	if x.held.portalBytes+p.bytes > x.cfg.MaxHeldBytes/2 {
 		p = &portal{statement: p.statement, skip: NotCopied, bytes: entryBytes}
 	}
-	if p.statement != &t.unprotected.statement {
-		p.view = t.settings.current()
+	if p.statement != &x.held.unprotected.statement {
+		p.view = x.session.settings.current()
 	}
-	t.portals[t.ext.name] = p
-	t.heldPortals += p.bytes
+	x.held.portals[x.message.name] = p
+	x.held.portalBytes += p.bytes
 }
 
-func (t *Tracker) closed() {
+func (x *extended) closed() {
 	switch {
-	case !t.ext.known:
-		t.forgetStatements()
-		t.forgetPortals()
-	case t.ext.what == 'S':
-		t.forgetStatement(t.ext.name)
+	case !x.message.known:
+		x.held.forgetStatements()
+		x.held.forgetPortals()
+	case x.message.what == 'S':
+		x.held.forgetStatement(x.message.name)
 	default:
-		t.forgetPortal(t.ext.name)
+		x.held.forgetPortal(x.message.name)
 	}
 }
 
 // executed captures the statement of a portal at its first Execute, completed or suspended at a row limit.
-func (t *Tracker) executed(r record) {
-	if t.executedUnprotected() {
+func (x *extended) executed(r record) {
+	if x.executedUnprotected() {
 		return
 	}
-	e, shown := ending{at: t.now, outcome: capture.Suspended}, "SELECT"
+	e, shown := ending{at: x.out.now, outcome: capture.Suspended}, "SELECT"
 	if r.typ == 'C' {
 		b, _ := decodeText(r.body)
-		e, shown = ending{at: t.now, tag: string(b)}, string(b)
+		e, shown = ending{at: x.out.now, tag: string(b)}, string(b)
 	}
-	p := t.ext.portal
+	p := x.message.portal
 	switch {
-	case !t.ext.known:
-		t.unseen(NotCopied, shown, sqltext.Unread)
+	case !x.message.known:
+		x.session.unseen(NotCopied, shown, sqltext.Unread)
 		return
 	case p == nil || p.statement == nil:
-		t.unseen(UnknownStatement, shown, t.unknown.risk())
+		x.session.unseen(UnknownStatement, shown, x.held.unknown.risk())
 		return
 	case p.done:
-		t.settings.apply(sqltext.Effect{Doubt: p.statement.effect.Doubt}, nil, "")
+		x.session.settings.apply(sqltext.Effect{Doubt: p.statement.effect.Doubt}, nil, "")
 		return
 	}
 	p.done = true
 	s := p.statement
 	if s.unseen != captured {
-		t.unseen(s.unseen, shown, s.risk)
+		x.session.unseen(s.unseen, shown, s.risk)
 		return
 	}
-	v := t.settings.current()
+	v := x.session.settings.current()
 	if executes(s.effect) {
-		t.captureExecution(t.effect(s.effect, p.params, e.tag), cmp.Or(p.skip, s.skip), e, v)
+		x.out.captureExecution(x.session.effect(s.effect, p.params, e.tag), cmp.Or(p.skip, s.skip), e, v)
 		return
 	}
-	t.effect(s.effect, p.params, e.tag)
-	t.captureExtended(p, &e, v)
+	x.session.effect(s.effect, p.params, e.tag)
+	x.out.captureExtended(p, &e, v)
 }
 
 // unbound is a portal whose Bind failed, with values or while its statement was planned. If an Execute of it follows,
@@ -292,31 +313,29 @@ type unbound struct {
 }
 
 // skipped handles a message that the server ignores after an error.
-func (t *Tracker) skipped(r record) {
-	switch r.typ {
-	case 'Q', 'F':
-		t.ignored.Skipped++
-	case 'E':
-		u := &t.unbound
-		name, ok := decodeExecute(r.body)
-		if t.ext.known = ok; u.portal != nil && ok && string(clip(name)) == u.name {
-			t.ext.portal = u.portal
-			t.failExtended(u.portal, u.ending)
-		}
+func (x *extended) skipped(r record) {
+	if r.typ != 'E' {
+		return
+	}
+	u := &x.unbound
+	name, ok := decodeExecute(r.body)
+	if x.message.known = ok; u.portal != nil && ok && string(clip(name)) == u.name {
+		x.message.portal = u.portal
+		x.fail(u.portal, u.ending)
 	}
 }
 
 // failExtended captures the statement of a portal whose first Execute failed. It has no effect on the session.
-func (t *Tracker) failExtended(p *portal, e ending) {
-	if t.executedUnprotected() {
+func (x *extended) fail(p *portal, e ending) {
+	if x.executedUnprotected() {
 		return
 	}
 	switch {
-	case !t.ext.known:
-		t.skip(NotCopied, "")
+	case !x.message.known:
+		x.out.skip(NotCopied, "")
 		return
 	case p == nil || p.statement == nil:
-		t.skip(UnknownStatement, "")
+		x.out.skip(UnknownStatement, "")
 		return
 	case p.done:
 		return
@@ -324,74 +343,25 @@ func (t *Tracker) failExtended(p *portal, e ending) {
 	p.done = true
 	s := p.statement
 	if s.unseen != captured {
-		t.skip(s.unseen, "")
+		x.out.skip(s.unseen, "")
 		return
 	}
-	v := t.settings.current()
+	v := x.session.settings.current()
 	if executes(s.effect) {
-		t.captureExecution(t.execution(s.effect), cmp.Or(p.skip, s.skip), e, v)
+		x.out.captureExecution(x.held.execution(s.effect), cmp.Or(p.skip, s.skip), e, v)
 		return
 	}
-	t.captureExtended(p, &e, v)
-}
-
-func (t *Tracker) captureExtended(p *portal, e *ending, v *view) {
-	s := p.statement
-	skip := p.skip
-	switch {
-	case s.skip != captured:
-		skip = s.skip
-	case len(s.sql) > t.cfg.MaxStatementBytes:
-		skip = TooLong
-	case skip == captured && !t.maybeProtected(s.sql):
-		skip = Unprotected
-	}
-	if skip != captured {
-		t.skip(skip, s.sql)
-		return
-	}
-	own := ownDoubt(s.effect).Add(p.view.since(v)) // names were resolved at Bind
-	t.capture(capture.Query{
-		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
-	}, e, v, own)
-	p.params, p.results = nil, nil // now owned by the query
+	x.out.captureExtended(p, &e, v)
 }
 
 // failedExtended returns the effect that the statement of the current message would have had.
-func (t *Tracker) failedExtended() sqltext.Effect {
-	p := t.ext.portal
-	if t.typ != 'E' || p == nil || p.statement == nil {
+func (x *extended) failedEffect(typ byte) sqltext.Effect {
+	p := x.message.portal
+	if typ != 'E' || p == nil || p.statement == nil {
 		return sqltext.Effect{}
 	}
 	if p.statement.unseen != captured {
 		return unseenEffect(p.statement.risk)
 	}
-	return t.failedEffect(p.statement.effect)
-}
-
-func (t *Tracker) forgetStatement(name string) {
-	if s, ok := t.statements[name]; ok {
-		t.heldStatements -= s.size()
-		delete(t.statements, name)
-	}
-}
-
-func (t *Tracker) forgetPortal(name string) {
-	if p, ok := t.portals[name]; ok {
-		t.heldPortals -= p.bytes
-		t.unprotected.spared(p)
-		delete(t.portals, name)
-	}
-}
-
-func (t *Tracker) forgetStatements() {
-	for name := range t.statements {
-		t.forgetStatement(name)
-	}
-}
-
-func (t *Tracker) forgetPortals() {
-	for name := range t.portals {
-		t.forgetPortal(name)
-	}
+	return x.held.failedEffect(p.statement.effect)
 }

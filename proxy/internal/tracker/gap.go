@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
@@ -35,8 +34,8 @@ func (t *Tracker) pass() bool {
 		t.cfg.Counts.Off[OffOverflow]++
 	}
 	t.discardMessage()
-	t.discardUntil(&t.client, client, t.discardClient)
-	t.discardUntil(&t.server, server, t.discardServer)
+	t.client.discardUntil(client, t.gap.discardClient)
+	t.server.discardUntil(server, func(r record) { t.gap.discardServer(r, t.session, t.out) })
 	if complete {
 		t.client.pop()
 		t.server.pop()
@@ -46,7 +45,7 @@ func (t *Tracker) pass() bool {
 }
 
 // discardUntil discards the records before a gap that ends at the byte end, or all records if end is 0.
-func (t *Tracker) discardUntil(q *queue, end int, discard func(record)) {
+func (q *queue) discardUntil(end int, discard func(record)) {
 	rest := 0
 	if end > 0 {
 		rest = len(q.buf) - end + HeaderLen
@@ -63,49 +62,58 @@ func (t *Tracker) discardUntil(q *queue, end int, discard func(record)) {
 
 // discardMessage discards the message whose answer is incomplete.
 func (t *Tracker) discardMessage() {
-	q := &t.query
-	switch {
-	case t.typ == 'Q' && q.unseen != captured:
-		t.gap.risk |= q.risk
-	case t.typ == 'Q':
-		for _, sql := range q.statements[min(len(q.done), len(q.statements)):] {
-			t.gap.risk |= sqltext.Mentions(sql)
+	switch t.typ {
+	case 'Q':
+		t.gap.risk |= t.simple.discard()
+	case 'P':
+		if s := t.extended.message.statement; s != nil && s.hides() {
+			t.gap.risk |= sqltext.RiskSettings
 		}
-		t.cfg.Counts.Skipped[NotCopied] += uint64(len(q.done))
-	case t.typ == 'P' && t.ext.statement != nil && t.ext.statement.hides():
-		t.gap.risk |= sqltext.RiskSettings
-	case t.typ == 'C':
+	case 'C':
 		t.gap.risk |= sqltext.RiskNames
-	case t.typ == 'F':
+	case 'F':
 		t.gap.risk |= sqltext.RiskSettings
 	}
 	t.typ = 0
 }
 
-func (t *Tracker) discardClient(r record) {
+// discard discards the query in progress and returns the risk of its statements that are not known to be complete.
+func (m *simple) discard() (risk sqltext.Risk) {
+	q := &m.query
+	if q.unseen != captured {
+		return q.risk
+	}
+	for _, sql := range q.statements[min(len(q.done), len(q.statements)):] {
+		risk |= sqltext.Mentions(sql)
+	}
+	m.cfg.Counts.Skipped[NotCopied] += uint64(len(q.done))
+	return risk
+}
+
+func (g *gap) discardClient(r record) {
 	switch {
 	case r.typ == 'C':
-		t.gap.risk |= sqltext.RiskNames
+		g.risk |= sqltext.RiskNames
 	case r.typ == 'F':
-		t.gap.risk |= sqltext.RiskSettings
+		g.risk |= sqltext.RiskSettings
 	case r.typ == 'Q', r.typ == 'P':
 		if r.risk == 0 && !r.cut {
 			r.risk = sqltext.Mentions(string(r.body))
 		}
-		t.gap.risk |= r.risk
+		g.risk |= r.risk
 	}
 }
 
-func (t *Tracker) discardServer(r record) {
+func (g *gap) discardServer(r record, sess *session, out *emitter) {
 	switch r.typ {
 	case 'S':
-		t.reported(r)
+		sess.reported(r)
 	case 'C':
 		tag, _ := decodeText(r.body)
-		t.gap.risk |= sqltext.TagRisk(string(tag))
-		t.skip(NotCopied, "")
+		g.risk |= sqltext.TagRisk(string(tag))
+		out.skip(NotCopied, "")
 	case 's', 'E':
-		t.skip(NotCopied, "")
+		out.skip(NotCopied, "")
 	}
 }
 
@@ -124,7 +132,7 @@ func (t *Tracker) endGap() bool {
 		if server.typ == resumeRecord {
 			break
 		}
-		t.discardServer(server)
+		t.gap.discardServer(server, t.session, t.out)
 		t.server.drop(n)
 	}
 	server, _ := t.server.pop()
@@ -142,39 +150,18 @@ func (t *Tracker) resume(risk sqltext.Risk, syncs int) {
 	t.bare = bare{active: syncs > 0, after: true, most: syncs}
 	t.ignored = Unanswered{Gaps: t.ignored.Gaps + 1}
 	t.settled = t.ignored
-	clear(t.query.done)
-	t.query, t.ext = simpleQuery{done: t.query.done[:0]}, extendedMessage{}
-	t.forgetStatement("")
-	t.forgetPortals()
-	if t.preparedHides {
+	clear(t.simple.query.done)
+	t.simple.query, t.extended.message = simpleQuery{done: t.simple.query.done[:0]}, extendedMessage{}
+	t.held.forgetStatement("")
+	t.held.forgetPortals()
+	if t.held.hides {
 		risk |= sqltext.RiskSettings
 	}
-	t.settings.reports.lost()
-	t.settings.unseen()
-	t.risk(risk)
-	t.unknown.add(risk&sqltext.RiskSettings != 0)
-	t.gate.ready(true)
-}
-
-// risk makes uncertain what statements with this risk may have changed. They may have called any function.
-func (t *Tracker) risk(r sqltext.Risk) {
-	t.settings.doubt(sqltext.Doubt{Calls: []string{capture.UnlistedFunctions}})
-	if r&sqltext.RiskCode != 0 {
-		t.ownCode = true
-		t.settings.doubtAll()
-	}
-	if r&sqltext.RiskSettings != 0 {
-		t.settings.poison()
-		t.gate.change()
-		t.preparedSetter = true
-	}
-	if r&sqltext.RiskNames != 0 {
-		t.forgetStatements()
-		t.forgetPortals()
-	}
-	if r&sqltext.RiskTemps != 0 || r&sqltext.RiskRenames != 0 && len(t.settings.now.temps.names) > 0 {
-		t.settings.loseTemps()
-	}
+	t.session.settings.reports.lost()
+	t.session.settings.unseen()
+	t.session.risk(risk)
+	t.held.unknown.add(risk&sqltext.RiskSettings != 0)
+	t.session.gate.ready(true)
 }
 
 // unknown is what is known about prepared statements and portals that the tracker does not hold.

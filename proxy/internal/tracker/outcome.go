@@ -14,18 +14,6 @@ type ending struct {
 	state   string // SQLSTATE of an error
 }
 
-// failure returns the end of a statement by this ErrorResponse.
-func (t *Tracker) failure(r record) ending {
-	e := ending{at: t.now, outcome: capture.Failed, state: sqlState(r.body)}
-	switch {
-	case e.state == "57014":
-		e.outcome = capture.Cancelled
-	case class(e.state, "57"), class(e.state, "08"):
-		e.outcome = capture.Lost
-	}
-	return e
-}
-
 // sqlState returns the SQLSTATE of an ErrorResponse whose beginning was recorded, or "". The fields before it are the
 // severity, twice. The message, which can hold values of rows, is not read.
 func sqlState(body []byte) string {
@@ -81,14 +69,14 @@ func (e ending) ran(analyzed bool) bool {
 func (t *Tracker) abandon() {
 	switch t.typ {
 	case 'Q':
-		q := &t.query
+		q := &t.simple.query
 		if !q.failed && q.analyzed {
-			t.failSimple(ending{at: t.now, outcome: capture.Lost})
+			t.simple.fail(ending{at: t.out.now, outcome: capture.Lost})
 		}
 		if len(q.done) <= q.count {
-			t.captureQuery()
+			t.simple.captureAll()
 		}
 	case 'E':
-		t.failExtended(t.ext.portal, ending{at: t.now, outcome: capture.Lost})
+		t.extended.fail(t.extended.message.portal, ending{at: t.out.now, outcome: capture.Lost})
 	}
 }

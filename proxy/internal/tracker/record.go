@@ -171,3 +171,11 @@ func recordTime(body []byte) time.Time {
 	}
 	return time.Unix(0, int64(binary.LittleEndian.Uint64(body)))
 }
+
+// next removes the next record unless it is a gap.
+func (q *queue) next() (record, bool) {
+	if r, _, ok := q.peek(); !ok || r.typ == gapRecord {
+		return record{}, false
+	}
+	return q.pop()
+}

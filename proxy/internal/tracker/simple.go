@@ -28,6 +28,15 @@ type simpleQuery struct {
 	unprotected bool // no statement may read protected data or changes the session; texts are not kept
 }
 
+// simple follows the simple query protocol.
+type simple struct {
+	cfg     *Config
+	out     *emitter
+	held    *held
+	session *session
+	query   simpleQuery
+}
+
 // completion is one statement that the server ran.
 type completion struct {
 	ending
@@ -36,32 +45,32 @@ type completion struct {
 	ran    execution // for an EXECUTE
 }
 
-func (t *Tracker) beginQuery(r record) {
-	clear(t.query.done)
-	t.query = simpleQuery{done: t.query.done[:0]}
-	t.forgetStatement("") // a simple query destroys the unnamed statement and portal
-	t.forgetPortal("")
+func (m *simple) begin(r record) {
+	clear(m.query.done)
+	m.query = simpleQuery{done: m.query.done[:0]}
+	m.held.forgetStatement("") // a simple query destroys the unnamed statement and portal
+	m.held.forgetPortal("")
 	text, ok := decodeText(r.body)
 	switch {
 	case r.cut:
-		t.query.unseen, t.query.risk = NotCopied, r.risk
+		m.query.unseen, m.query.risk = NotCopied, r.risk
 		return
 	case !ok:
-		t.query.unseen, t.query.risk = Unreadable, sqltext.Unread
+		m.query.unseen, m.query.risk = Unreadable, sqltext.Unread
 		return
 	}
-	t.query.text = lettersOf(text)
-	t.query.gate(&t.gate)
-	if t.query.unseen != captured {
+	m.query.text = lettersOf(text)
+	m.query.gate(&m.session.gate)
+	if m.query.unseen != captured {
 		return
 	}
-	if t.query.count, t.query.unprotected = t.unprotectedQuery(text, t.query.skip, true); !t.query.unprotected {
-		t.query.statements = sqltext.Split(string(text))
-		t.query.count = len(t.query.statements)
+	if m.query.count, m.query.unprotected = m.session.unprotectedQuery(text, m.query.skip, true); !m.query.unprotected {
+		m.query.statements = sqltext.Split(string(text))
+		m.query.count = len(m.query.statements)
 	}
-	if t.query.count > maxStatements {
-		t.query.unseen, t.query.statements, t.query.count = TooLong, nil, 0
-		t.query.risk = sqltext.Mentions(string(text))
+	if m.query.count > maxStatements {
+		m.query.unseen, m.query.statements, m.query.count = TooLong, nil, 0
+		m.query.risk = sqltext.Mentions(string(text))
 	}
 }
 
@@ -78,131 +87,142 @@ func (q *simpleQuery) gate(g *gate) {
 	}
 }
 
+// regate checks the query again when a status report precedes its answer. It is unknown whether the server read the
+// message before or after the change, so the message must pass both times.
+func (m *simple) regate() {
+	if len(m.query.done) == 0 {
+		m.query.gate(&m.session.gate)
+	}
+}
+
 // answerQuery handles one server message of a simple query; false if it cannot belong to one.
 func (t *Tracker) answerQuery(r record) bool {
-	q := &t.query
+	q := &t.simple.query
 	switch r.typ {
 	case 'C':
-		t.completeSimple(r)
+		t.simple.complete(r)
 	case 'I':
 		q.empty = true
 	case 'E':
-		if e := t.failure(r); !q.failed && e.ran(q.analyzed) {
-			t.failSimple(e)
+		if e := t.out.failure(r); !q.failed && e.ran(q.analyzed) {
+			t.simple.fail(e)
 		}
 		q.failed = true
-		t.failed(t.failedSimple())
+		t.failed(t.simple.failedEffect())
 	case 'T', 'H':
 		q.analyzed = true
 	case 'G':
 		t.copyIn, q.analyzed = true, true
 	case 'Z':
 		t.typ = 0
-		return !t.copyIn && t.endQuery(r)
+		if t.copyIn || !t.simple.end() {
+			return false
+		}
+		t.ready(r)
+		return true
 	default:
 		return false
 	}
 	return true
 }
 
-func (t *Tracker) completeSimple(r record) {
-	q := &t.query
+func (m *simple) complete(r record) {
+	q := &m.query
 	q.analyzed = false
 	tag, _ := decodeText(r.body)
 	if q.unseen != captured {
-		t.unseen(q.unseen, string(tag), q.risk)
+		m.session.unseen(q.unseen, string(tag), q.risk)
 		return
 	}
 	if q.unprotected {
 		q.done = append(q.done, completion{})
 		return
 	}
-	c := completion{ending: ending{tag: string(tag), at: t.now}, view: t.settings.current()}
+	c := completion{ending: ending{tag: string(tag), at: m.out.now}, view: m.session.settings.current()}
 	if i := len(q.done); i < len(q.statements) {
-		c.effect = t.analyze(q.statements[i], q.text)
-		c.ran = t.effect(c.effect, nil, c.tag)
+		c.effect = m.session.analyze(q.statements[i], q.text)
+		c.ran = m.session.effect(c.effect, nil, c.tag)
 	}
 	q.done = append(q.done, c)
 }
 
 // failSimple notes how the statement behind the completed ones ended.
-func (t *Tracker) failSimple(e ending) {
-	q := &t.query
+func (m *simple) fail(e ending) {
+	q := &m.query
 	if q.unseen != captured {
-		t.skip(q.unseen, "")
+		m.out.skip(q.unseen, "")
 		return
 	}
 	c := &completion{ending: e}
 	if i := len(q.done); i < len(q.statements) {
-		c.view, c.effect = t.settings.current(), t.analyze(q.statements[i], q.text)
+		c.view, c.effect = m.session.settings.current(), m.session.analyze(q.statements[i], q.text)
 		if executes(c.effect) {
-			c.ran = t.execution(c.effect)
+			c.ran = m.held.execution(c.effect)
 		}
 	}
 	q.failure = c
 }
 
-// endQuery captures the statements that were run. Without an error the server must have completed exactly the
+// end captures the statements that were run. Without an error the server must have completed exactly the
 // statements that the text was split into; with one, it stopped at one of them. Otherwise the split was wrong and
-// endQuery returns false.
-func (t *Tracker) endQuery(r record) bool {
-	q := &t.query
+// end returns false.
+func (m *simple) end() bool {
+	q := &m.query
 	cutRight := q.unseen != captured || len(q.done) == q.count && !q.failed ||
 		q.failed && (len(q.done) < q.count || q.count == 0)
 	if !cutRight || q.empty && q.count > 0 {
 		return false
 	}
-	t.captureQuery()
-	t.ready(r)
+	m.captureAll()
 	return true
 }
 
 // captureQuery captures the statements that were run.
-func (t *Tracker) captureQuery() {
-	q := &t.query
+func (m *simple) captureAll() {
+	q := &m.query
 	done := q.done
 	if q.failure != nil && len(done) < q.count {
 		done = append(done, *q.failure)
 	}
 	for i := range done {
 		if q.unprotected {
-			t.skip(cmp.Or(q.skip, Unprotected), "")
+			m.out.skip(cmp.Or(q.skip, Unprotected), "")
 		} else {
-			t.captureSimple(q.statements[i], &done[i])
+			m.capture(q.statements[i], &done[i])
 		}
 	}
 }
 
-func (t *Tracker) captureSimple(sql string, c *completion) {
-	skip := t.query.skip
+func (m *simple) capture(sql string, c *completion) {
+	skip := m.query.skip
 	if executes(c.effect) {
-		t.captureExecution(c.ran, skip, c.ending, c.view)
+		m.out.captureExecution(c.ran, skip, c.ending, c.view)
 		return
 	}
-	if len(sql) > t.cfg.MaxStatementBytes {
+	if len(sql) > m.cfg.MaxStatementBytes {
 		skip = TooLong
 	}
-	if skip == captured && !t.maybeProtected(sql) {
+	if skip == captured && !m.out.maybeProtected(sql) {
 		skip = Unprotected
 	}
 	if skip != captured {
-		t.skip(skip, sql)
+		m.out.skip(skip, sql)
 		return
 	}
-	if t.query.count > 1 {
+	if m.query.count > 1 {
 		sql = strings.Clone(sql) // so that the other statements' text is not retained
 	}
-	t.capture(capture.Query{SQL: sql}, &c.ending, c.view, ownDoubt(c.effect))
+	m.out.capture(capture.Query{SQL: sql}, &c.ending, c.view, ownDoubt(c.effect))
 }
 
 // failedSimple returns the effect that the statement would have had at which the query failed.
-func (t *Tracker) failedSimple() sqltext.Effect {
-	q := &t.query
+func (m *simple) failedEffect() sqltext.Effect {
+	q := &m.query
 	switch {
 	case q.unseen != captured:
 		return unseenEffect(q.risk)
 	case len(q.done) < len(q.statements):
-		return t.failedEffect(t.analyze(q.statements[len(q.done)], q.text))
+		return m.held.failedEffect(m.session.analyze(q.statements[len(q.done)], q.text))
 	}
 	return sqltext.Effect{}
 }
@@ -212,19 +232,4 @@ func unseenEffect(words sqltext.Risk) sqltext.Effect {
 	return sqltext.Effect{MayCommit: true, Doubt: sqltext.Doubt{
 		Any: words&sqltext.RiskSettings != 0, Calls: []string{capture.UnlistedFunctions},
 	}}
-}
-
-// failedEffect returns the effect of a failed statement: for EXECUTE, of the prepared statement.
-func (t *Tracker) failedEffect(e sqltext.Effect) sqltext.Effect {
-	if e.Action != sqltext.Execute {
-		return e
-	}
-	s := t.statements[e.Name]
-	switch {
-	case s == nil:
-		return sqltext.Effect{}
-	case s.unseen != captured:
-		return unseenEffect(s.risk)
-	}
-	return s.effect
 }

@@ -1,9 +1,6 @@
 package tracker
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
@@ -27,63 +24,39 @@ type Config struct {
 	Samples *capture.Samples
 }
 
-// skip counts a statement that is not captured; sql is its text, "" if that is not known.
-func (t *Tracker) skip(reason Reason, sql string) {
-	t.cfg.Counts.Skipped[reason]++
-	s := &t.cfg.Startup
-	if reason == Unprotected || !t.cfg.Samples.Wants(reason.String(), s.User, s.Database, s.ApplicationName) {
-		return
-	}
-	x := capture.SampleOf(reason.String(), capture.Query{SQL: sql, User: s.User, Database: s.Database, ApplicationName: s.ApplicationName, Completed: t.now},
-		reason == Encoding || reason == Strings)
-	if reason == TooLong {
-		x.Detail = fmt.Sprintf("%d bytes", len(sql))
-	}
-	t.cfg.Samples.Add(x)
-}
-
 // Tracker follows one session. It is not safe for concurrent use.
 type Tracker struct {
-	cfg            Config
+	cfg            *Config
 	client, server queue
 	off            Off
 	started        bool // the first ReadyForQuery has been seen
 	skipping       bool // after an error in the extended protocol: messages up to Sync are ignored
-	now            time.Time
 
 	typ      byte // type of the message that waits for its answer; 0 = none
 	answered bool // a part of its answer has been seen
 	copyIn   bool // that message is a COPY FROM STDIN in progress
-	query    simpleQuery
-	ext      extendedMessage
+	simple   simple
+	extended extended
 
-	unbound    unbound
 	failedCopy failedCopy
 	bare       bare
 	gap        gap
 	ignored    Unanswered
 	settled    Unanswered // at the last ReadyForQuery
 
-	statements     map[string]*statement
-	portals        map[string]*portal
-	heldStatements int  // bytes
-	heldPortals    int  // bytes
-	preparedSetter bool // a prepared statement can change settings
-	preparedHides  bool // one can do so in a way that its command tag does not show
-	unknown        unknown
-
-	settings    settings
-	ownCode     bool          // the session created a function that may change settings
-	cursors     sqltext.Doubt // what running its cursors can change
-	gate        gate
-	unprotected unprotected
+	held    *held
+	session *session
+	out     *emitter
 }
 
 // New returns a tracker for a session that has just sent its StartupMessage.
 func New(cfg Config) *Tracker {
+	out := &emitter{cfg: &cfg}
+	held := &held{cfg: &cfg, statements: map[string]*statement{}, portals: map[string]*portal{}}
+	session := &session{cfg: &cfg, out: out, held: held, settings: newSettings(cfg.Startup)}
 	return &Tracker{
-		cfg: cfg, settings: newSettings(cfg.Startup),
-		statements: map[string]*statement{}, portals: map[string]*portal{},
+		cfg: &cfg, held: held, session: session, out: out,
+		simple: simple{cfg: &cfg, out: out, held: held, session: session}, extended: extended{cfg: &cfg, out: out, held: held, session: session},
 	}
 }
 
@@ -138,7 +111,7 @@ func (t *Tracker) step() bool {
 	}
 	waits := t.started && t.typ == 0 && !t.ask()
 	r, n, ok := t.server.peek()
-	if !ok || t.gap.lost || r.typ == gapRecord || waits && !t.unasked(r) || !t.answer(r) {
+	if !ok || t.gap.lost || r.typ == gapRecord || waits && !t.bare.unasked(r) || !t.answer(r) {
 		return false
 	}
 	if t.off == On {
@@ -147,15 +120,10 @@ func (t *Tracker) step() bool {
 	return true
 }
 
-// unasked reports whether a server message can be handled although the client's next message is not known yet.
-func (t *Tracker) unasked(r record) bool {
-	return r.typ == 'Z' && t.bare.active && t.bare.most > 0 || r.typ == 'S' || r.typ == timeRecord
-}
-
 // ask takes client messages until one expects an answer; false if there is none.
 func (t *Tracker) ask() bool {
 	for {
-		r, ok := t.pop()
+		r, ok := t.client.next()
 		if !ok {
 			return false
 		}
@@ -176,33 +144,28 @@ func (t *Tracker) ask() bool {
 			}
 		}
 		if t.skipping {
-			t.skipped(r)
+			if r.typ == 'Q' || r.typ == 'F' {
+				t.ignored.Skipped++
+			}
+			t.extended.skipped(r)
 			continue
 		}
 		t.typ, t.answered, t.copyIn = r.typ, false, false
-		if t.unbound.portal != nil {
-			t.unbound = unbound{}
+		if t.extended.unbound.portal != nil {
+			t.extended.unbound = unbound{}
 		}
 		t.begin(r)
 		return true
 	}
 }
 
-// pop removes the client's next record unless it is a gap.
-func (t *Tracker) pop() (record, bool) {
-	if r, _, ok := t.client.peek(); !ok || r.typ == gapRecord {
-		return record{}, false
-	}
-	return t.client.pop()
-}
-
 func (t *Tracker) begin(r record) {
 	switch r.typ {
 	case 'Q':
-		t.beginQuery(r)
+		t.simple.begin(r)
 	case 'P', 'B', 'E', 'C':
-		t.ext = extendedMessage{}
-		t.beginExtended(r)
+		t.extended.message = extendedMessage{}
+		t.extended.begin(r)
 	case 'D', 'S', 'F':
 	default:
 		t.lose()
@@ -213,11 +176,15 @@ func (t *Tracker) begin(r record) {
 func (t *Tracker) answer(r record) bool {
 	switch r.typ {
 	case timeRecord:
-		t.now = recordTime(r.body)
+		t.out.now = recordTime(r.body)
 		return true
 	case 'S':
-		t.reported(r)
-		t.regate()
+		t.session.reported(r)
+		if t.typ == 'Q' {
+			t.simple.regate()
+		} else {
+			t.extended.regate(t.typ)
+		}
 		return true
 	}
 	if !t.started {
@@ -232,7 +199,7 @@ func (t *Tracker) answer(r record) bool {
 			t.ready(r)
 			return true
 		}
-		if r.typ != 'Z' && !t.content() {
+		if r.typ != 'Z' && !t.bare.content(&t.ignored) {
 			t.lose()
 			return true
 		}
@@ -250,7 +217,12 @@ func (t *Tracker) answer(r record) bool {
 	case 'S':
 		belongs = belongs && t.answerSync(r)
 	case 'F':
-		belongs = belongs && t.answerFunctionCall(r)
+		if r.typ == 'V' && belongs { // the effect of the function is not known
+			t.session.settings.begin()
+			t.session.settings.doubtAll()
+			break
+		}
+		belongs = belongs && t.answerSync(r)
 	default:
 		belongs = belongs && t.answerExtended(r)
 	}
@@ -260,25 +232,11 @@ func (t *Tracker) answer(r record) bool {
 	return true
 }
 
-// regate checks the current message again when a status report precedes its answer. It is unknown whether the server
-// read the message before or after the change, so the message must pass both times.
-func (t *Tracker) regate() {
-	switch {
-	case t.typ == 'Q' && len(t.query.done) == 0:
-		t.query.gate(&t.gate)
-	case t.typ == 'P' && t.ext.known:
-		t.ext.statement = t.unprotected.own(t.ext.statement)
-		t.ext.statement.gate(&t.gate)
-	case t.typ == 'B' && t.ext.known:
-		t.ext.portal.gate(&t.gate)
-	}
-}
-
 // endCopyIn takes the client's messages up to the CopyDone of a COPY that succeeded; false if it has not come yet. In
 // between, the server ignores Flush and Sync.
 func (t *Tracker) endCopyIn() bool {
 	for {
-		r, ok := t.pop()
+		r, ok := t.client.next()
 		switch {
 		case !ok:
 			return false
@@ -293,18 +251,12 @@ func (t *Tracker) endCopyIn() bool {
 	}
 }
 
-// reported handles a ParameterStatus message.
-func (t *Tracker) reported(r record) {
-	t.gate.report(r.body, !r.cut)
-	t.settings.report(r.body, !r.cut)
-}
-
 // failed handles an ErrorResponse to the current message, at a statement with this effect.
 func (t *Tracker) failed(e sqltext.Effect) {
 	if t.copyIn {
 		t.copyIn, t.failedCopy, t.bare = false, failedCopy{active: true}, bare{active: true}
 	}
-	t.settings.fail(e)
+	t.session.settings.fail(e)
 }
 
 func (t *Tracker) answerSync(r record) bool {
@@ -320,16 +272,6 @@ func (t *Tracker) answerSync(r record) bool {
 	return true
 }
 
-// answerFunctionCall follows the fast-path protocol; the effect of the function is unknown.
-func (t *Tracker) answerFunctionCall(r record) bool {
-	if r.typ == 'V' {
-		t.settings.begin()
-		t.settings.doubtAll()
-		return true
-	}
-	return t.answerSync(r)
-}
-
 // ready handles ReadyForQuery. Portals end with their transaction.
 func (t *Tracker) ready(r record) {
 	status := byte(0)
@@ -342,103 +284,12 @@ func (t *Tracker) ready(r record) {
 	}
 	t.settled = t.ignored
 	if status == 'I' { // at the end of a transaction, cursors WITH HOLD run to their end
-		t.settings.doubt(t.cursors)
-		t.cursors = sqltext.Doubt{}
+		t.session.settings.doubt(t.session.cursors)
+		t.session.cursors = sqltext.Doubt{}
 	}
-	t.settings.ready(status)
-	t.gate.ready(status == 'I')
+	t.session.settings.ready(status)
+	t.session.gate.ready(status == 'I')
 	if status == 'I' {
-		t.forgetPortals()
+		t.held.forgetPortals()
 	}
-}
-
-// effect applies the effect of a completed statement, which had these parameters, to the session. The result is set for
-// EXECUTE.
-func (t *Tracker) effect(e sqltext.Effect, params []capture.Param, tag string) (ran execution) {
-	if t.ownCode && runsCode(e) {
-		t.settings.begin()
-		t.settings.doubtAll()
-	}
-	if e.Inert() {
-		return ran
-	}
-	changes, doubt := t.assignments(e.Assignments, params)
-	if doubt {
-		e.Doubt.Any = true
-	}
-	t.settings.apply(e, changes, tag)
-	t.gate.effect(e, changes)
-	t.ownCode = t.ownCode || e.Defines
-	switch e.Action {
-	case sqltext.Prepare:
-		t.prepareSQL(e)
-	case sqltext.Execute:
-		ran = t.executeSQL(e, tag)
-	case sqltext.ExecuteWithin:
-		if ran = t.execution(e); ran.statement != nil {
-			t.settings.apply(sqltext.Effect{Doubt: ran.statement.mayChange()}, nil, tag)
-		} else if t.preparedSetter {
-			t.settings.doubtAll()
-		}
-	case sqltext.Deallocate:
-		if e.Name == "" {
-			t.forgetStatements()
-		} else {
-			t.forgetStatement(e.Name)
-		}
-	case sqltext.DeclareCursor:
-		if t.cursors = t.cursors.With(e.Doubt); len(t.cursors.Calls)+len(t.cursors.Names) > maxCalls {
-			t.cursors = sqltext.Doubt{Any: true}
-		}
-		t.forgetPortal(e.Name)
-	case sqltext.CloseCursor:
-		if e.Name == "" {
-			t.forgetPortals()
-		} else {
-			t.forgetPortal(e.Name)
-		}
-	case sqltext.Fetch, sqltext.Commit: // of a cursor WITH HOLD
-		t.settings.apply(sqltext.Effect{Doubt: t.cursors}, nil, "")
-	case sqltext.DiscardAll:
-		t.ownCode, t.cursors = false, sqltext.Doubt{}
-		t.forgetStatements()
-		t.forgetPortals()
-	case sqltext.Unclear:
-		t.forgetStatements()
-		t.forgetPortals()
-	}
-	return ran
-}
-
-// runsCode reports whether a statement may call functions.
-func runsCode(e sqltext.Effect) bool {
-	switch e.Action {
-	case sqltext.None, sqltext.Execute, sqltext.ExecuteWithin, sqltext.DeclareCursor, sqltext.Fetch, sqltext.Commit, sqltext.Unclear:
-		return true
-	}
-	return false
-}
-
-// unseen handles a completed statement whose text is unknown, except that its words have this risk.
-func (t *Tracker) unseen(reason Reason, tag string, words sqltext.Risk) {
-	t.skip(reason, "")
-	t.risk(words | sqltext.TagRisk(tag))
-	switch tag {
-	case "BEGIN", "START TRANSACTION":
-		t.settings.apply(sqltext.Effect{Action: sqltext.Begin}, nil, tag)
-	case "COMMIT":
-		t.settings.apply(sqltext.Effect{Action: sqltext.Commit}, nil, tag)
-	case "ROLLBACK": // or ROLLBACK TO SAVEPOINT: then the transaction status contradicts
-		t.settings.apply(sqltext.Effect{Action: sqltext.Rollback}, nil, tag)
-	}
-}
-
-// capture emits a statement that was run. Besides what was in doubt before, own is what it could change itself.
-func (t *Tracker) capture(q capture.Query, e *ending, v *view, own capture.Doubt) {
-	q.SessionID = t.cfg.SessionID
-	q.User, q.Database, q.ApplicationName = t.cfg.Startup.User, t.cfg.Startup.Database, v.app
-	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
-	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
-	t.cfg.Counts.Captured++
-	t.cfg.Emit(q)
 }

@@ -14,25 +14,20 @@ type unprotected struct {
 	spare     *portal   // a portal of an unprotected statement, for reuse
 }
 
-// maybeProtected reports whether a statement needs to be captured.
-func (t *Tracker) maybeProtected(sql string) bool {
-	return t.cfg.MaybeProtected == nil || t.cfg.MaybeProtected(sql)
-}
-
 // unprotectedQuery reports whether a simple query, whose text passed the gate, is unprotected, and its number of
 // statements. once: it runs now, and not again.
-func (t *Tracker) unprotectedQuery(text []byte, skip Reason, once bool) (statements int, ok bool) {
-	if t.cfg.MaybeProtected == nil || skip != captured || t.ownCode {
+func (sess *session) unprotectedQuery(text []byte, skip Reason, once bool) (statements int, ok bool) {
+	if sess.cfg.MaybeProtected == nil || skip != captured || sess.ownCode {
 		return 0, false
 	}
 	sql := unsafe.String(unsafe.SliceData(text), len(text)) // the record outlives this call
-	if t.cfg.MaybeProtected(sql) {
+	if sess.cfg.MaybeProtected(sql) {
 		return 0, false
 	}
 	split := sqltext.NewSplitter(sql)
 	for statement, more := split.Next(); more; statement, more = split.Next() {
 		e := sqltext.Analyze(statement)
-		if statements++; statements > maxStatements || !e.Inert() && (!once || !t.settings.recorded(e)) {
+		if statements++; statements > maxStatements || !e.Inert() && (!once || !sess.settings.recorded(e)) {
 			return 0, false
 		}
 	}
@@ -41,52 +36,52 @@ func (t *Tracker) unprotectedQuery(text []byte, skip Reason, once bool) (stateme
 
 // unprotectedStatement reports whether the statement of a Parse message is unprotected. Text that the gate rejects
 // never is, because its content is unknown.
-func (t *Tracker) unprotectedStatement(text []byte) bool {
-	if t.cfg.MaybeProtected == nil {
+func (x *extended) unprotectedStatement(text []byte) bool {
+	if x.cfg.MaybeProtected == nil {
 		return false
 	}
-	if unseen, skip := t.gate.text(lettersOf(text)); unseen != captured || skip != captured {
+	if unseen, skip := x.session.gate.text(lettersOf(text)); unseen != captured || skip != captured {
 		return false
 	}
-	n, ok := t.unprotectedQuery(text, captured, false)
+	n, ok := x.session.unprotectedQuery(text, captured, false)
 	if n != 1 || !ok {
 		return false
 	}
-	t.unprotected.statement.skip = Unprotected
+	x.held.unprotected.statement.skip = Unprotected
 	return true
 }
 
 // bindUnprotected begins a Bind message of an unprotected statement and skips its parameters; false for other
 // statements.
-func (t *Tracker) bindUnprotected(body []byte) bool {
+func (x *extended) bindUnprotected(body []byte) bool {
 	r := reader{b: body}
 	name, of := r.cstring(), r.cstring()
-	if r.bad || t.statements[string(clip(of))] != &t.unprotected.statement {
+	if r.bad || x.held.statements[string(clip(of))] != &x.held.unprotected.statement {
 		return false
 	}
-	p := t.unprotected.spare
-	t.unprotected.spare = nil
+	p := x.held.unprotected.spare
+	x.held.unprotected.spare = nil
 	if p == nil {
 		p = new(portal)
 	}
-	*p = portal{statement: &t.unprotected.statement, bytes: entryBytes}
-	t.ext.known, t.ext.name, t.ext.portal = true, string(clip(name)), p
+	*p = portal{statement: &x.held.unprotected.statement, bytes: entryBytes}
+	x.message.known, x.message.name, x.message.portal = true, string(clip(name)), p
 	return true
 }
 
 // executedUnprotected counts the first Execute of an unprotected statement's portal; false for other portals.
-func (t *Tracker) executedUnprotected() bool {
-	p := t.ext.portal
-	if !t.ext.known || p == nil || p.statement != &t.unprotected.statement {
+func (x *extended) executedUnprotected() bool {
+	p := x.message.portal
+	if !x.message.known || p == nil || p.statement != &x.held.unprotected.statement {
 		return false
 	}
-	if t.ownCode {
-		t.settings.begin()
-		t.settings.doubtAll()
+	if x.session.ownCode {
+		x.session.settings.begin()
+		x.session.settings.doubtAll()
 	}
 	if !p.done {
 		p.done = true
-		t.cfg.Counts.Skipped[Unprotected]++
+		x.cfg.Counts.Skipped[Unprotected]++
 	}
 	return true
 }

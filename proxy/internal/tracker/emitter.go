@@ -1,0 +1,105 @@
+package tracker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/capture"
+)
+
+// emitter emits the statements that are captured, and counts the others.
+type emitter struct {
+	cfg *Config
+	now time.Time
+}
+
+// skip counts a statement that is not captured; sql is its text, "" if that is not known.
+func (o *emitter) skip(reason Reason, sql string) {
+	o.cfg.Counts.Skipped[reason]++
+	s := &o.cfg.Startup
+	if reason == Unprotected || !o.cfg.Samples.Wants(reason.String(), s.User, s.Database, s.ApplicationName) {
+		return
+	}
+	x := capture.SampleOf(reason.String(), capture.Query{SQL: sql, User: s.User, Database: s.Database, ApplicationName: s.ApplicationName, Completed: o.now},
+		reason == Encoding || reason == Strings)
+	if reason == TooLong {
+		x.Detail = fmt.Sprintf("%d bytes", len(sql))
+	}
+	o.cfg.Samples.Add(x)
+}
+
+// capture emits a statement that was run. Besides what was in doubt before, own is what it could change itself.
+func (o *emitter) capture(q capture.Query, e *ending, v *view, own capture.Doubt) {
+	q.SessionID = o.cfg.SessionID
+	q.User, q.Database, q.ApplicationName = o.cfg.Startup.User, o.cfg.Startup.Database, v.app
+	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
+	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
+	o.cfg.Counts.Captured++
+	o.cfg.Emit(q)
+}
+
+// captureExecution emits the prepared statement of a completed EXECUTE, as if it had come through the extended
+// protocol. Skip is why the EXECUTE itself is not captured.
+func (o *emitter) captureExecution(x execution, skip Reason, e ending, v *view) {
+	switch {
+	case skip != captured:
+	case x.skip != captured:
+		skip = x.skip
+	case x.statement.sql == "":
+		return
+	case len(x.before)+len(x.statement.sql) > o.cfg.MaxStatementBytes:
+		skip = TooLong
+	case !o.maybeProtected(x.statement.sql):
+		skip = Unprotected
+	}
+	if skip != captured {
+		text := ""
+		if x.statement != nil {
+			text = x.statement.sql
+		}
+		o.skip(skip, text)
+		return
+	}
+	o.capture(capture.Query{
+		SQL: x.before + x.statement.sql, Protocol: capture.Extended, Named: true, Params: x.params,
+	}, &e, v, ownDoubt(x.statement.effect))
+}
+
+func (o *emitter) captureExtended(p *portal, e *ending, v *view) {
+	s := p.statement
+	skip := p.skip
+	switch {
+	case s.skip != captured:
+		skip = s.skip
+	case len(s.sql) > o.cfg.MaxStatementBytes:
+		skip = TooLong
+	case skip == captured && !o.maybeProtected(s.sql):
+		skip = Unprotected
+	}
+	if skip != captured {
+		o.skip(skip, s.sql)
+		return
+	}
+	own := ownDoubt(s.effect).Add(p.view.since(v)) // names were resolved at Bind
+	o.capture(capture.Query{
+		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
+	}, e, v, own)
+	p.params, p.results = nil, nil // now owned by the query
+}
+
+// maybeProtected reports whether a statement needs to be captured.
+func (o *emitter) maybeProtected(sql string) bool {
+	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql)
+}
+
+// failure returns the end of a statement by this ErrorResponse.
+func (o *emitter) failure(r record) ending {
+	e := ending{at: o.now, outcome: capture.Failed, state: sqlState(r.body)}
+	switch {
+	case e.state == "57014":
+		e.outcome = capture.Cancelled
+	case class(e.state, "57"), class(e.state, "08"):
+		e.outcome = capture.Lost
+	}
+	return e
+}
