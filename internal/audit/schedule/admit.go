@@ -50,7 +50,7 @@ func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 		if evicted = leastPromising(s.audits, func(b *Audit) bool { return b.gives(a) }); evicted == nil {
 			return nil, ShapeSampled
 		}
-	case len(r.audits) >= r.limits.Audits:
+	case len(r.list) >= r.limits.Audits:
 		if evicted = r.makeRoom(a, s); evicted == nil {
 			evicted = r.makeWay(a)
 		}
@@ -76,7 +76,7 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 		crowd = len(own.audits)
 	}
 	var best *Audit
-	for _, b := range r.audits {
+	for _, b := range r.list {
 		switch {
 		case b.phase == Running || b.phase == Violation || b.phase == Watching || b.Open:
 			continue
@@ -102,7 +102,7 @@ const suspicious = .25
 // its query must have been run more than twice as often, so that no two audits evict each other in turns.
 func (r *Roster) makeWay(a *Audit) *Audit {
 	var best *Audit
-	for _, b := range r.audits {
+	for _, b := range r.list {
 		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Wealth >= b.Threshold || b.Owner != a.Owner || a.Tried && a.Seen <= 2*b.Seen {
 			continue
 		}
@@ -173,7 +173,7 @@ func (r *Roster) Retire() *Audit {
 		return nil
 	}
 	var all []*Audit
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.phase == Violation && !a.busy {
 			all = append(all, a)
 		}
@@ -208,13 +208,13 @@ func (r *Roster) Shed() *Audit {
 		return nil
 	}
 	sums := map[Owner]int64{}
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.mayShed() {
 			sums[a.Owner] += a.Bytes
 		}
 	}
 	var best *Audit
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if !a.mayShed() {
 			continue
 		}

@@ -35,7 +35,7 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	others := r.survey(now)
 	watch, wait := r.nextWatch(now)
 	others = others || watch != nil
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if !a.waits() || a.Background {
 			continue
 		}
@@ -72,7 +72,7 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	}
 	switch {
 	case next == watch:
-		r.advance(next)
+		r.watch.advance(next)
 		if next.phase == Decided {
 			next.phase = Watching
 			return next, 0
@@ -126,7 +126,7 @@ func (r *Roster) survey(now time.Time) (others bool) {
 	for _, o := range r.owners {
 		o.waiting = 0
 	}
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		switch {
 		case !a.waits() || a.Background || a.NotBefore.After(now):
 		case !a.untried():
@@ -206,14 +206,14 @@ func (r *Roster) Decide(a *Audit, violation bool, took time.Duration) {
 }
 
 func (r *Roster) charge(a *Audit, took time.Duration) {
-	r.refund(a)
+	r.watch.refund(a)
 	a.used += took
 	if a.Background {
-		r.chargeWatch(a, took)
+		r.watch.charge(a, took)
 		return
 	}
 	a.account.used += took
-	r.earn(took)
+	r.watch.earn(took)
 }
 
 // Restart makes a decided audit begin again. It is then no Background audit.
@@ -238,7 +238,7 @@ func (r *Roster) Resume(a *Audit, turns int, used time.Duration) {
 
 // Due reports whether an audit waits for a turn that it may have now.
 func (r *Roster) Due(now time.Time) bool {
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.waits() && !a.NotBefore.After(now) {
 			return true
 		}
@@ -248,7 +248,7 @@ func (r *Roster) Due(now time.Time) bool {
 
 // Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.
 func (r *Roster) Pressing(now time.Time) bool {
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.phase == Queued && !a.Background && a.untried() && a.shape.begun == 0 && !a.NotBefore.After(now) {
 			return true
 		}

@@ -27,6 +27,7 @@ const (
 
 // watching is the use of the watch share.
 type watching struct {
+	share      float64       // see Watch
 	credit     time.Duration // not used yet; below 0 after a turn that took more
 	quiet      time.Time     // until when the time without waiting audits is credited; zero = audits wait
 	short      time.Duration // in turns of Watched audits
@@ -34,33 +35,34 @@ type watching struct {
 }
 
 // earn adds the share that belongs to a turn of an audit outside the watch share.
-func (r *Roster) earn(took time.Duration) {
-	if s := r.limits.Watch.Share; s > 0 {
-		r.credit(time.Duration(float64(took) * s / (1 - s)))
+func (w *watching) earn(took time.Duration) {
+	if w.share > 0 {
+		w.add(time.Duration(float64(took) * w.share / (1 - w.share)))
 	}
 }
 
-func (r *Roster) credit(d time.Duration) { r.watch.credit = min(maxCredit, r.watch.credit+d) }
+func (w *watching) add(d time.Duration) { w.credit = min(maxCredit, w.credit+d) }
 
 // advance charges the watch share with a turn that begins.
-func (r *Roster) advance(a *Audit) {
+func (w *watching) advance(a *Audit) {
 	a.advance = expectedTurn
-	r.watch.credit -= a.advance
+	w.credit -= a.advance
 }
 
 // refund takes the charge of advance back: the turn has ended.
-func (r *Roster) refund(a *Audit) {
-	r.credit(a.advance)
+func (w *watching) refund(a *Audit) {
+	w.add(a.advance)
 	a.advance = 0
 }
 
-func (r *Roster) chargeWatch(a *Audit, took time.Duration) {
-	r.watch.credit -= took
+// charge charges the watch share with a turn that has ended.
+func (w *watching) charge(a *Audit, took time.Duration) {
+	w.credit -= took
 	if a.phase != Watching {
-		r.watch.background += took
+		w.background += took
 		return
 	}
-	r.watch.short += took
+	w.short += took
 	a.account.watched += took
 }
 
@@ -68,13 +70,13 @@ func (r *Roster) chargeWatch(a *Audit, took time.Duration) {
 // other audit waits.
 func (r *Roster) nextWatch(now time.Time) (next *Audit, wait time.Duration) {
 	wait = math.MaxInt64
-	share := r.limits.Watch.Share
+	share := r.watch.share
 	if share <= 0 {
 		return nil, wait
 	}
 	busy := false
 	var short, background *Audit
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		due := a.NotBefore
 		switch {
 		case a.phase == Queued && a.Background:
@@ -97,7 +99,7 @@ func (r *Roster) nextWatch(now time.Time) (next *Audit, wait time.Duration) {
 		}
 	}
 	if !r.watch.quiet.IsZero() {
-		r.credit(time.Duration(float64(max(0, now.Sub(r.watch.quiet))) * share))
+		r.watch.add(time.Duration(float64(max(0, now.Sub(r.watch.quiet))) * share))
 	}
 	if r.watch.quiet = now; busy {
 		r.watch.quiet = time.Time{}
@@ -125,8 +127,8 @@ func byBackground(a, b *Audit) int {
 
 // Rest ends a turn of an audit that is Watching: it is Decided again.
 func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
-	r.refund(a)
-	r.chargeWatch(a, took)
+	r.watch.refund(a)
+	r.watch.charge(a, took)
 	a.phase, a.watched = Decided, now
 }
 
@@ -135,7 +137,7 @@ func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
 func (r *Roster) Order(now time.Time) []*Audit {
 	r.survey(now)
 	var all []*Audit
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.waits() && !a.Background && !a.NotBefore.After(now) {
 			all = append(all, a)
 		}
