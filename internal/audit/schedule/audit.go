@@ -22,18 +22,15 @@ type Owner struct{ User, Database, Route string }
 // Audit is the scheduler's view of one audit. The caller sets the exported fields and keeps them up to date; a Roster
 // reads them in its methods. One lock must guard them all.
 type Audit struct {
-	Key   string // identity
-	Shape string // of the query, without the parts that a client can vary at will
-	Owner Owner
+	// These fields are read for every audit at every turn of one: they are in one line of the processor's cache.
 
-	Seen     uint64 // times that clients ran the query
-	LastSeen time.Time
-	Trials   int
-	// Wealth is the logarithm of the evidence against the claim, and Threshold the value at which it is a violation.
-	Wealth, Threshold float64
-	Bytes             int64     // of memory, estimated
-	NotBefore         time.Time // no turn before this time
-	Measuring         bool      // a violation whose trials go on
+	NotBefore time.Time // no turn before this time
+	shape     *shape
+	account   *account
+	turns     int
+	phase     Phase
+	busy      bool // a violation that has a worker
+	Measuring bool // a violation whose trials go on
 	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch
 	// share.
 	Watched, Background bool
@@ -44,15 +41,21 @@ type Audit struct {
 	// place after it had begun.
 	Kept, Tried bool
 
-	phase   Phase
-	busy    bool // a violation that has a worker
-	turns   int
+	Key   string // identity
+	Shape string // of the query, without the parts that a client can vary at will
+	Owner Owner
+
+	Seen     uint64 // times that clients ran the query
+	LastSeen time.Time
+	Trials   int
+	// Wealth is the logarithm of the evidence against the claim, and Threshold the value at which it is a violation.
+	Wealth, Threshold float64
+	Bytes             int64 // of memory, estimated
+
 	used    time.Duration // in turns
 	since   time.Time     // start of the wait for the next turn
 	number  uint64        // in order of admission
 	at      int           // its place in members.list
-	shape   *shape
-	account *account
 	watched time.Time     // end of the last turn in the watch share
 	advance time.Duration // charged to the watch share for the present turn
 }

@@ -11,6 +11,7 @@ type Roster struct {
 	limits Limits
 	firsts int // first turns since the last turn of another kind
 	watch  watching
+	due    []*Audit // see survey
 }
 
 // New returns an empty Roster.

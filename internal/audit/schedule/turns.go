@@ -31,24 +31,17 @@ const (
 //
 // A violation that is measured stays one: its turn ends with Return.
 func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
+	s := r.survey(now)
+	watch, wait := r.nextWatch(s, now)
+	wait = min(wait, s.wait)
 	var first, other *Audit
-	others := r.survey(now)
-	watch, wait := r.nextWatch(now)
-	others = others || watch != nil
-	for _, a := range r.list {
-		if !a.waits() || a.Background {
-			continue
-		}
-		if d := a.NotBefore.Sub(now); d > 0 {
-			wait = min(wait, d)
-			continue
-		}
+	for _, a := range s.due {
 		switch {
 		case !a.untried():
 			if other == nil || byTurn(a, other) < 0 {
 				other = a
 			}
-		case others && a.overdrawn():
+		case (s.others || watch != nil) && a.overdrawn():
 		case first == nil || byFirstTurn(a, first) < 0:
 			first = a
 		}
@@ -121,23 +114,6 @@ func (r *Roster) othersHadTurn(more bool) {
 	}
 }
 
-// survey counts the audits that wait for a first turn, by owner, and reports whether others wait.
-func (r *Roster) survey(now time.Time) (others bool) {
-	for _, o := range r.owners {
-		o.waiting = 0
-	}
-	for _, a := range r.list {
-		switch {
-		case !a.waits() || a.Background || a.NotBefore.After(now):
-		case !a.untried():
-			others = true
-		default:
-			a.account.waiting++
-		}
-	}
-	return others
-}
-
 // overdrawn reports whether the owner of an audit without a turn has to wait for a turn of another kind.
 func (a *Audit) overdrawn() bool {
 	if a.shape.begun == 0 {
@@ -146,24 +122,43 @@ func (a *Audit) overdrawn() bool {
 	return a.account.further >= maxFurther
 }
 
-// byFirstTurn orders audits that have had no turn.
+// byFirstTurn orders audits that have had no turn. Like the other orders, it compares no more than it needs: it is
+// called for every audit.
 func byFirstTurn(a, b *Audit) int {
-	return cmp.Or(
-		-boolCompare(a.Open, b.Open), boolCompare(a.shape.begun > 0, b.shape.begun > 0), cmp.Compare(a.account.waiting, b.account.waiting), cmp.Compare(a.account.used, b.account.used),
-		cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number),
-	)
+	if c := cmp.Or(-boolCompare(a.Open, b.Open), boolCompare(a.shape.begun > 0, b.shape.begun > 0)); c != 0 {
+		return c
+	}
+	if a.account != b.account {
+		if c := cmp.Or(cmp.Compare(a.account.waiting, b.account.waiting), cmp.Compare(a.account.used, b.account.used)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number))
 }
 
 // byTurn orders audits that have had a turn.
 func byTurn(a, b *Audit) int {
 	if a.account != b.account {
-		return cmp.Or(cmp.Compare(a.account.used, b.account.used), a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+		if c := cmp.Compare(a.account.used, b.account.used); c != 0 {
+			return c
+		}
+		return bySince(a, b)
 	}
-	oldest := cmp.Or(a.since.Compare(b.since), cmp.Compare(a.number, b.number))
 	if a.account.picks%oldestEvery == oldestEvery-1 {
-		return oldest
+		return bySince(a, b)
 	}
-	return cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.remaining(), b.remaining()), oldest)
+	if c := cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.remaining(), b.remaining())); c != 0 {
+		return c
+	}
+	return bySince(a, b)
+}
+
+// bySince orders audits by how long they have waited, the longest first.
+func bySince(a, b *Audit) int {
+	if c := a.since.Compare(b.since); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.number, b.number)
 }
 
 // remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it

@@ -68,44 +68,20 @@ func (w *watching) charge(a *Audit, took time.Duration) {
 
 // nextWatch returns the audit that may have a turn in the watch share now, or nil and how long to wait for one if no
 // other audit waits.
-func (r *Roster) nextWatch(now time.Time) (next *Audit, wait time.Duration) {
-	wait = math.MaxInt64
+func (r *Roster) nextWatch(s *survey, now time.Time) (next *Audit, wait time.Duration) {
 	share := r.watch.share
 	if share <= 0 {
-		return nil, wait
+		return nil, math.MaxInt64
 	}
-	busy := false
-	var short, background *Audit
-	for _, a := range r.list {
-		due := a.NotBefore
-		switch {
-		case a.phase == Queued && a.Background:
-			if due.After(now) {
-				wait = min(wait, due.Sub(now))
-			} else if background == nil || byBackground(a, background) < 0 {
-				background = a
-			}
-		case a.waits():
-			busy = busy || !due.After(now)
-		case a.phase == Decided && a.Watched:
-			if d := a.watched.Add(r.limits.Watch.Every); d.After(due) {
-				due = d
-			}
-			if due.After(now) {
-				wait = min(wait, due.Sub(now))
-			} else if short == nil || byWatch(a, short) < 0 {
-				short = a
-			}
-		}
-	}
+	wait = s.watchWait
 	if !r.watch.quiet.IsZero() {
 		r.watch.add(time.Duration(float64(max(0, now.Sub(r.watch.quiet))) * share))
 	}
-	if r.watch.quiet = now; busy {
+	if r.watch.quiet = now; len(s.due) > 0 {
 		r.watch.quiet = time.Time{}
 	}
-	if next = short; next == nil || background != nil && r.watch.background <= r.watch.short {
-		next = background
+	if next = s.short; next == nil || s.background != nil && r.watch.background <= r.watch.short {
+		next = s.background
 	}
 	if next != nil && r.watch.credit <= 0 {
 		wait = min(wait, time.Duration(math.Ceil(float64(-r.watch.credit)/share)))
@@ -135,13 +111,7 @@ func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
 // Order returns the audits that wait for a turn outside the watch share, in the order in which they would have it if
 // nothing changed. Next differs in that users, and first and other turns, alternate.
 func (r *Roster) Order(now time.Time) []*Audit {
-	r.survey(now)
-	var all []*Audit
-	for _, a := range r.list {
-		if a.waits() && !a.Background && !a.NotBefore.After(now) {
-			all = append(all, a)
-		}
-	}
+	all := slices.Clone(r.survey(now).due)
 	slices.SortFunc(all, func(a, b *Audit) int {
 		switch {
 		case a.untried() != b.untried():

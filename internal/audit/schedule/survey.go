@@ -1,0 +1,66 @@
+package schedule
+
+import (
+	"math"
+	"time"
+)
+
+// survey is which audits wait at a time, by one look at each.
+type survey struct {
+	due    []*Audit      // those that may have a turn outside the watch share; valid until the next survey
+	others bool          // some of them have had a turn
+	wait   time.Duration // until another one may; the maximum if there is none
+
+	short, background *Audit        // that have the next turns in the watch share; nil = none may
+	watchWait         time.Duration // until another one may; the maximum if there is none
+}
+
+// survey looks at all audits, and counts those that wait for a first turn by owner.
+func (r *Roster) survey(now time.Time) *survey {
+	for _, o := range r.owners {
+		o.waiting = 0
+	}
+	s := &survey{due: r.due[:0], wait: math.MaxInt64, watchWait: math.MaxInt64}
+	for _, a := range r.list {
+		switch {
+		case a.phase == Queued && a.Background:
+			if !later(a.NotBefore, now, &s.watchWait) && (s.background == nil || byBackground(a, s.background) < 0) {
+				s.background = a
+			}
+		case a.waits() && !a.Background:
+			s.add(a, now)
+		case a.phase == Decided && a.Watched:
+			due := a.watched.Add(r.limits.Watch.Every)
+			if a.NotBefore.After(due) {
+				due = a.NotBefore
+			}
+			if !later(due, now, &s.watchWait) && (s.short == nil || byWatch(a, s.short) < 0) {
+				s.short = a
+			}
+		}
+	}
+	r.due = s.due
+	return s
+}
+
+// add adds an audit that waits.
+func (s *survey) add(a *Audit, now time.Time) {
+	if later(a.NotBefore, now, &s.wait) {
+		return
+	}
+	s.due = append(s.due, a)
+	if a.untried() {
+		a.account.waiting++
+	} else {
+		s.others = true
+	}
+}
+
+// later reports whether a time has not come; it then lowers wait to how long that takes.
+func later(at, now time.Time, wait *time.Duration) bool {
+	if !at.After(now) {
+		return false
+	}
+	*wait = min(*wait, at.Sub(now))
+	return true
+}
