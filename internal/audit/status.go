@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"slices"
+
 	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/audit/fleet"
 	"github.com/dpwatch/dpwatch/internal/audit/guard"
@@ -25,10 +27,14 @@ type statuses struct {
 func (s *statuses) now() view.Status {
 	catalog, shadow, warnings := s.surroundings.trouble()
 	ledger := s.keeper.State()
-	common := s.commonWait(ledger, shadow)
 	var all view.Status
+	var waiting *desk.Waiting
 	out := 0
-	s.use(func(d *desk.Desk) { all, out = d.Overview.Show(common), d.Overview.Out() })
+	s.use(func(d *desk.Desk) {
+		all, waiting = d.Overview.Show()
+		out = d.Overview.Out()
+	})
+	all.Audits = s.entries(waiting, s.commonWait(ledger, shadow))
 	all.Panics, all.Shadow, all.Catalog, all.Warnings = s.guard.Panics(), shadow, catalog, warnings
 	all.Resting = s.resting()
 	all.Ledger, all.Budget, all.PrivacyBudgets = ledger, s.pace.state(), s.budgets.state()
@@ -39,6 +45,20 @@ func (s *statuses) now() view.Status {
 		state := s.opt.Gate.State()
 		all.Pace = &state
 	}
+	return all
+}
+
+// entriesAtOnce is the number of audits that are shown in one use of the desk, so that others do not wait for long.
+const entriesAtOnce = 100
+
+// entries returns what the status shows of all audits, those that were seen first first.
+func (s *statuses) entries(w *desk.Waiting, common string) []view.Entry {
+	w.Sort()
+	all := make([]view.Entry, 0, len(w.Keys))
+	for keys := range slices.Chunk(w.Keys, entriesAtOnce) {
+		s.use(func(d *desk.Desk) { all = append(all, d.Overview.Entries(keys, w, common)...) })
+	}
+	slices.SortStableFunc(all, func(x, y view.Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
 	return all
 }
 

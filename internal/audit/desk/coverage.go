@@ -70,8 +70,8 @@ func (c *coverage) queries(untried int) (n, share float64) {
 // audit that began again counts, as the trials before it do.
 func (k *counts) covered() (n, share float64) {
 	untried := 0
-	for key, j := range k.jobs {
-		if j.Trials == 0 && j.restarts+j.repeats == 0 && k.coverage.audited[keyHash(key)] {
+	for _, j := range k.order {
+		if j.Trials == 0 && j.restarts+j.repeats == 0 && k.coverage.audited[j.hash] {
 			untried++
 		}
 	}

@@ -20,6 +20,7 @@ type job struct {
 	schedule.Audit // its place and its turns
 
 	id         string // the first digits of the key
+	hash       uint64 // of the key, for the coverage
 	plan       *rewrite.Plan
 	edition    uint64 // of the catalogs with which the plan was made
 	query      capture.Query

@@ -18,24 +18,57 @@ type Overview struct {
 	counts      *counts
 }
 
-// Show returns the parts of a status that the audits make up. common is why all audits wait; "" = for their turns
-// alone.
-func (o *Overview) Show(common string) view.Status {
+// Show returns what a status shows besides the audits, and the audits as they wait: those come from Entries.
+func (o *Overview) Show() (view.Status, *Waiting) {
 	s := view.Status{
 		At: o.now, Captured: o.counts.captured, Skipped: maps.Clone(o.counts.skipped), Evicted: maps.Clone(o.places.evictions), Faults: o.faults,
-		Memory: view.Memory{Audits: o.roster.Bytes(), Budget: o.opt.Memory}, Observe: o.opt.Observe,
-		Records: o.places.records.list(), Audits: make([]view.Entry, len(o.order)),
+		Memory: view.Memory{Audits: o.roster.Bytes(), Budget: o.opt.Memory}, Observe: o.opt.Observe, Records: o.places.records.list(),
 	}
 	s.Coverage.Queries, s.Coverage.AuditedQueries = o.counts.covered()
 	s.Coverage.Owners = o.roster.Owners()
-	waiting := o.waiting(common)
-	for i, j := range o.order {
-		s.Audits[i] = o.entry(j)
-		s.Audits[i].WaitingFor = waiting[j.Key]
-	}
 	o.showAcceptances(&s)
-	slices.SortStableFunc(s.Audits, func(x, y view.Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
-	return s
+	w := &Waiting{Keys: make([]string, len(o.order)), queue: o.roster.Queue(o.now)}
+	for i, j := range o.order {
+		w.Keys[i] = j.Key
+	}
+	return s, w
+}
+
+// Waiting is which audits there are, and in which order they wait for their turns.
+type Waiting struct {
+	Keys     []string // of all audits, in order of admission
+	queue    schedule.Queue
+	position map[string]int // in the queue, from 1 on, by key
+}
+
+// Sort finds the positions of the audits. It takes long, and needs no Desk.
+func (w *Waiting) Sort() {
+	keys := w.queue.Keys()
+	w.position = make(map[string]int, len(keys))
+	for i, key := range keys {
+		w.position[key] = i + 1
+	}
+}
+
+// Entries returns what the status shows of audits. w was sorted. common is why all audits wait; "" = for their turns
+// alone. An audit that is not there any more has no entry.
+func (o *Overview) Entries(keys []string, w *Waiting, common string) []view.Entry {
+	all := make([]view.Entry, 0, len(keys))
+	for _, key := range keys {
+		j := o.jobs[key]
+		if j == nil {
+			continue
+		}
+		e := o.entry(j)
+		if e.Status() == finding.Open {
+			e.Accepted = o.acceptances.acceptance(key)
+		}
+		if j.Phase() == schedule.Queued {
+			e.WaitingFor = o.waitingFor(j, w, common)
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // entry returns what the status shows of a job; little if that panics, which is logged once.
@@ -50,14 +83,9 @@ func (o *Overview) entry(j *job) (e view.Entry) {
 	return e
 }
 
-// showAcceptances adds to a status which violations are accepted.
+// showAcceptances adds to a status which violations are accepted, besides those of audits.
 func (o *Overview) showAcceptances(s *view.Status) {
 	a := o.acceptances
-	for i := range s.Audits {
-		if e := &s.Audits[i]; e.Status() == finding.Open {
-			e.Accepted = a.acceptance(e.Key)
-		}
-	}
 	for i := range s.Records {
 		s.Records[i].Accepted = a.acceptance(o.places.records.order[i].seat.Key)
 	}
@@ -71,7 +99,7 @@ func (o *Overview) showAcceptances(s *view.Status) {
 	}
 }
 
-// Reasons why an audit waits, besides its turn. The caller of Show knows those that all audits have in common.
+// Reasons why an audit waits, besides its turn. The caller of Entries knows those that all audits have in common.
 const (
 	WaitsForTurn    = "turn"
 	WaitsForBudget  = "budget"
@@ -82,38 +110,26 @@ const (
 	waitsForRetries = "retry" // its replays failed
 )
 
-// waiting returns why audits wait, by key.
-func (o *Overview) waiting(common string) map[string]*view.WaitingFor {
-	order := o.roster.Order(o.now)
-	position := map[string]int{}
-	for i, seat := range order {
-		position[seat.Key] = i + 1
+// waitingFor returns why a job waits.
+func (o *Overview) waitingFor(j *job, w *Waiting, common string) *view.WaitingFor {
+	f := &view.WaitingFor{Reason: WaitsForTurn, Since: j.Since(), Position: w.position[j.Key], Of: len(w.position)}
+	switch {
+	case j.NotBefore.After(o.now):
+		if f.Reason = waitsForRetries; j.ledgerAway {
+			f.Reason = WaitsForLedger
+		} else if !o.shadowUp {
+			f.Reason = WaitsForShadow
+		}
+		f.Until = j.NotBefore
+	case common != "":
+		f.Reason = common
+	case j.Background:
+		f.Reason = waitsForShare
 	}
-	all := map[string]*view.WaitingFor{}
-	for _, j := range o.order {
-		if j.Phase() != schedule.Queued {
-			continue
-		}
-		w := &view.WaitingFor{Reason: WaitsForTurn, Since: j.Since(), Position: position[j.Key], Of: len(order)}
-		switch {
-		case j.NotBefore.After(o.now):
-			if w.Reason = waitsForRetries; j.ledgerAway {
-				w.Reason = WaitsForLedger
-			} else if !o.shadowUp {
-				w.Reason = WaitsForShadow
-			}
-			w.Until = j.NotBefore
-		case common != "":
-			w.Reason = common
-		case j.Background:
-			w.Reason = waitsForShare
-		}
-		if w.Reason != WaitsForTurn && w.Reason != WaitsForBudget {
-			w.Position, w.Of = 0, 0
-		}
-		all[j.Key] = w
+	if f.Reason != WaitsForTurn && f.Reason != WaitsForBudget {
+		f.Position, f.Of = 0, 0
 	}
-	return all
+	return f
 }
 
 // Out returns how many turns workers have.

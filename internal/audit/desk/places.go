@@ -33,7 +33,7 @@ func newPlaces(c *core, versions *versions, violations *violations, counts *coun
 
 // enter adds an audit for which Room has found a place.
 func (p *places) enter(j *job) {
-	j.id, j.admitted = ShortID(j.Key), p.wall
+	j.id, j.hash, j.admitted = ShortID(j.Key), keyHash(j.Key), p.wall
 	j.reports = append(j.reports, p.emptyReport(j.plan, "no trials"))
 	j.hoisting = p.noHoisting()
 	j.Bytes = j.size()

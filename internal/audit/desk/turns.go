@@ -54,7 +54,7 @@ func (t *Turns) Pressing() bool { return t.roster.Pressing(t.now) }
 func (t *Turns) Due() bool { return t.roster.Due(t.now) }
 
 // Waiting returns how many audits wait for a turn that they can have now, and whether an undecided one has a turn.
-func (t *Turns) Waiting() (n int, running bool) { return len(t.roster.Order(t.now)), t.running() }
+func (t *Turns) Waiting() (n int, running bool) { return t.roster.Waiting(t.now), t.running() }
 
 // Advance takes the results of a turn so far: it publishes the reports and reports every violation once.
 func (t *Turns) Advance(key string, now turn.Advance) { t.advance(t.jobs[key], now) }

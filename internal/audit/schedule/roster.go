@@ -8,10 +8,10 @@ import (
 // Roster holds all audits. New creates it. It is not safe for concurrent use.
 type Roster struct {
 	members
-	limits Limits
-	firsts int // first turns since the last turn of another kind
-	watch  watching
-	due    []*Audit // see survey
+	limits       Limits
+	firsts       int // first turns since the last turn of another kind
+	watch        watching
+	first, other []*Audit // see survey
 }
 
 // New returns an empty Roster.

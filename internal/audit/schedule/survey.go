@@ -7,9 +7,9 @@ import (
 
 // survey is which audits wait at a time, by one look at each.
 type survey struct {
-	due    []*Audit      // those that may have a turn outside the watch share; valid until the next survey
-	others bool          // some of them have had a turn
-	wait   time.Duration // until another one may; the maximum if there is none
+	// Those that may have a turn outside the watch share: their first one, or another one. Valid until the next survey.
+	first, other []*Audit
+	wait         time.Duration // until another one may; the maximum if there is none
 
 	short, background *Audit        // that have the next turns in the watch share; nil = none may
 	watchWait         time.Duration // until another one may; the maximum if there is none
@@ -20,7 +20,7 @@ func (r *Roster) survey(now time.Time) *survey {
 	for _, o := range r.owners {
 		o.waiting = 0
 	}
-	s := &survey{due: r.due[:0], wait: math.MaxInt64, watchWait: math.MaxInt64}
+	s := &survey{first: r.first[:0], other: r.other[:0], wait: math.MaxInt64, watchWait: math.MaxInt64}
 	for _, a := range r.list {
 		switch {
 		case a.phase == Queued && a.Background:
@@ -39,7 +39,7 @@ func (r *Roster) survey(now time.Time) *survey {
 			}
 		}
 	}
-	r.due = s.due
+	r.first, r.other = s.first, s.other
 	return s
 }
 
@@ -48,13 +48,16 @@ func (s *survey) add(a *Audit, now time.Time) {
 	if later(a.NotBefore, now, &s.wait) {
 		return
 	}
-	s.due = append(s.due, a)
-	if a.untried() {
-		a.account.waiting++
-	} else {
-		s.others = true
+	if !a.untried() {
+		s.other = append(s.other, a)
+		return
 	}
+	s.first = append(s.first, a)
+	a.account.waiting++
 }
+
+// due returns how many audits may have a turn outside the watch share.
+func (s *survey) due() int { return len(s.first) + len(s.other) }
 
 // later reports whether a time has not come; it then lowers wait to how long that takes.
 func later(at, now time.Time, wait *time.Duration) bool {

@@ -35,14 +35,14 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	watch, wait := r.nextWatch(s, now)
 	wait = min(wait, s.wait)
 	var first, other *Audit
-	for _, a := range s.due {
-		switch {
-		case !a.untried():
-			if other == nil || byTurn(a, other) < 0 {
-				other = a
-			}
-		case (s.others || watch != nil) && a.overdrawn():
-		case first == nil || byFirstTurn(a, first) < 0:
+	for _, a := range s.other {
+		if other == nil || byTurn(a, other) < 0 {
+			other = a
+		}
+	}
+	others := other != nil || watch != nil
+	for _, a := range s.first {
+		if !(others && a.overdrawn()) && (first == nil || byFirstTurn(a, first) < 0) {
 			first = a
 		}
 	}

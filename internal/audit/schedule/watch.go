@@ -3,7 +3,6 @@ package schedule
 import (
 	"cmp"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -77,7 +76,7 @@ func (r *Roster) nextWatch(s *survey, now time.Time) (next *Audit, wait time.Dur
 	if !r.watch.quiet.IsZero() {
 		r.watch.add(time.Duration(float64(max(0, now.Sub(r.watch.quiet))) * share))
 	}
-	if r.watch.quiet = now; len(s.due) > 0 {
+	if r.watch.quiet = now; s.due() > 0 {
 		r.watch.quiet = time.Time{}
 	}
 	if next = s.short; next == nil || s.background != nil && r.watch.background <= r.watch.short {
@@ -106,20 +105,4 @@ func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
 	r.watch.refund(a)
 	r.watch.charge(a, took)
 	a.phase, a.watched = Decided, now
-}
-
-// Order returns the audits that wait for a turn outside the watch share, in the order in which they would have it if
-// nothing changed. Next differs in that users, and first and other turns, alternate.
-func (r *Roster) Order(now time.Time) []*Audit {
-	all := slices.Clone(r.survey(now).due)
-	slices.SortFunc(all, func(a, b *Audit) int {
-		switch {
-		case a.untried() != b.untried():
-			return boolCompare(b.untried(), a.untried())
-		case !a.untried():
-			return byTurn(a, b)
-		}
-		return byFirstTurn(a, b)
-	})
-	return all
 }
