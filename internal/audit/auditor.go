@@ -4,43 +4,31 @@ import (
 	"context"
 	"crypto/rand"
 	"hash/maphash"
-	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
+	"github.com/dpwatch/dpwatch/internal/audit/fleet"
+	"github.com/dpwatch/dpwatch/internal/audit/guard"
 	"github.com/dpwatch/dpwatch/internal/audit/inbox"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/capture"
 )
-
-// noClaimTrials bounds the trials of a query without a claim: its estimate is shown, but there can be no violation.
-const noClaimTrials = 500
 
 // Auditor audits captured queries. It is safe for concurrent use.
 type Auditor struct {
-	opt     Options
-	metrics *metrics
-	seed    maphash.Seed
-	inbox   *inbox.Inbox
-	ready   chan struct{} // wakes workers; capacity 1
-	guard   guard
-
-	stages
-	keeper   *keep.Keeper
-	remote   remote
-	deployed chan struct{} // a label was posted; capacity 1
-
-	sequences sequences
-
-	mu lock // guards the desk and the fields below
-	desk
-	shadow    string
-	warnings  []string
-	catalog   string // why a catalog could not be read the last time; "" = all were read
-	short     shortage
-	budgets   []view.PrivacyBudgetState
-	overspent map[overspent]bool // reported, and not yet noted in the ledger; of meter alone
+	opt          Options
+	guard        guard.Guard
+	stages       fleet.Stages
+	fleet        *fleet.Fleet
+	keeper       *keep.Keeper
+	intake       *intake
+	keeping      *keeping
+	retention    *retention
+	metering     *metering
+	surroundings *surroundings
+	statuses     *statuses
 }
 
 // New returns an Auditor. Run starts it.
@@ -48,125 +36,135 @@ func New(opt Options) (*Auditor, error) {
 	if err := opt.complete(); err != nil {
 		return nil, err
 	}
-	a := &Auditor{
-		opt: opt, ready: make(chan struct{}, 1), deployed: make(chan struct{}, 1), overspent: map[overspent]bool{},
-		seed: maphash.MakeSeed(), inbox: inbox.New(inbox.MaxQueries, inbox.MaxBytes),
-	}
-	a.mu.a, a.desk = a, newDesk(&a.opt, rand.Text())
-	a.guard = guard{log: opt.Logger, say: a.say}
-	a.sequences = newSequences(opt.SequenceWindow)
-	var err error
-	if a.metrics, err = newMetrics(opt.Metrics, a); err != nil {
-		return nil, err
-	}
-	a.stages = newStages(&a.opt, &a.guard, a.metrics.replayMetrics, a.environmentChanged)
-	a.catalogs.Failed, a.catalogs.Adopted = a.reportCatalog, func(changed bool) {
-		a.locked(func() { a.adoptCatalogs(changed) })
-	}
 	if opt.Ledger == nil {
 		opt.Spool = nil
 	}
-	a.keeper = keep.New(opt.Ledger != nil, opt.Process, opt.Spool, a.say, opt.Logger)
+	a := &Auditor{opt: opt}
+	o := &a.opt
+	a.guard = guard.Guard{Log: opt.Logger, Say: o.say}
+	a.keeper = keep.New(opt.Ledger != nil, opt.Process, opt.Spool, o.say, opt.Logger)
 	a.keeper.OnSettled = opt.OnSettled
-	a.remote.out, a.remote.refused = map[int64]*job{}, map[string]refusal{}
+	shared := &sharedDesk{desk: desk.New(deskOptions(o, &a.guard), rand.Text()), now: opt.Now}
+	use := shared.use
+	pace := &pace{opt: o, use: use, keeper: a.keeper}
+	a.metering = &metering{opt: o, keeper: a.keeper, overspent: map[overspent]bool{}}
+	metrics, err := newMetrics(opt.Metrics, &gauges{opt: o, use: use, guard: &a.guard, keeper: a.keeper, pace: pace, budgets: a.metering})
+	if err != nil {
+		return nil, err
+	}
+	a.surroundings = &surroundings{opt: o, use: use, stages: &a.stages, keeper: a.keeper, deployed: make(chan struct{}, 1)}
+	a.stages = newStages(o, &a.guard, metrics.replayMetrics, a.surroundings.environmentChanged)
+	a.stages.Catalogs.Failed, a.stages.Catalogs.Adopted = a.surroundings.reportCatalog, func(changed bool) {
+		use(func(d *desk.Desk) { d.Engines.CatalogsAdopted(changed) })
+	}
+	ready := make(chan struct{}, 1)
+	shared.env = a.stages.Environment.Now
+	shared.perform = (&effects{opt: o, keeper: a.keeper, stages: &a.stages, metrics: metrics, ready: ready, read: a.surroundings.readSoon}).perform
+	a.fleet = a.newFleet(use, pace, ready)
+	a.intake = &intake{
+		opt: o, use: use, guard: &a.guard, stages: &a.stages, keeper: a.keeper, metrics: metrics,
+		seed: maphash.MakeSeed(), inbox: inbox.New(inbox.MaxQueries, inbox.MaxBytes), sequences: newSequences(opt.SequenceWindow),
+	}
+	a.retention = &retention{opt: o, use: use, keeper: a.keeper}
+	a.keeping = &keeping{
+		opt: o, use: use, guard: &a.guard, stages: &a.stages, keeper: a.keeper, fleet: a.fleet, intake: a.intake, surroundings: a.surroundings, pace: pace,
+		restorer:  &restorer{opt: o, use: use, guard: &a.guard, stages: &a.stages, keeper: a.keeper},
+		operators: &operators{opt: o, use: use, stages: &a.stages, keeper: a.keeper},
+	}
+	a.statuses = &statuses{
+		opt: o, use: use, guard: &a.guard, keeper: a.keeper, fleet: a.fleet, surroundings: a.surroundings, pace: pace, budgets: a.metering, resting: a.stages.Runner.Resting,
+	}
 	return a, nil
+}
+
+// deskOptions returns the options of the desk.
+func deskOptions(o *Options, g *guard.Guard) *desk.Options {
+	return &desk.Options{
+		D0: o.D0, D1: o.D1, Analysis: o.Analysis, Family: o.Family, Discoveries: o.Discoveries, MeasureTrials: o.MeasureTrials, Hoist: o.Hoist,
+		MaxAudits: o.MaxAudits, PerShape: o.PerShape, Memory: o.Memory, RetryAfter: o.RetryAfter, Repeat: o.Repeat, WatchShare: o.WatchShare, WatchEvery: o.WatchEvery,
+		Observe: o.Observe, Kept: o.Ledger != nil, Findings: o.OnFinding != nil, Suspected: o.Suspected, ShowSQL: o.ShowSQL, ShowValues: o.ShowValues,
+		Engine: o.Engine != nil, Production: o.Production != nil, Say: o.say, Contain: g.Contain, Seed: o.Seed,
+	}
+}
+
+// newFleet returns who runs the turns. ready is signalled when one may be due.
+func (a *Auditor) newFleet(use useDesk, pace *pace, ready <-chan struct{}) *fleet.Fleet {
+	o := &a.opt
+	return fleet.New(fleet.Options{
+		Stages: a.stages, Use: use, Keeper: a.keeper, Guard: &a.guard, Wait: pace.wait, Ready: ready,
+		Renews: o.Renew != nil, Key: func(q capture.Query, planKey string) string { key, _ := identity(o, q, planKey); return key },
+		Announce: o.Announce, Budget: o.Budget, Gate: o.Gate, RetryAfter: o.RetryAfter, RescueAfter: o.RescueAfter, Now: o.Now, Say: o.say, Logger: o.Logger,
+	})
 }
 
 // Run audits until ctx is done. It returns an error if another process takes over the engine's audits in the ledger.
 func (a *Auditor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if a.keeper.On {
-		group.Go(func() error { return a.keep(ctx) })
+		group.Go(func() error { return a.keeping.run(ctx) })
 		if !a.opt.Observe {
-			group.Go(a.guard.loopErr(ctx, "share turns", a.shareTurns))
+			group.Go(a.guard.LoopErr(ctx, "share turns", a.fleet.Workers.Run))
 		}
-		group.Go(a.guard.loop(ctx, "remove old records", a.retain))
-		group.Go(a.guard.loop(ctx, "compare privacy budgets", a.meter))
+		group.Go(a.guard.Loop(ctx, "remove old records", a.retention.retain))
+		group.Go(a.guard.Loop(ctx, "compare privacy budgets", a.metering.run))
 	}
-	group.Go(a.guard.loop(ctx, "take queries", a.intake))
+	group.Go(a.guard.Loop(ctx, "take queries", a.intake.run))
 	if !a.opt.Observe {
-		group.Go(a.guard.loop(ctx, "check the shadow database", func(ctx context.Context) { checkShadow(ctx, &a.opt, a.shadowChecked) }))
-		group.Go(a.guard.loop(ctx, "read the epoch of the copies", a.watchEpoch))
+		group.Go(a.guard.Loop(ctx, "check the shadow database", func(ctx context.Context) { checkShadow(ctx, &a.opt, a.surroundings.shadowChecked) }))
+		group.Go(a.guard.Loop(ctx, "read the epoch of the copies", a.surroundings.run))
 		for range a.opt.Workers {
-			group.Go(a.guard.loop(ctx, "run turns", a.work))
+			group.Go(a.guard.Loop(ctx, "run turns", a.fleet.Local.Run))
 		}
 	}
-	group.Go(a.guard.loop(ctx, "summarize", func(ctx context.Context) { a.summarize(ctx, summaryEvery) }))
-	a.stages.run(ctx, group, &a.opt, &a.guard)
+	group.Go(a.guard.Loop(ctx, "summarize", func(ctx context.Context) { a.statuses.summarize(ctx, summaryEvery) }))
+	runStages(ctx, &a.stages, group, &a.opt, &a.guard)
 	err := group.Wait()
-	a.closeLedger()
+	a.keeping.close()
 	return err
 }
 
-// next returns the next job that is due, or nil and how long to wait.
-func (a *Auditor) next() (*job, time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if wait := a.withinBudget(a.opt.Now()); wait > 0 {
-		return nil, wait
-	}
-	seat, wait := a.roster.Next(a.opt.Now())
-	if seat == nil {
-		return nil, wait
-	}
-	a.do(wake{}) // another worker, for further jobs
-	return a.jobs[seat.Key], 0
+// Offer takes one captured query like Submit, but does not wait for its recognition, which Run performs. If queries
+// arrive faster than they are recognized, each owner's different queries take turns, and those beyond the bounds are
+// counted as skipped.
+func (a *Auditor) Offer(q capture.Query) { a.intake.offer(q) }
+
+// Submit takes one captured query: it recognizes it as that of an audit, admits a new audit, or counts it as skipped.
+// It parses SQL that it has not seen recently, and hostile text can crash the parser: call it only in a process that
+// may crash. With Options.Renew and Options.Ledger it waits until Run has called them once.
+func (a *Auditor) Submit(q capture.Query) { a.intake.submit(a.intake.arrival(q)) }
+
+// Undecoded counts a query that another process captured and this one cannot read.
+func (a *Auditor) Undecoded() {
+	a.keeper.Skip(keep.NotRecorded, 1, a.opt.Now())
+	a.keeper.Handled()
 }
 
-func (a *Auditor) work(ctx context.Context) {
-	if a.keeper.Wait(ctx) != nil {
-		return
-	}
-	for ctx.Err() == nil {
-		j, wait := a.next()
-		if j == nil {
-			timer := time.NewTimer(wait)
-			select {
-			case <-ctx.Done():
-			case <-a.ready:
-			case <-timer.C:
-			}
-			timer.Stop()
-			continue
+// Uncaptured adds statements that did not reach the auditor, by reason, to what the ledger counts as skipped. Status
+// leaves them out: the relay has them.
+func (a *Auditor) Uncaptured(statements map[string]uint64) {
+	now := a.opt.Now()
+	for reason, n := range statements {
+		if n > 0 {
+			a.keeper.Skip(reason, n, now)
+			a.keeper.Counted(n)
 		}
-		a.turn(ctx, j)
 	}
 }
 
-// shadowChecked takes the result of a check of the shadow database.
-func (a *Auditor) shadowChecked(warnings []string, fault string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.shadow, a.warnings, a.shadowUp = fault, warnings, fault == ""
-}
-
-// checkShadow checks the shadow database until a check succeeds, logs the faults and passes every result on.
-func checkShadow(ctx context.Context, o *Options, checked func(warnings []string, fault string)) {
-	last := ""
-	for {
-		warnings, err := o.Player.Check(ctx, o.D0, o.D1, o.Tables)
-		if ctx.Err() != nil {
-			return
-		}
-		text := ""
-		if err != nil {
-			text = o.say(err)
-		}
-		checked(warnings, text)
-		if err == nil {
-			for _, w := range warnings {
-				o.Logger.Warn("shadow database", zap.String("warning", w))
-			}
-			return
-		}
-		if text != last {
-			o.Logger.Error("the shadow database is not ready for replays: audits wait, traffic is not affected", zap.String("error", text))
-			last = text
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(o.RetryAfter):
-		}
+// Samples adds samples of statements that did not reach the auditor to those of the ledger.
+func (a *Auditor) Samples(all []capture.Sample) {
+	for _, x := range all {
+		keepSample(a.keeper, &a.opt, x)
 	}
 }
+
+// Settled returns how much of what this auditor was given has a lasting record. Without a ledger that is all that was
+// recognized or counted.
+func (a *Auditor) Settled() capture.Settled { return a.keeper.Settled() }
+
+// Deploy records that another version of the engine was deployed, under a label: audits begin again on it. It does not
+// wait.
+func (a *Auditor) Deploy(label string) { a.surroundings.deploy(label) }
+
+// Status returns the present state.
+func (a *Auditor) Status() view.Status { return a.statuses.now() }

@@ -7,11 +7,11 @@ import (
 )
 
 // MeterNow compares the budgets with the answers in the ledger now.
-func (a *Auditor) MeterNow(ctx context.Context) error { return a.meterNow(ctx) }
+func (a *Auditor) MeterNow(ctx context.Context) error { return a.metering.now(ctx) }
 
 // InboxLen returns the number of queries in the inbox.
 func (a *Auditor) InboxLen() int {
-	n, _ := a.inbox.Held()
+	n, _ := a.intake.inbox.Held()
 	return n
 }
 

@@ -5,16 +5,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/dpwatch/dpwatch/internal/audit/schedule"
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
+	"github.com/dpwatch/dpwatch/internal/audit/guard"
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
 // gauges collects present values. The series of a single audit exist as long as the audit.
-type gauges struct{ a *Auditor }
-
-// maxSeries bounds the number of audits with series of their own, except violations, which always have series.
-// /api/status lists all audits.
-const maxSeries = 100
+type gauges struct {
+	opt     *Options
+	use     useDesk
+	guard   *guard.Guard
+	keeper  *keep.Keeper
+	pace    *pace
+	budgets *metering
+}
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -64,154 +69,103 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 // Collect sends the present values. It is called in a goroutine of the registry.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	var all []prometheus.Metric
-	_ = g.a.contain("collect metrics", func() error { all = g.collect(); return nil })
+	_ = g.guard.Contain("collect metrics", func() error { all = g.collect(); return nil })
 	for _, m := range all { // sending happens without the lock
 		out <- m
 	}
 }
 
 func (g *gauges) collect() []prometheus.Metric {
-	a := g.a
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var all []prometheus.Metric
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		all = append(all, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...))
-	}
-	now := a.opt.Now()
-	var oldest, untried time.Time
-	earlier := func(t *time.Time, since time.Time) {
-		if t.IsZero() || since.Before(*t) {
-			*t = since
-		}
-	}
-	held := a.keeper.State()
+	var f desk.Figures
+	g.use(func(d *desk.Desk) { f = d.Overview.Figures() })
+	held := g.keeper.State()
+	var all metricList
 	known := held == nil || held.Restored // a series that is not known yet is absent: 0 would end the alerts of Prometheus
-	gaugeKnown := func(d *prometheus.Desc, v float64, labels ...string) {
-		if known {
-			gauge(d, v, labels...)
-		}
+	if known {
+		g.audits(&all, &f)
 	}
-	age := func(d *prometheus.Desc, since time.Time) {
-		if since.IsZero() {
-			since = now
+	g.databases(&all, &f, held)
+	g.ofBudgets(&all)
+	all.gauge(descBytes, float64(f.Bytes))
+	all.gauge(descBudget, float64(g.opt.Memory))
+	for _, s := range f.Series {
+		all.gauge(descLower, s.Lower, s.ID)
+		all.gauge(descClaimed, s.Claimed, s.ID)
+		if s.Audit {
+			all.gauge(descDelta, s.Delta, s.ID)
+			all.gauge(descSpeedUp, s.SpeedUp, s.ID)
+			all.gauge(descHoistTable, float64(s.Tables), s.ID)
 		}
-		if known {
-			gauge(d, max(0, now.Sub(since).Seconds()))
-		}
-	}
-	states, violations, watched := map[view.State]int{}, len(a.records.order), 0
-	for _, j := range a.order {
-		states[j.state()]++
-		if j.Watched {
-			watched++
-		}
-		if j.violates() {
-			violations++
-		}
-		if j.Phase() == schedule.Queued && !a.opt.Observe {
-			if j.Background {
-				continue // a repetition waits for its share
-			}
-			earlier(&oldest, j.Since())
-			if j.Trials == 0 {
-				earlier(&untried, j.Since())
-			}
-		}
-	}
-	gaugeKnown(descWatched, float64(watched))
-	for _, s := range view.States() {
-		gaugeKnown(descAudits, float64(states[s]), string(s))
-	}
-	accepted := a.acceptedViolations()
-	gaugeKnown(descOpen, float64(violations-accepted))
-	gaugeKnown(descAccepted, float64(accepted))
-	for _, b := range a.budgets {
-		gauge(descExceeded, float64(b.Exceeded), b.Name)
-		gauge(descSpentRatio, b.Spent, b.Name)
-	}
-	age(descOldest, oldest)
-	age(descUntried, untried)
-	up := 0.0
-	if a.shadowUp {
-		up = 1
-	}
-	if !a.opt.Observe {
-		gauge(descShadow, up)
-	}
-	if l := held; l != nil {
-		up = 0
-		if (l.Restored || l.Holder != nil) && l.Trouble == "" {
-			up = 1
-		}
-		gauge(descLedger, up)
-		only := 0.0
-		if l.Holder != nil {
-			only = 1
-		}
-		gauge(descRecords, only)
-		gauge(descUnsaved, float64(l.Unsaved))
-		gauge(descUnrecorded, float64(l.Lost))
-		gauge(descSpooled, float64(l.Spooled))
-	}
-	if b := a.budgetState(); b != nil {
-		for unit, used := range map[string]float64{"trials": float64(b.Trials), "database_seconds": b.Seconds} {
-			all = append(all, prometheus.MustNewConstMetric(descUsed, prometheus.CounterValue, used, unit))
-		}
-		gauge(descPerHour, float64(b.TrialsPerHour), "trials")
-		gauge(descPerHour, b.SecondsPerHour, "database_seconds")
-		gauge(descShort, float64(b.Waiting))
-	}
-	if !a.lastTrial.IsZero() {
-		gauge(descLastTrial, float64(a.lastTrial.UnixNano())/1e9)
-	}
-	gauge(descBytes, float64(a.roster.Bytes()))
-	gauge(descBudget, float64(a.opt.Memory))
-	n, share := a.covered()
-	gaugeKnown(descQueries, n)
-	gaugeKnown(descCovered, share)
-	taken := map[string]bool{} // ids are truncated hashes, and two series with one name would make all metrics fail
-	for _, c := range a.records.order {
-		if taken[c.ID] {
-			continue
-		}
-		taken[c.ID] = true
-		gauge(descLower, float64(c.Lower), c.ID)
-		gauge(descClaimed, float64(c.Claimed), c.ID)
-	}
-	for _, j := range a.withSeries() {
-		if taken[j.id] {
-			continue
-		}
-		taken[j.id] = true
-		r := j.worst()
-		if s := j.violation(); s != nil {
-			r.EpsilonLower = s.Lower
-		}
-		gauge(descLower, float64(r.EpsilonLower), j.id)
-		gauge(descClaimed, float64(r.Claimed.Epsilon), j.id)
-		gauge(descDelta, r.Claimed.Delta, j.id)
-		gain, tables := 1.0, 0
-		if h := j.hoisting; h != nil && h.Hoisted {
-			gain, tables = h.SpeedUp, h.Pieces
-		}
-		gauge(descSpeedUp, gain, j.id)
-		gauge(descHoistTable, float64(tables), j.id)
 	}
 	return all
 }
 
-// withSeries returns the audits that have series of their own: all violations, and the first of the other audits that
-// have begun.
-func (d *desk) withSeries() []*job {
-	var violations, others []*job
-	for _, j := range d.order {
-		switch {
-		case j.violates() || j.worst().DetectedAt != nil:
-			violations = append(violations, j)
-		case j.Trials > 0 || j.Phase() == schedule.Decided:
-			others = append(others, j)
+// audits adds what is known of all audits once those of earlier processes are restored.
+func (g *gauges) audits(all *metricList, f *desk.Figures) {
+	now := g.opt.Now()
+	age := func(d *prometheus.Desc, since time.Time) {
+		if since.IsZero() {
+			since = now
 		}
+		all.gauge(d, max(0, now.Sub(since).Seconds()))
 	}
-	return append(violations, others[:min(len(others), max(0, maxSeries-len(violations)))]...)
+	all.gauge(descWatched, float64(f.Watched))
+	for _, s := range view.States() {
+		all.gauge(descAudits, float64(f.States[s]), string(s))
+	}
+	all.gauge(descOpen, float64(f.Violations-f.Accepted))
+	all.gauge(descAccepted, float64(f.Accepted))
+	age(descOldest, f.Oldest)
+	age(descUntried, f.Untried)
+	all.gauge(descQueries, f.Queries)
+	all.gauge(descCovered, f.Share)
+}
+
+// databases adds the state of the shadow database and of the ledger; l is nil without a ledger.
+func (g *gauges) databases(all *metricList, f *desk.Figures, l *view.LedgerState) {
+	if !g.opt.Observe {
+		all.gauge(descShadow, oneIf(f.ShadowUp))
+	}
+	if !f.LastTrial.IsZero() {
+		all.gauge(descLastTrial, float64(f.LastTrial.UnixNano())/1e9)
+	}
+	if l == nil {
+		return
+	}
+	all.gauge(descLedger, oneIf((l.Restored || l.Holder != nil) && l.Trouble == ""))
+	all.gauge(descRecords, oneIf(l.Holder != nil))
+	all.gauge(descUnsaved, float64(l.Unsaved))
+	all.gauge(descUnrecorded, float64(l.Lost))
+	all.gauge(descSpooled, float64(l.Spooled))
+}
+
+// ofBudgets adds the privacy budgets and that of replays.
+func (g *gauges) ofBudgets(all *metricList) {
+	for _, b := range g.budgets.state() {
+		all.gauge(descExceeded, float64(b.Exceeded), b.Name)
+		all.gauge(descSpentRatio, b.Spent, b.Name)
+	}
+	b := g.pace.state()
+	if b == nil {
+		return
+	}
+	for unit, used := range map[string]float64{"trials": float64(b.Trials), "database_seconds": b.Seconds} {
+		*all = append(*all, prometheus.MustNewConstMetric(descUsed, prometheus.CounterValue, used, unit))
+	}
+	all.gauge(descPerHour, float64(b.TrialsPerHour), "trials")
+	all.gauge(descPerHour, b.SecondsPerHour, "database_seconds")
+	all.gauge(descShort, float64(b.Waiting))
+}
+
+type metricList []prometheus.Metric
+
+func (l *metricList) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	*l = append(*l, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...))
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 
@@ -27,10 +26,7 @@ func (o *Options) route(q capture.Query) string {
 	return o.Route(q)
 }
 
-// say returns the message of an error. Unless Options.ShowValues is set, it omits messages of a server: they may quote
-// rows.
-func (a *Auditor) say(err error) string { return a.opt.say(err) }
-
+// say returns the message of an error. Unless ShowValues is set, it omits messages of a server: they may quote rows.
 func (o *Options) say(err error) string {
 	if o.ShowValues {
 		return withheld.Reveal(err)
@@ -40,11 +36,3 @@ func (o *Options) say(err error) string {
 
 // say returns the message of an error without what a server says: it may quote rows.
 func say(err error) string { return err.Error() }
-
-// salt returns the key for the ids of one audit's groups. It differs between audits: otherwise anyone who may send
-// queries could find the group key of an id by a query with known groups.
-func (d *desk) salt(key string) string {
-	mac := hmac.New(sha256.New, []byte(d.secret))
-	_, _ = mac.Write([]byte(key)) // never fails
-	return string(mac.Sum(nil))
-}

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -25,7 +26,7 @@ type metrics struct {
 	resolved      prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, g *gauges) (*metrics, error) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
@@ -46,16 +47,16 @@ func newMetrics(reg prometheus.Registerer, a *Auditor) (*metrics, error) {
 		confirmations: counters("dpwatch_confirmations_total", "Completed confirmations of violations with fresh trials, by outcome.", "outcome"),
 		resolved:      counter("dpwatch_violations_resolved_total", "Violations that a later version of the engine does not have any more."),
 	}
-	for _, c := range append(m.all(), m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.verdicts, m.confirmations, m.changes, m.resolved, &gauges{a}) {
+	for _, c := range append(m.all(), m.captured, m.recognized, m.audited, m.skipped, m.evicted, m.lost, m.verdicts, m.confirmations, m.changes, m.resolved, g) {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	for counter, labels := range map[*prometheus.CounterVec][]string{ // every series exists from the start, with the value 0
 		m.verdicts:      {string(analysis.Violation), string(analysis.NoEvidence), string(analysis.Inconclusive)},
-		m.confirmations: {confirmed, notConfirmed, abandoned},
-		m.skipped:       skipReasons(),
-		m.evicted:       {evictedPlace, evictedMemory, evictedRecord},
+		m.confirmations: desk.Confirmations(),
+		m.skipped:       desk.SkipReasons(),
+		m.evicted:       desk.EvictReasons(),
 	} {
 		for _, label := range labels {
 			counter.WithLabelValues(label)

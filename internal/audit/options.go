@@ -113,6 +113,12 @@ type Options struct {
 // defaultPerShape is the number of audits of one user's query with different constants, parameters, settings or claims.
 const defaultPerShape = 20
 
+// watchEvery is the shortest time between two turns of a watched audit by default.
+const watchEvery = time.Minute
+
+// defaultRescueAfter is how long a worker may be silent before its turns are withdrawn.
+const defaultRescueAfter = time.Minute
+
 // complete sets the defaults.
 func (o *Options) complete() error {
 	if len(o.D1) == 0 {

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/audit/inbox"
-	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/sequence"
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
@@ -24,19 +22,6 @@ func newSequences(window time.Duration) sequences {
 		s.tracker = sequence.New[capture.Query](window)
 	}
 	return s
-}
-
-// follow adds an audited query to the group of its session, and submits a recurring group that has ended as a query of
-// its own. Queries without a claim belong to no group.
-func (a *Auditor) follow(q capture.Query, r recognize.Recognized) {
-	if a.sequences.tracker == nil || r.Reason != "" || r.Unclaimed != "" || r.Query.Claim == nil || len(q.Then) > 0 || q.Doubt.HasUnknownCode() {
-		return
-	}
-	for _, group := range a.sequences.add(q, r.Key) {
-		if q, ok := together(group); ok {
-			a.submit(inbox.Arrival{Query: q, Look: inbox.LookAt(a.seed, q)})
-		}
-	}
 }
 
 // add adds a query to the group of its session, and returns the recurring groups that have ended.

@@ -6,45 +6,56 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
+	"github.com/dpwatch/dpwatch/internal/audit/fleet"
+	"github.com/dpwatch/dpwatch/internal/audit/guard"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/replay"
 )
-
-// stages are what an auditor and a worker have in common.
-type stages struct {
-	recognizer *recognize.Recognizer
-	env        *environment.Reader
-	catalogs   *environment.Catalogs
-	texts      turn.Texts
-	runner     *turn.Runner
-}
 
 // newStages returns the stages. changed is called for another reading of the copies or the engine. The caller may set
 // what the catalogs call.
-func newStages(o *Options, g *guard, m *replayMetrics, changed func(before, after *environment.Environment)) stages {
-	s := stages{
-		recognizer: recognize.New(o.Rewriter, o.Unclaimed, o.Announce, func(r any) { g.recovered("analyze", r) }, o.Evaluate),
-		env:        newEnvironment(o, changed),
-		catalogs:   environment.NewCatalogs(o.Renew, o.RenewEvery),
-		texts:      turn.Texts{D0: o.D0, D1: o.D1, Own: o.OwnText},
+func newStages(o *Options, g *guard.Guard, m *replayMetrics, changed func(before, after *environment.Environment)) fleet.Stages {
+	s := fleet.Stages{
+		Recognizer:  recognize.New(o.Rewriter, o.Unclaimed, o.Announce, func(r any) { g.Recovered("analyze", r) }, o.Evaluate),
+		Environment: newEnvironment(o, changed),
+		Catalogs:    environment.NewCatalogs(o.Renew, o.RenewEvery),
+		Texts:       turn.Texts{D0: o.D0, D1: o.D1, Own: o.OwnText},
 	}
-	s.catalogs.Use, s.catalogs.Failed, s.catalogs.Adopted = s.recognizer.Use, func(error) {}, func(bool) {}
-	s.catalogs.Before = func(ctx context.Context) { _ = s.env.ReadEngine(ctx) } // the catalogs then have its functions
-	s.runner = &turn.Runner{
-		Player: o.Player, Environment: s.env.Read, Budget: o.Budget, Now: o.Now, Seed: o.Seed, Hoisting: newHoisting(o),
-		VaryText: o.VaryText, Batch: o.BatchTrials, Rounds: o.TurnTrials, Counted: m.batch, Recovered: g.recovered,
+	s.Catalogs.Use, s.Catalogs.Failed, s.Catalogs.Adopted = s.Recognizer.Use, func(error) {}, func(bool) {}
+	s.Catalogs.Before = func(ctx context.Context) { _ = s.Environment.ReadEngine(ctx) } // the catalogs then have its functions
+	s.Runner = &turn.Runner{
+		Player: o.Player, Environment: s.Environment.Read, Budget: o.Budget, Now: o.Now, Seed: o.Seed, Hoisting: newHoisting(o),
+		VaryText: o.VaryText, Batch: o.BatchTrials, Rounds: o.TurnTrials, Counted: m.batch, Recovered: g.Recovered,
 	}
 	return s
 }
 
-// run runs in a group what keeps the stages up to date.
-func (s *stages) run(ctx context.Context, group *errgroup.Group, o *Options, g *guard) {
+// runStages runs in a group what keeps the stages up to date.
+func runStages(ctx context.Context, s *fleet.Stages, group *errgroup.Group, o *Options, g *guard.Guard) {
 	held := func() bool { return o.Gate != nil && o.Gate.State().Held != "" }
-	group.Go(g.loop(ctx, "close replays that rest", func(ctx context.Context) { s.runner.CloseResting(ctx, held) }))
+	group.Go(g.Loop(ctx, "close replays that rest", func(ctx context.Context) { s.Runner.CloseResting(ctx, held) }))
 	if o.Renew != nil {
-		group.Go(g.loop(ctx, "read the catalogs", s.catalogs.Run))
+		group.Go(g.Loop(ctx, "read the catalogs", s.Catalogs.Run))
 	}
 	if o.Gate != nil {
-		group.Go(g.loop(ctx, "pace replays", o.Gate.Run))
+		group.Go(g.Loop(ctx, "pace replays", o.Gate.Run))
+	}
+}
+
+// newEnvironment returns the Reader of an auditor or worker.
+func newEnvironment(o *Options, changed func(before, after *environment.Environment)) *environment.Reader {
+	copies := func(ctx context.Context) (string, error) {
+		return o.Player.Epoch(ctx, append([]string{o.D0}, o.D1...))
+	}
+	return environment.New(environment.Sources{Copies: copies, Engine: o.Engine, Production: o.Production}, changed)
+}
+
+// newHoisting returns what creates the Hoisting of an audit.
+func newHoisting(opt *Options) func(sql string) *replay.Hoisting {
+	return func(sql string) *replay.Hoisting {
+		h := replay.NewHoisting(opt.NoiseFunctions)
+		h.Announce = func() func() { return opt.Announce(sql) }
+		return h
 	}
 }

@@ -1,53 +1,78 @@
 package audit
 
 import (
-	"maps"
 	"slices"
 
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
+	"github.com/dpwatch/dpwatch/internal/audit/fleet"
+	"github.com/dpwatch/dpwatch/internal/audit/guard"
+	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 )
 
-// Status returns a copy of the present state.
-func (a *Auditor) Status() view.Status {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := view.Status{
-		At: a.opt.Now(), Captured: a.captured, Skipped: maps.Clone(a.skipped), Evicted: maps.Clone(a.evictions),
-		Faults: a.faults, Panics: a.guard.panics.Load(), Shadow: a.shadow, Catalog: a.catalog, Warnings: a.warnings,
-		Resting: a.runner.Resting(), Observe: a.opt.Observe,
-		Memory:  view.Memory{Audits: a.roster.Bytes(), Budget: a.opt.Memory},
-		Records: a.records.list(),
-		Audits:  make([]view.Entry, len(a.order)),
-	}
-	s.Ledger, s.Budget = a.keeper.State(), a.budgetState()
-	s.PrivacyBudgets = slices.Clone(a.budgets)
-	s.Workers, s.Turns = a.remoteState()
-	s.Coverage.Queries, s.Coverage.AuditedQueries = a.covered()
-	s.Coverage.Owners = a.roster.Owners()
-	if a.opt.Gate != nil {
-		state := a.opt.Gate.State()
-		s.Pace = &state
-	}
-	waiting := a.waiting(s.At)
-	for i, j := range a.order {
-		s.Audits[i] = a.entry(j)
-		s.Audits[i].WaitingFor = waiting[j.Key]
-	}
-	a.acceptances(&s)
-	slices.SortStableFunc(s.Audits, func(x, y view.Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
-	return s
+// statuses collects the status of an auditor.
+type statuses struct {
+	opt          *Options
+	use          useDesk
+	guard        *guard.Guard
+	keeper       *keep.Keeper
+	fleet        *fleet.Fleet
+	surroundings *surroundings
+	pace         *pace
+	budgets      *metering
+	resting      func() int
 }
 
-// entry returns what the status shows of a job; little if that panics, which is logged once. The caller holds
-// Auditor.mu.
-func (a *Auditor) entry(j *job) (e view.Entry) {
-	if !j.unshown {
-		j.unshown = a.contain("show audit "+j.id, func() error { e = j.entry(&a.opt); return nil }) != nil
+// now returns the present status.
+func (s *statuses) now() view.Status {
+	catalog, shadow, warnings := s.surroundings.trouble()
+	ledger := s.keeper.State()
+	var all view.Status
+	var waiting *desk.Waiting
+	out := 0
+	s.use(func(d *desk.Desk) {
+		all, waiting = d.Overview.Show()
+		out = d.Overview.Out()
+	})
+	all.Audits = s.entries(waiting, s.commonWait(ledger, shadow))
+	all.Panics, all.Shadow, all.Catalog, all.Warnings = s.guard.Panics(), shadow, catalog, warnings
+	all.Resting = s.resting()
+	all.Ledger, all.Budget, all.PrivacyBudgets = ledger, s.pace.state(), s.budgets.state()
+	if all.Workers, all.Turns = s.fleet.Workers.State(); all.Turns != nil {
+		all.Turns.Out = out
 	}
-	if j.unshown {
-		r := a.emptyReport(j.plan, turn.ErrInternal.Error())
-		e = view.Entry{ID: j.id, Key: j.Key, Route: j.Owner.Route, State: j.state(), Trouble: turn.ErrInternal.Error(), Verdict: string(r.Verdict), Report: &r, FirstSeen: j.firstSeen, LastSeen: j.LastSeen}
+	if s.opt.Gate != nil {
+		state := s.opt.Gate.State()
+		all.Pace = &state
 	}
-	return e
+	return all
+}
+
+// entriesAtOnce is the number of audits that are shown in one use of the desk, so that others do not wait for long.
+const entriesAtOnce = 100
+
+// entries returns what the status shows of all audits, those that were seen first first.
+func (s *statuses) entries(w *desk.Waiting, common string) []view.Entry {
+	w.Sort()
+	all := make([]view.Entry, 0, len(w.Keys))
+	for keys := range slices.Chunk(w.Keys, entriesAtOnce) {
+		s.use(func(d *desk.Desk) { all = append(all, d.Overview.Entries(keys, w, common)...) })
+	}
+	slices.SortStableFunc(all, func(x, y view.Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
+	return all
+}
+
+// commonWait returns why all audits wait; "" = for their turns alone.
+func (s *statuses) commonWait(l *view.LedgerState, shadow string) string {
+	switch {
+	case l != nil && !l.Restored:
+		return desk.WaitsForLedger
+	case shadow != "":
+		return desk.WaitsForShadow
+	case s.opt.Gate != nil && s.opt.Gate.State().Held != "":
+		return desk.WaitsForGate
+	case !s.pace.short().IsZero():
+		return desk.WaitsForBudget
+	}
+	return ""
 }

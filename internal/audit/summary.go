@@ -14,7 +14,7 @@ import (
 const summaryEvery = time.Minute
 
 // summarize logs a line about the auditor's work at every interval.
-func (a *Auditor) summarize(ctx context.Context, every time.Duration) {
+func (s *statuses) summarize(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -22,14 +22,13 @@ func (a *Auditor) summarize(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			a.opt.Logger.Info("summary", a.summary()...)
+			s.opt.Logger.Info("summary", summary(s.now())...)
 		}
 	}
 }
 
 // summary returns the numbers of a summary: what happened since the start, and the present state.
-func (a *Auditor) summary() []zap.Field {
-	s := a.Status()
+func summary(s view.Status) []zap.Field {
 	states, violations, skipped := map[view.State]int{}, len(s.Records), uint64(0)
 	for i := range s.Audits {
 		states[s.Audits[i].State]++

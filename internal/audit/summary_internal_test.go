@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
 
@@ -22,12 +23,10 @@ func TestSummary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.mu.Lock()
-		a.skip("too_many_audits", capture.Query{})
-		a.mu.Unlock()
+		a.intake.use(func(d *desk.Desk) { d.Admission.Skip("too_many_audits", capture.Query{}) })
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
-		a.summarize(ctx, summaryEvery)
+		a.statuses.summarize(ctx, summaryEvery)
 	})
 	all := lines.FilterMessage("summary").All()
 	if len(all) != 2 || all[1].ContextMap()["skipped"] != uint64(1) || all[1].ContextMap()["violations"] != int64(0) {

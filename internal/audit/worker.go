@@ -10,16 +10,19 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
+	"github.com/dpwatch/dpwatch/internal/audit/fleet"
+	"github.com/dpwatch/dpwatch/internal/audit/guard"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
 // Worker runs turns that the auditor of an engine hands out through the ledger, with the same turn.Runner as the
 // auditor. It captures nothing and reports no findings: its results are evidence in the ledger.
 type Worker struct {
-	opt   WorkerOptions
-	guard guard
-	stages
+	opt     WorkerOptions
+	guard   guard.Guard
+	stages  fleet.Stages
 	shadow  atomic.Pointer[string] // fault of the shadow database; nil = not known yet, "" = none
 	trouble atomic.Pointer[string] // of the ledger
 
@@ -54,7 +57,7 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 	}
 	o.ShowValues = false
 	w := &Worker{
-		opt: opt, guard: guard{log: o.Logger, say: say},
+		opt: opt, guard: guard.Guard{Log: o.Logger, Say: say},
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "dpwatch_worker_turns_total", Help: "Turns of audits that this worker was given, by outcome: delivered, refused, or lost because the auditor had withdrawn the turn.",
 		}, []string{"outcome"}),
@@ -77,20 +80,20 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 
 // environmentChanged takes another reading of the copies or the engine. The auditor notices what follows from it.
 func (w *Worker) environmentChanged(before, after *environment.Environment) {
-	w.runner.Clear()
+	w.stages.Runner.Clear()
 	if before.Shadow != after.Shadow {
-		w.catalogs.Need(after.ShadowRead)
+		w.stages.Catalogs.Need(after.ShadowRead)
 	}
 }
 
 // Run takes turns until ctx is done; turns in progress end early and are delivered.
 func (w *Worker) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(w.guard.loop(ctx, "check the shadow database", func(ctx context.Context) {
+	group.Go(w.guard.Loop(ctx, "check the shadow database", func(ctx context.Context) {
 		checkShadow(ctx, &w.opt.Audit, func(_ []string, fault string) { w.shadow.Store(&fault) })
 	}))
-	w.stages.run(ctx, group, &w.opt.Audit, &w.guard)
-	group.Go(w.guard.loop(ctx, "take turns", w.work))
+	runStages(ctx, &w.stages, group, &w.opt.Audit, &w.guard)
+	group.Go(w.guard.Loop(ctx, "take turns", w.work))
 	return group.Wait()
 }
 
@@ -110,7 +113,7 @@ func (w *Worker) work(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-w.catalogs.Informed():
+	case <-w.stages.Catalogs.Informed():
 	}
 	for ctx.Err() == nil {
 		err := w.session(ctx)
@@ -155,7 +158,7 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	began := now()
 	state, outcome, err := w.play(ctx, t)
 	if refused := (*errRefused)(nil); errors.As(err, &refused) {
-		w.opt.Audit.Logger.Warn("a turn is refused", zap.String("audit", shortID(t.Key)), zap.String("reason", refused.reason))
+		w.opt.Audit.Logger.Warn("a turn is refused", zap.String("audit", desk.ShortID(t.Key)), zap.String("reason", refused.reason))
 		state, outcome = nil, ledger.Outcome{Refused: refused.reason}
 	} else if err != nil {
 		return w.dropped(t, err)
@@ -164,7 +167,7 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	w.seconds.Add(outcome.Took.Seconds())
 	switch err = w.deliver(ctx, t, state, outcome); {
 	case err != nil:
-		w.runner.Drop(t.Key)
+		w.stages.Runner.Drop(t.Key)
 	case outcome.Refused != "":
 		w.rest(ctx)
 	}
@@ -218,7 +221,7 @@ func label(o ledger.Outcome) string {
 // dropped notes that the trials of a turn are dropped.
 func (w *Worker) dropped(t *ledger.Turn, err error) error {
 	text := say(err)
-	w.opt.Audit.Logger.Warn("the trials of a turn are dropped", zap.String("audit", shortID(t.Key)), zap.String("reason", text))
+	w.opt.Audit.Logger.Warn("the trials of a turn are dropped", zap.String("audit", desk.ShortID(t.Key)), zap.String("reason", text))
 	w.turns.WithLabelValues(turnLost).Inc()
 	return errors.New(text) // the queue stores it
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
@@ -35,7 +36,7 @@ func refuse(format string, args ...any) error { return &errRefused{fmt.Sprintf(f
 func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit, o ledger.Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			w.guard.recovered("audit "+shortID(t.Key), r)
+			w.guard.Recovered("audit "+desk.ShortID(t.Key), r)
 			state, o, err = nil, ledger.Outcome{Broken: brokenInWorker}, nil
 		}
 	}()
@@ -45,7 +46,7 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit,
 	} else if err != nil {
 		return nil, o, err
 	}
-	did := w.runner.Run(ctx, work, turn.Hooks{Least: workerTime, Pressing: hurriedBy(ctx, t, w.opt.Audit.Now)})
+	did := w.stages.Runner.Run(ctx, work, turn.Hooks{Least: workerTime, Pressing: hurriedBy(ctx, t, w.opt.Audit.Now)})
 	switch {
 	case did.Broken != nil:
 		return nil, ledger.Outcome{Broken: brokenInWorker}, nil
@@ -77,16 +78,16 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (row *ledger.Audit, p
 	case !found || stored.Progress == nil:
 		return nil, nil, work, refuse("the ledger has no evidence of the audit")
 	}
-	p, e, err := unpack(&stored, w.opt.Audit.D1)
+	p, e, err := saved.Unpack(&stored, w.opt.Audit.D1)
 	switch {
-	case errors.Is(err, errNeighbours):
+	case errors.Is(err, saved.ErrNeighbours):
 		return nil, nil, work, refuse("shadow.d1 of this worker (%s) lists other neighbours than that of the auditor", strings.Join(w.opt.Audit.D1, ", "))
 	case err != nil:
 		return nil, nil, work, refuse("%s", say(err))
 	case e == nil:
 		return nil, nil, work, refuse("the ledger has no evidence of the audit")
 	}
-	now, err := w.env.Read(ctx)
+	now, err := w.stages.Environment.Read(ctx)
 	switch {
 	case err != nil:
 		return nil, nil, work, refuse("shadow database: %s", say(err))
@@ -112,7 +113,7 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	if err != nil {
 		return work, refuse("the statement was captured by another version of dpwatch")
 	}
-	plan, _, err := parseStored(ctx, w.recognizer, t.Engine, t.Key, q)
+	plan, _, err := w.stages.Recognizer.AnalyzeStored(ctx, t.Engine, t.Key, q)
 	switch unsupported := (*rewrite.UnsupportedError)(nil); {
 	case errors.As(err, &unsupported):
 		return work, refuse("this worker cannot rewrite the statement: %s", unsupported.Reason)
@@ -126,14 +127,14 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	if key, _ := identity(&w.opt.Audit, q, plan.Key); key != t.Key {
 		return work, refuse("the statement is another audit here: claims, privacy, shadow.d0 and shadow.d1 must be those of the auditor, and the catalogs the same")
 	}
-	if err := w.catalogs.Recent(false, time.Time{}); err != nil {
+	if err := w.stages.Catalogs.Recent(false, time.Time{}); err != nil {
 		return work, refuse("%s", say(err))
 	}
-	worlds, err := w.texts.Worlds(plan, len(q.Then) > 0)
+	worlds, err := w.stages.Texts.Worlds(plan, len(q.Then) > 0)
 	if err != nil {
 		return work, refuse("this worker cannot rewrite the statement: %s", say(err))
 	}
-	work = turn.Turn{Key: t.Key, ID: shortID(t.Key), Query: q, Settings: plan.Settings, SearchPath: plan.SearchPath, Worlds: worlds}
+	work = turn.Turn{Key: t.Key, ID: desk.ShortID(t.Key), Query: q, Settings: plan.Settings, SearchPath: plan.SearchPath, Worlds: worlds}
 	if plan.Claim != nil {
 		work.Source = plan.Claim.Source
 	}
@@ -159,7 +160,7 @@ func delivered(row *ledger.Audit, p *saved.Progress, o *turn.Outcome) (*ledger.A
 	if reports == nil {
 		reports = turn.Reports(o.Evidence, "", false)
 	}
-	p.Profiles, row.Trials = profilesOf(reports), 0
+	p.Profiles, row.Trials = saved.ProfilesOf(reports), 0
 	for i := range reports {
 		row.Trials = max(row.Trials, reports[i].Trials.D0)
 	}
@@ -167,7 +168,7 @@ func delivered(row *ledger.Audit, p *saved.Progress, o *turn.Outcome) (*ledger.A
 	if worst.Verdict == analysis.Violation {
 		row.Verdict, row.Reason = string(worst.Verdict), worst.Reason
 	}
-	row.Lower = lowerOf(&worst)
+	row.Lower = saved.LowerOf(&worst)
 	row.State = string(stateOf(p))
 	row.EvidenceTrials = p.Trials
 	if row.Progress, err = p.Encode(); err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -130,7 +131,7 @@ func (a *alerts) look(s view.Status, now time.Time) {
 	for i := range s.Records {
 		if r := &s.Records[i]; r.Standing != nil && r.Accepted == nil {
 			f := alert.Finding{Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Route: r.Route, Odds: math.NaN()}
-			audit.Describe(&f, r.ID, r.Standing)
+			desk.Describe(&f, r.ID, r.Standing)
 			a.dispatcher.Notify(f)
 		}
 	}
@@ -152,7 +153,7 @@ func standing(e *read.Audit, v *read.Standing) alert.Finding {
 	f := alert.Finding{
 		Group: e.Group, Summary: e.Summary, User: e.User, Database: e.Database, Application: e.App, Route: e.Route, Odds: math.NaN(),
 	}
-	audit.Describe(&f, e.ID, v)
+	desk.Describe(&f, e.ID, v)
 	if r := e.Report; r != nil {
 		f.Delta, f.Source, f.Confidence = r.Claimed.Delta, r.Claimed.Source, r.Confidence
 	}

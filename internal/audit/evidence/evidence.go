@@ -15,17 +15,11 @@ import (
 // suspicion: it is reported after new trials have confirmed it, without hoisting and each in its own session (see
 // Confirm). It is not safe for concurrent use.
 type Evidence struct {
-	audits   []*analysis.Audit  // by neighbour: of trials of the whole query
-	streams  streams            // of other trials
-	drifts   []analysis.Drift   // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
-	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = the neighbour is confirmed
-	earlier  []analysis.Drift   // during a confirmation: drifts before it
-	measured []*analysis.Report // during a measurement: the reports of the neighbours that are not measured; nil = the neighbour is measured
-	between  []analysis.Drift   // during a measurement: drifts of the confirmation
-	budget   int                // of a confirmation, in pairs
-	trials   int
-	failure  string // the common SQLSTATE of all trials, or ""
-	recorded bool
+	audits []*analysis.Audit // by neighbour: of trials of the whole query
+	budget int               // of a confirmation, in pairs
+	observed
+	phases
+	streams // of other trials
 }
 
 // confirmBudget times audit.max_trials bounds the trials of a confirmation; see analysis.ConfirmationBudget.
@@ -34,7 +28,7 @@ const confirmBudget = 2
 // New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim
 // that cannot be refuted within opt.MaxTrials.
 func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
-	e := &Evidence{drifts: make([]analysis.Drift, 1+neighbours), budget: confirmBudget * opt.MaxTrials}
+	e := &Evidence{observed: observed{drifts: make([]analysis.Drift, 1+neighbours)}, budget: confirmBudget * opt.MaxTrials}
 	var err error
 	e.audits, err = begin(claim, opt, neighbours)
 	return e, err
@@ -51,15 +45,6 @@ func begin(claim analysis.Claim, opt analysis.Options, n int) (all []*analysis.A
 	return all, nil
 }
 
-// Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in
-// which drift does not show.
-func (e *Evidence) Recorded(inOrder bool) {
-	e.recorded = true
-	if !inOrder {
-		e.drifts = nil
-	}
-}
-
 // Add adds one round: the outcomes on D0 and on each neighbour. It ignores the outcomes of worlds that Settled marks.
 func (e *Evidence) Add(round []outcome.Outcome) { e.AddPart(round, nil) }
 
@@ -74,17 +59,6 @@ func (e *Evidence) AddPart(round []outcome.Outcome, spared []bool) {
 		a.Add(round[0], round[i+1])
 	}
 	e.giveUp()
-}
-
-func (e *Evidence) count(world int, o outcome.Outcome) {
-	if e.drifts != nil {
-		e.drifts[world].Add(o)
-	}
-	if e.trials++; e.trials == 1 {
-		e.failure = o.SQLState
-	} else if o.SQLState != e.failure {
-		e.failure = ""
-	}
 }
 
 // Report returns the present result for one neighbour.
@@ -166,17 +140,6 @@ func (e *Evidence) Questionable() bool {
 	}
 	return false
 }
-
-// Confirming reports whether a confirmation has begun.
-func (e *Evidence) Confirming() bool { return e.before != nil }
-
-// settled reports whether a confirmation or a measurement excludes a neighbour.
-func (e *Evidence) settled(i int) bool {
-	return e.before != nil && e.before[i] != nil || e.measured != nil && e.measured[i] != nil
-}
-
-// Measuring reports whether a measurement has begun.
-func (e *Evidence) Measuring() bool { return e.measured != nil }
 
 // Measure begins the measurement of the violation that Found reports, with at most the given number of rounds: the
 // bounds of the neighbours that show it grow towards the true epsilon. It reports whether there is one that can be
@@ -264,19 +227,6 @@ func (e *Evidence) giveUp() {
 	e.before, e.drifts, e.earlier, s.aside = nil, e.earlier, nil, nil
 	const reason = "trials showed a violation that fresh trials of the whole query did not confirm"
 	s.opening.refuted, s.hoisted.refuted = reason, reason
-}
-
-// Settled reports for each world, D0 first, whether a confirmation or a measurement does not need its trials; nil
-// before a confirmation.
-func (e *Evidence) Settled() []bool {
-	if !e.Confirming() {
-		return nil
-	}
-	worlds := make([]bool, 1+len(e.audits))
-	for i := range e.audits {
-		worlds[i+1] = e.settled(i)
-	}
-	return worlds
 }
 
 // Wealth returns the largest log-wealth of all neighbours, at least 0.

@@ -35,9 +35,6 @@ func (e *Evidence) Spared(n int) []bool {
 	return spared
 }
 
-// Executions returns the number of trials, on all worlds.
-func (e *Evidence) Executions() int { return e.trials }
-
 // exhausted reports whether the budget of a neighbour's first trials is used: those of another one may go on.
 func (e *Evidence) exhausted(i int) bool {
 	return !e.Confirming() && !e.Measuring() && e.audits[i].Exhausted()

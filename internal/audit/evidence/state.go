@@ -110,9 +110,12 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 		return errState
 	}
 	restored := Evidence{
-		streams: s.Streams.streams(),
-		audits:  s.Audits, drifts: values(s.Drifts), earlier: values(s.Earlier), between: values(s.Between),
-		budget: s.Budget, trials: s.Trials, failure: s.Failure, recorded: s.Recorded,
+		audits: s.Audits, budget: s.Budget, streams: s.Streams.streams(),
+		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded},
+		phases:   phases{earlier: values(s.Earlier), between: values(s.Between)},
+	}
+	if s.Settled != nil && restored.aside == nil {
+		restored.aside = map[int]aside{} // an empty map has no form
 	}
 	restored.before = restored.reports(s.Settled, restored.earlier)
 	restored.measured = restored.reports(s.NotMeasured, restored.between)

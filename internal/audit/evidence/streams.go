@@ -38,7 +38,7 @@ type streams struct {
 	opening stream
 	hoisted stream
 	laws    []*analysis.Audit // by world: of whole trials (as D0) and hoisted ones (as D1)
-	aside   map[int]aside     // during a confirmation, by neighbour: of those that whole trials did not accuse
+	aside   map[int]aside     // during a confirmation, by neighbour: of those that whole trials did not accuse; else nil
 }
 
 // aside is the audit of whole trials while a violation that another kind of trials showed is confirmed.
@@ -92,28 +92,31 @@ func NewReplayed(claim analysis.Claim, opt analysis.Options, neighbours int, hoi
 	return e, nil
 }
 
+// confirming reports whether a confirmation has begun: it takes whole trials alone.
+func (s *streams) confirming() bool { return s.aside != nil }
+
 // Share returns the share of the error rate that whole trials have.
-func (e *Evidence) Share() float64 {
-	return 1 - e.streams.opening.share - e.streams.hoisted.share
+func (s *streams) Share() float64 {
+	return 1 - s.opening.share - s.hoisted.share
 }
 
 // WholeOnly reports whether the evidence takes no hoisted trials (any more).
-func (e *Evidence) WholeOnly() bool { return !e.takes(&e.streams.hoisted) }
+func (s *streams) WholeOnly() bool { return !s.takes(&s.hoisted) }
 
 // Opens reports whether the evidence takes (more) opening trials: one for openingPart whole ones.
-func (e *Evidence) Opens() bool { return e.takes(&e.streams.opening) }
+func (s *streams) Opens() bool { return s.takes(&s.opening) }
 
 // takes reports whether the evidence takes trials of a kind.
-func (e *Evidence) takes(s *stream) bool {
-	if s.share == 0 || s.refuted != "" || e.Confirming() {
+func (s *streams) takes(x *stream) bool {
+	if x.share == 0 || x.refuted != "" || s.confirming() {
 		return false
 	}
-	for _, a := range s.audits {
+	for _, a := range x.audits {
 		if !a.Exhausted() {
 			return true
 		}
 	}
-	return s.audits == nil
+	return x.audits == nil
 }
 
 // Whole tells the evidence that its trials will not be hoisted, for a reason that does not depend on their results:
@@ -168,20 +171,20 @@ func (e *Evidence) AddHoisted(round, whole []outcome.Outcome, spared []bool) err
 }
 
 // Refute ends the hoisted trials: what they have shown does not count.
-func (e *Evidence) Refute(reason string) {
-	if !e.Confirming() {
-		e.streams.refute(reason)
+func (s *streams) Refute(reason string) {
+	if !s.confirming() {
+		s.refute(reason)
 	}
 }
 
 // Hoisting adds to the report on hoisting what the evidence knows about it, for a neighbour.
-func (e *Evidence) Hoisting(r hoisting.Report, neighbour int) hoisting.Report {
-	s := &e.streams.hoisted
-	if s.refuted != "" {
-		r.Hoisted, r.Reason = false, s.refuted
+func (s *streams) Hoisting(r hoisting.Report, neighbour int) hoisting.Report {
+	x := &s.hoisted
+	if x.refuted != "" {
+		r.Hoisted, r.Reason = false, x.refuted
 	}
-	if neighbour < len(s.audits) {
-		hoisted := s.audits[neighbour].Report()
+	if neighbour < len(x.audits) {
+		hoisted := x.audits[neighbour].Report()
 		r.HoistedTrials = hoisted.Trials.D0
 		if least := float64(hoisted.MinimalDetectable); !math.IsNaN(least) {
 			r.MinimalDetectable = least
@@ -191,9 +194,9 @@ func (e *Evidence) Hoisting(r hoisting.Report, neighbour int) hoisting.Report {
 }
 
 // OpeningTrials returns the number of opening trials on D0, for a neighbour.
-func (e *Evidence) OpeningTrials(neighbour int) int {
-	if s := &e.streams.opening; neighbour < len(s.audits) {
-		return s.audits[neighbour].Pairs()
+func (s *streams) OpeningTrials(neighbour int) int {
+	if x := &s.opening; neighbour < len(x.audits) {
+		return x.audits[neighbour].Pairs()
 	}
 	return 0
 }

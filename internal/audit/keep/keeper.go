@@ -11,12 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/view"
-	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
-
-// maxObservations bounds the observations that wait to be written; beyond it they are counted as lost.
-const maxObservations = 16384
 
 // Keeper writes to the ledger what must outlive the process. Without a ledger it does nothing.
 type Keeper struct {
@@ -24,15 +20,15 @@ type Keeper struct {
 	text func(error) string // of an error, without what it quotes from rows
 	self ledger.Process
 
-	On        bool                            // there is a ledger
-	Engine    atomic.Pointer[ledger.Engine]   // set before Restored is closed
-	Recorder  atomic.Pointer[ledger.Recorder] // while another process audits the engine, until this one does
-	Shares    atomic.Bool                     // captured queries go to the ledger while another process audits the engine
-	OnSettled func(capture.Settled)           // is told what Settled returns when that grows by a write; may be nil
-	Restored  chan struct{}                   // closed when the audits of earlier processes are restored, or there is no ledger
-	once      sync.Once                       // closes Restored
+	On       bool                            // there is a ledger
+	Engine   atomic.Pointer[ledger.Engine]   // set before Restored is closed
+	Recorder atomic.Pointer[ledger.Recorder] // while another process audits the engine, until this one does
+	Shares   atomic.Bool                     // captured queries go to the ledger while another process audits the engine
+	Restored chan struct{}                   // closed when the audits of earlier processes are restored, or there is no ledger
+	once     sync.Once                       // closes Restored
 
-	spool spool
+	observations
+	spool
 
 	recording sync.Mutex // one writer of observations at a time
 
@@ -41,24 +37,10 @@ type Keeper struct {
 	mu          sync.Mutex              // guards the fields below
 	unsaved     map[string]unsavedAudit // states that are not written yet, by key
 	puts        uint64
-	sightings   map[sighted]*ledger.Sighting
-	skips       map[skippedIn]int64
-	samples     capture.Samples
-	placed      map[string]ledger.Query // audits that have got a place and not begun, by key
-	displaced   map[string]bool         // keys of those that lost it
-	pending     *ledger.Batch           // its write failed, perhaps after it took effect
-	holding     bool                    // a spooled file is being submitted: its observations go into one batch
-	file        string                  // the file whose observations the next batch has; "" = none
-	settling    settling
-	captured    int64            // the Capture whose observations it has; 0 = none
-	queries     []byte           // that it has for the process that audits the engine
-	statements  int              // number of queries
 	recordsOnly bool             // another process audits the engine
 	holder      ledger.Process   // that one
 	others      []ledger.Process // those that record for this process
-	seq         int64
-	lost        uint64 // executions and skipped statements that were not recorded
-	trouble     string // why the last write failed; "" = it did not
+	trouble     string           // why the last write failed; "" = it did not
 	removed     view.Removed
 }
 
@@ -67,23 +49,11 @@ type unsavedAudit struct {
 	number uint64
 }
 
-// sighted identifies what one user ran in one hour.
-type sighted struct {
-	key, user, database, application string
-	hour                             int64
-}
-
-type skippedIn struct {
-	reason string
-	hour   int64
-}
-
 // New returns a keeper. Without a ledger (on) audits need not wait for it. open opens the spool; nil = there is none.
 func New(on bool, self ledger.Process, open func() (*ledger.Spool, error), text func(error) string, log *zap.Logger) *Keeper {
 	k := &Keeper{
-		log: log, text: text, self: self, On: on, spool: spool{open: open}, Restored: make(chan struct{}),
-		unsaved: map[string]unsavedAudit{}, sightings: map[sighted]*ledger.Sighting{}, skips: map[skippedIn]int64{},
-		placed: map[string]ledger.Query{}, displaced: map[string]bool{},
+		log: log, text: text, self: self, On: on, Restored: make(chan struct{}), observations: newObservations(on), spool: spool{open: open, log: log, text: text},
+		unsaved: map[string]unsavedAudit{},
 	}
 	if !on {
 		k.Release()
@@ -220,14 +190,11 @@ func (k *Keeper) State() *view.LedgerState {
 		s.Restored = true
 	default:
 	}
-	k.spool.mu.Lock()
-	if k.spool.spool != nil {
-		_, s.Spooled = k.spool.spool.Len()
-	}
-	k.spool.mu.Unlock()
+	s.Spooled = k.bytes()
+	s.Waiting, s.Lost = k.waiting()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.Trouble, s.Unsaved, s.Waiting, s.Lost = k.trouble, len(k.unsaved), len(k.sightings)+len(k.skips), k.lost
+	s.Trouble, s.Unsaved = k.trouble, len(k.unsaved)
 	s.Removed = k.removed
 	if s.Recorders = k.others; k.recordsOnly {
 		holder := k.holder
@@ -235,8 +202,5 @@ func (k *Keeper) State() *view.LedgerState {
 	}
 	other := func(p ledger.Process) bool { return Differs(p, k.self) }
 	s.OtherConfiguration = s.Holder != nil && other(*s.Holder) || slices.ContainsFunc(s.Recorders, other)
-	if k.pending != nil {
-		s.Waiting += len(k.pending.Sightings) + len(k.pending.Skips)
-	}
 	return s
 }

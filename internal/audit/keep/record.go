@@ -29,6 +29,91 @@ func (k *Keeper) Writer() batchWriter {
 	return nil
 }
 
+// term returns the term of the writer; 0 = the process ends before it had the ledger.
+func (k *Keeper) term() int64 {
+	if w := k.Writer(); w != nil {
+		return w.Term()
+	}
+	return 0
+}
+
+// Record writes the observations since the last write. A batch whose write failed is written again with its number, so
+// that it counts once.
+func (k *Keeper) Record(ctx context.Context) error {
+	k.recording.Lock()
+	defer k.recording.Unlock()
+	if err := k.recordSpooled(ctx); err != nil {
+		k.Wrote(err)
+		return err
+	}
+	for {
+		b := k.batch(k.term)
+		if b == nil {
+			return nil
+		}
+		err := k.Writer().Record(ctx, *b)
+		if k.Wrote(err); err != nil {
+			return err
+		}
+		if s := k.Spool(); s != nil && b.File != "" {
+			_ = s.Remove(b.File) // the ledger remembers it
+		}
+		k.done()
+	}
+}
+
+// Ready reports whether the ledger can be written, as far as is known, and no batch waits.
+func (k *Keeper) Ready() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.Engine.Load() != nil && k.trouble == "" && !k.pends()
+}
+
+// SpoolObservations moves observations that could not be written to the spool, as far as it has room.
+func (k *Keeper) SpoolObservations() {
+	k.recording.Lock()
+	defer k.recording.Unlock()
+	s := k.Spool()
+	if s == nil {
+		return
+	}
+	for b := k.batch(k.term); b != nil && b.File == "" && b.Captured == 0; b = k.batch(k.term) { // what comes from a file, or from another process, is still there
+		b.WithoutTexts()
+		if err := s.PutBatch(*b); err != nil {
+			k.SaySpoolFull(err)
+			return
+		}
+		k.done()
+	}
+}
+
+// recordSpooled writes the spooled observations. The caller holds k.recording.
+func (k *Keeper) recordSpooled(ctx context.Context) error {
+	s := k.Spool()
+	if s == nil {
+		return nil
+	}
+	for {
+		name, b, err := s.FirstBatch()
+		switch {
+		case err != nil:
+			k.log.Error("observations in the spool cannot be written to the ledger", zap.String("error", k.text(err)))
+			continue
+		case name == "":
+			return nil
+		}
+		if b.Term == 0 {
+			b.File = name
+		}
+		if err = k.Writer().Record(ctx, b); err != nil {
+			return err
+		}
+		if err := s.Remove(name); err != nil {
+			k.log.Warn("a spooled file cannot be removed; it does not count twice", zap.String("error", k.text(err)))
+		}
+	}
+}
+
 // AttachFile puts the queries of the first spooled file in the next batch, and reports whether there is one.
 func (k *Keeper) AttachFile() bool {
 	s := k.Spool()
@@ -46,13 +131,6 @@ func (k *Keeper) AttachFile() bool {
 	EachQuery(content, func(int, []byte) { n++ })
 	k.Attach(content, n, name)
 	return true
-}
-
-// Attach puts captured queries in the next batch. The batch before it has been written.
-func (k *Keeper) Attach(content []byte, statements int, file string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.queries, k.statements, k.file = content, statements, file
 }
 
 // EachQuery calls f with each query of the content that takeInbox returned, and its position.

@@ -2,7 +2,7 @@ package keep
 
 import "github.com/dpwatch/dpwatch/internal/capture"
 
-// settling counts what this process was given, by what has become of it. The keeper's mutex guards it.
+// settling counts what this process was given, by what has become of it. observations.mu guards it.
 type settling struct {
 	handled capture.Settled // observed, or counted as skipped
 	pending capture.Settled // handled when the pending batch was made
@@ -13,48 +13,48 @@ type settling struct {
 }
 
 // Handled notes that a query of this process was observed or counted as skipped.
-func (k *Keeper) Handled() { k.HandedOver(1) }
+func (o *observations) Handled() { o.HandedOver(1) }
 
 // HandedOver is Handled for n queries, which wait for the next batch as they are.
-func (k *Keeper) HandedOver(n int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.settling.handled.Queries += uint64(n) //nolint:gosec // a number of queries
+func (o *observations) HandedOver(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.settling.handled.Queries += uint64(n) //nolint:gosec // a number of queries
 }
 
 // Counted notes that n statements which this process did not capture are counted as skipped.
-func (k *Keeper) Counted(n uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.settling.handled.Counted += n
+func (o *observations) Counted(n uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.settling.handled.Counted += n
 }
 
 // Settle notes that the spool has n queries of this process.
-func (k *Keeper) Settle(n int) {
-	k.mu.Lock()
-	k.settling.spooled += uint64(n) //nolint:gosec // a number of queries
-	k.mu.Unlock()
-	k.tell()
+func (o *observations) Settle(n int) {
+	o.mu.Lock()
+	o.settling.spooled += uint64(n) //nolint:gosec // a number of queries
+	o.mu.Unlock()
+	o.tell()
 }
 
 // tell calls OnSettled if there is more to tell.
-func (k *Keeper) tell() {
-	now := k.Settled()
-	k.mu.Lock()
-	more := now != k.settling.told
-	k.settling.told = now
-	k.mu.Unlock()
-	if more && k.OnSettled != nil {
-		k.OnSettled(now)
+func (o *observations) tell() {
+	now := o.Settled()
+	o.mu.Lock()
+	more := now != o.settling.told
+	o.settling.told = now
+	o.mu.Unlock()
+	if more && o.OnSettled != nil {
+		o.OnSettled(now)
 	}
 }
 
 // Settled returns what this process was given and has a lasting record. Without a ledger that is all that was handled.
-func (k *Keeper) Settled() capture.Settled {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := &k.settling
-	if !k.On {
+func (o *observations) Settled() capture.Settled {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := &o.settling
+	if !o.on {
 		return s.handled
 	}
 	return capture.Settled{Queries: s.settled.Queries + s.spooled, Counted: s.settled.Counted}

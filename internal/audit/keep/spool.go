@@ -1,7 +1,6 @@
 package keep
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -17,99 +16,64 @@ const reopenSpool = 10 * time.Second
 // use.
 type spool struct {
 	open func() (*ledger.Spool, error) // nil = there is none
+	log  *zap.Logger
+	text func(error) string // see Keeper
 
-	mu    sync.Mutex // guards the fields below
-	spool *ledger.Spool
-	tried time.Time
-	said  string // the last trouble
+	mu     sync.Mutex // guards the fields below
+	opened *ledger.Spool
+	tried  time.Time
+	said   string // the last trouble
 }
 
 // Spool returns the spool, nil if there is none or it cannot be opened.
-func (k *Keeper) Spool() *ledger.Spool {
-	s := &k.spool
+func (s *spool) Spool() *ledger.Spool {
 	if s.open == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.spool != nil || !s.tried.IsZero() && time.Since(s.tried) < reopenSpool {
-		return s.spool
+	if s.opened != nil || !s.tried.IsZero() && time.Since(s.tried) < reopenSpool {
+		return s.opened
 	}
 	s.tried = time.Now()
 	var err error
-	if s.spool, err = s.open(); err == nil {
-		return s.spool
+	if s.opened, err = s.open(); err == nil {
+		return s.opened
 	}
-	s.spool = nil
-	if text := k.text(err); text != s.said {
+	s.opened = nil
+	if text := s.text(err); text != s.said {
 		s.said = text
-		k.log.Error("the spool cannot be used: while the ledger is away, observations are kept in memory only", zap.String("error", text))
+		s.log.Error("the spool cannot be used: while the ledger is away, observations are kept in memory only", zap.String("error", text))
 	}
 	return nil
 }
 
 // CloseSpool closes the spool, if there is one.
-func (k *Keeper) CloseSpool() {
-	s := &k.spool
+func (s *spool) CloseSpool() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.spool != nil {
-		_ = s.spool.Close()
-		s.spool = nil
+	if s.opened != nil {
+		_ = s.opened.Close()
+		s.opened = nil
 	}
 }
 
 // SaySpoolFull logs that the spool cannot take more.
-func (k *Keeper) SaySpoolFull(err error) {
-	k.spool.mu.Lock()
-	defer k.spool.mu.Unlock()
-	if text := k.text(err); text != k.spool.said {
-		k.spool.said = text
-		k.log.Error("the spool cannot take what the ledger misses: the rest is counted as lost, or skipped as backlog (raise ledger.spool.max_bytes)", zap.String("error", text))
+func (s *spool) SaySpoolFull(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text := s.text(err); text != s.said {
+		s.said = text
+		s.log.Error("the spool cannot take what the ledger misses: the rest is counted as lost, or skipped as backlog (raise ledger.spool.max_bytes)", zap.String("error", text))
 	}
 }
 
-// SpoolObservations moves observations that could not be written to the spool, as far as it has room.
-func (k *Keeper) SpoolObservations() {
-	k.recording.Lock()
-	defer k.recording.Unlock()
-	s := k.Spool()
-	if s == nil {
-		return
+// bytes returns the size of what waits in the spool.
+func (s *spool) bytes() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened != nil {
+		_, n = s.opened.Len()
 	}
-	for b := k.batch(); b != nil && b.File == "" && b.Captured == 0; b = k.batch() { // what comes from a file, or from another process, is still there
-		b.WithoutTexts()
-		if err := s.PutBatch(*b); err != nil {
-			k.SaySpoolFull(err)
-			return
-		}
-		k.done()
-	}
-}
-
-// recordSpooled writes the spooled observations. The caller holds k.recording.
-func (k *Keeper) recordSpooled(ctx context.Context) error {
-	s := k.Spool()
-	if s == nil {
-		return nil
-	}
-	for {
-		name, b, err := s.FirstBatch()
-		switch {
-		case err != nil:
-			k.log.Error("observations in the spool cannot be written to the ledger", zap.String("error", k.text(err)))
-			continue
-		case name == "":
-			return nil
-		}
-		if b.Term == 0 {
-			b.File = name
-		}
-		if err = k.Writer().Record(ctx, b); err != nil {
-			return err
-		}
-		if err := s.Remove(name); err != nil {
-			k.log.Warn("a spooled file cannot be removed; it does not count twice", zap.String("error", k.text(err)))
-		}
-	}
+	return n
 }

@@ -2,6 +2,7 @@ package recognize
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -297,4 +298,17 @@ func (r *Recognizer) Outcome(l inbox.Look, turnedAway bool) {
 	case turned < floodAfter:
 		r.outlines.Put(l.Outline, turned+1)
 	}
+}
+
+// AnalyzeStored is Analyze for the statement of a stored audit. Hostile SQL can crash the parser: the ledger records
+// the attempt. An error that has no reason is that of the ledger.
+func (r *Recognizer) AnalyzeStored(ctx context.Context, engine *ledger.Engine, key string, q capture.Query) (*rewrite.Plan, uint64, error) {
+	if err := engine.Audits.Parsing(ctx, key, false); err != nil {
+		return nil, 0, err
+	}
+	plan, edition, refused := r.Analyze(q)
+	if err := engine.Audits.Parsing(ctx, key, true); err != nil {
+		return nil, 0, err
+	}
+	return plan, edition, refused
 }

@@ -50,7 +50,7 @@ func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 		if evicted = leastPromising(s.audits, func(b *Audit) bool { return b.gives(a) }); evicted == nil {
 			return nil, ShapeSampled
 		}
-	case len(r.audits) >= r.limits.Audits:
+	case len(r.list) >= r.limits.Audits:
 		if evicted = r.makeRoom(a, s); evicted == nil {
 			evicted = r.makeWay(a)
 		}
@@ -68,19 +68,19 @@ func (a *Audit) gives(way *Audit) bool {
 
 // makeRoom returns the audit to evict when all places are taken, or nil.
 func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
-	audits, crowd := 0, 0
-	if o := r.owners[a.Owner]; o != nil {
-		audits = o.audits
+	audits, crowd, account := 0, 0, r.owners[a.Owner]
+	if account != nil {
+		audits = account.audits
 	}
 	if own != nil {
 		crowd = len(own.audits)
 	}
 	var best *Audit
-	for _, b := range r.audits {
+	for _, b := range r.list {
 		switch {
 		case b.phase == Running || b.phase == Violation || b.phase == Watching || b.Open:
 			continue
-		case b.Owner != a.Owner:
+		case b.account != account:
 			if b.account.audits <= audits+1 {
 				continue
 			}
@@ -101,9 +101,10 @@ const suspicious = .25
 // one whose violation is being confirmed is not evicted. A new audit may be one that lost its place in this way: then
 // its query must have been run more than twice as often, so that no two audits evict each other in turns.
 func (r *Roster) makeWay(a *Audit) *Audit {
+	account := r.owners[a.Owner]
 	var best *Audit
-	for _, b := range r.audits {
-		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Wealth >= b.Threshold || b.Owner != a.Owner || a.Tried && a.Seen <= 2*b.Seen {
+	for _, b := range r.list {
+		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Wealth >= b.Threshold || b.account != account || a.Tried && a.Seen <= 2*b.Seen {
 			continue
 		}
 		if best == nil || byUse(b, best) < 0 {
@@ -124,7 +125,10 @@ func byUse(a, b *Audit) int {
 
 // byPlaces orders audits by the number of audits of their owner, then by byPromise.
 func byPlaces(a, b *Audit) int {
-	return cmp.Or(cmp.Compare(b.account.audits, a.account.audits), byPromise(a, b))
+	if a.account != b.account && a.account.audits != b.account.audits {
+		return cmp.Compare(b.account.audits, a.account.audits)
+	}
+	return byPromise(a, b)
 }
 
 // byPromise orders audits of one owner by the loss of evicting them, smallest first: decided ones by when their query
@@ -173,7 +177,7 @@ func (r *Roster) Retire() *Audit {
 		return nil
 	}
 	var all []*Audit
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.phase == Violation && !a.busy {
 			all = append(all, a)
 		}
@@ -208,13 +212,13 @@ func (r *Roster) Shed() *Audit {
 		return nil
 	}
 	sums := map[Owner]int64{}
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.mayShed() {
 			sums[a.Owner] += a.Bytes
 		}
 	}
 	var best *Audit
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if !a.mayShed() {
 			continue
 		}

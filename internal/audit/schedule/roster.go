@@ -5,159 +5,66 @@ import (
 	"time"
 )
 
-// Phase is the progress of an audit, as far as its place and its turns depend on it.
-type Phase uint8
-
-// The phases of an audit.
-const (
-	Queued    Phase = iota // waits for a turn
-	Running                // has a worker: never evicted
-	Decided                // without a violation
-	Violation              // evicted only by Retire
-	Watching               // Decided, in a turn of the watch share: never evicted
-)
-
-// Owner identifies the queries that share a part of the places and of the turns.
-type Owner struct{ User, Database, Route string }
-
-// Audit is the scheduler's view of one audit. The caller sets the exported fields and keeps them up to date; a Roster
-// reads them in its methods. One lock must guard them all.
-type Audit struct {
-	Key   string // identity
-	Shape string // of the query, without the parts that a client can vary at will
-	Owner Owner
-
-	Seen     uint64 // times that clients ran the query
-	LastSeen time.Time
-	Trials   int
-	// Wealth is the logarithm of the evidence against the claim, and Threshold the value at which it is a violation.
-	Wealth, Threshold float64
-	Bytes             int64     // of memory, estimated
-	NotBefore         time.Time // no turn before this time
-	Measuring         bool      // a violation whose trials go on
-	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch
-	// share.
-	Watched, Background bool
-	// Open: an earlier process showed a violation that is not resolved. The audit is never evicted, and its first turn
-	// comes first.
-	Open bool
-	// Kept: the ledger has its latest evidence, so that the audit loses nothing with its place. Tried: the audit lost a
-	// place after it had begun.
-	Kept, Tried bool
-
-	phase   Phase
-	busy    bool // a violation that has a worker
-	turns   int
-	used    time.Duration // in turns
-	since   time.Time     // start of the wait for the next turn
-	number  uint64        // in order of admission
-	shape   *shape
-	account *account
-	watched time.Time     // end of the last turn in the watch share
-	advance time.Duration // charged to the watch share for the present turn
-}
-
-// Phase returns the audit's phase.
-func (a *Audit) Phase() Phase { return a.phase }
-
-// Busy reports whether the audit has a worker.
-func (a *Audit) Busy() bool { return a.busy || a.phase == Running || a.phase == Watching }
-
-// waits reports whether the audit waits for a turn.
-func (a *Audit) waits() bool {
-	return a.phase == Queued || a.phase == Violation && a.Measuring && !a.busy
-}
-
-// untried reports whether the audit waits for its first trials.
-func (a *Audit) untried() bool { return a.turns == 0 && !a.Tried }
-
-// Turns returns how many turns the audit has had since it was admitted or began again.
-func (a *Audit) Turns() int { return a.turns }
-
-// Since returns when the audit began to wait for its next turn.
-func (a *Audit) Since() time.Time { return a.since }
-
-// shape holds the common state of the audits of one shape of one owner.
-type shape struct {
-	key    shapeKey
-	audits []*Audit
-	begun  int // audits that have had a turn
-	closed int // retired violations: they keep their places in the shape
-}
-
-type shapeKey struct {
-	owner Owner
-	shape string
-}
-
-// account holds the common state of the audits of one owner.
-type account struct {
-	audits int
-	used   time.Duration // time in turns, starting at the smallest of the other owners
-	picks  int           // turns that were not first ones
-	// Since the last turn that was not a first one: first turns of new shapes, and of further audits of known shapes.
-	fresh, further int
-	waiting        int           // audits without a turn so far; set by Next
-	watched        time.Duration // in short turns of the watch share
-}
-
-// Limits bound a Roster.
-type Limits struct {
-	Audits   int   // at the same time; violations may occupy half of them
-	PerShape int   // of one owner
-	Bytes    int64 // of all audits together; 0 = no limit
-	Watch    Watch
-}
-
 // Roster holds all audits. New creates it. It is not safe for concurrent use.
 type Roster struct {
-	limits     Limits
-	audits     map[string]*Audit
+	members
+	limits       Limits
+	firsts       int // first turns since the last turn of another kind
+	watch        watching
+	first, other []*Audit // see survey
+}
+
+// New returns an empty Roster.
+func New(limits Limits) *Roster {
+	return &Roster{
+		limits: limits, watch: watching{share: limits.Watch.Share},
+		members: members{byKey: map[string]*Audit{}, shapes: map[shapeKey]*shape{}, owners: map[Owner]*account{}},
+	}
+}
+
+// members are the audits of a Roster, with the state that those of one shape or owner have in common.
+type members struct {
+	list       []*Audit // in no order
+	byKey      map[string]*Audit
 	shapes     map[shapeKey]*shape
 	owners     map[Owner]*account
 	violations int
 	bytes      int64
 	admitted   uint64
-	firsts     int // first turns since the last turn of another kind
-	watch      watching
-}
-
-// New returns an empty Roster.
-func New(limits Limits) *Roster {
-	return &Roster{limits: limits, audits: map[string]*Audit{}, shapes: map[shapeKey]*shape{}, owners: map[Owner]*account{}}
 }
 
 // Len returns the number of audits.
-func (r *Roster) Len() int { return len(r.audits) }
+func (m *members) Len() int { return len(m.list) }
 
 // Owners returns the number of owners with audits.
-func (r *Roster) Owners() int { return len(r.owners) }
+func (m *members) Owners() int { return len(m.owners) }
 
 // Bytes returns the estimated memory of all audits, as of the last call of Resize for each.
-func (r *Roster) Bytes() int64 { return r.bytes }
+func (m *members) Bytes() int64 { return m.bytes }
 
-func (r *Roster) add(a *Audit, now time.Time) {
+func (m *members) add(a *Audit, now time.Time) {
 	key := shapeKey{a.Owner, a.Shape}
-	if a.shape = r.shapes[key]; a.shape == nil {
+	if a.shape = m.shapes[key]; a.shape == nil {
 		a.shape = &shape{key: key}
-		r.shapes[key] = a.shape
+		m.shapes[key] = a.shape
 	}
-	if a.account = r.owners[a.Owner]; a.account == nil {
-		a.account = &account{used: r.leastUsed()}
-		r.owners[a.Owner] = a.account
+	if a.account = m.owners[a.Owner]; a.account == nil {
+		a.account = &account{used: m.leastUsed()}
+		m.owners[a.Owner] = a.account
 	}
-	r.admitted++
-	a.phase, a.turns, a.since, a.number = Queued, 0, now, r.admitted
+	m.admitted++
+	a.phase, a.turns, a.since, a.number = Queued, 0, now, m.admitted
 	a.shape.audits = append(a.shape.audits, a)
 	a.account.audits++
-	r.audits[a.Key] = a
-	r.bytes += a.Bytes
+	a.at = len(m.list)
+	m.list, m.byKey[a.Key] = append(m.list, a), a
+	m.bytes += a.Bytes
 }
 
 // leastUsed returns the smallest time used by an owner with audits: a new owner starts with it.
-func (r *Roster) leastUsed() time.Duration {
+func (m *members) leastUsed() time.Duration {
 	least := time.Duration(-1)
-	for _, o := range r.owners {
+	for _, o := range m.owners {
 		if least < 0 || o.used < least {
 			least = o.used
 		}
@@ -166,35 +73,39 @@ func (r *Roster) leastUsed() time.Duration {
 }
 
 // Remove removes an audit.
-func (r *Roster) Remove(a *Audit) {
-	if r.audits[a.Key] != a {
+func (m *members) Remove(a *Audit) {
+	if m.byKey[a.Key] != a {
 		return
 	}
-	delete(r.audits, a.Key)
-	r.bytes -= a.Bytes
+	delete(m.byKey, a.Key)
+	last := len(m.list) - 1
+	m.list[a.at], m.list[last].at = m.list[last], a.at
+	m.list[last] = nil
+	m.list = m.list[:last]
+	m.bytes -= a.Bytes
 	if a.phase == Violation {
-		r.violations--
+		m.violations--
 	}
 	if a.turns > 0 {
 		a.shape.begun--
 	}
 	a.shape.audits = slices.DeleteFunc(a.shape.audits, func(b *Audit) bool { return a == b })
-	r.drop(a.shape)
+	m.drop(a.shape)
 	if a.account.audits--; a.account.audits == 0 {
-		delete(r.owners, a.Owner)
+		delete(m.owners, a.Owner)
 	}
 }
 
-func (r *Roster) drop(s *shape) {
+func (m *members) drop(s *shape) {
 	if len(s.audits) == 0 && s.closed == 0 {
-		delete(r.shapes, s.key)
+		delete(m.shapes, s.key)
 	}
 }
 
 // Resize records the memory of an audit.
-func (r *Roster) Resize(a *Audit, bytes int64) {
-	if r.audits[a.Key] == a {
-		r.bytes += bytes - a.Bytes
+func (m *members) Resize(a *Audit, bytes int64) {
+	if m.byKey[a.Key] == a {
+		m.bytes += bytes - a.Bytes
 	}
 	a.Bytes = bytes
 }

@@ -31,25 +31,18 @@ const (
 //
 // A violation that is measured stays one: its turn ends with Return.
 func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
+	s := r.survey(now)
+	watch, wait := r.nextWatch(s, now)
+	wait = min(wait, s.wait)
 	var first, other *Audit
-	others := r.survey(now)
-	watch, wait := r.nextWatch(now)
-	others = others || watch != nil
-	for _, a := range r.audits {
-		if !a.waits() || a.Background {
-			continue
+	for _, a := range s.other {
+		if other == nil || byTurn(a, other) < 0 {
+			other = a
 		}
-		if d := a.NotBefore.Sub(now); d > 0 {
-			wait = min(wait, d)
-			continue
-		}
-		switch {
-		case !a.untried():
-			if other == nil || byTurn(a, other) < 0 {
-				other = a
-			}
-		case others && a.overdrawn():
-		case first == nil || byFirstTurn(a, first) < 0:
+	}
+	others := other != nil || watch != nil
+	for _, a := range s.first {
+		if !(others && a.overdrawn()) && (first == nil || byFirstTurn(a, first) < 0) {
 			first = a
 		}
 	}
@@ -72,7 +65,7 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	}
 	switch {
 	case next == watch:
-		r.advance(next)
+		r.watch.advance(next)
 		if next.phase == Decided {
 			next.phase = Watching
 			return next, 0
@@ -121,23 +114,6 @@ func (r *Roster) othersHadTurn(more bool) {
 	}
 }
 
-// survey counts the audits that wait for a first turn, by owner, and reports whether others wait.
-func (r *Roster) survey(now time.Time) (others bool) {
-	for _, o := range r.owners {
-		o.waiting = 0
-	}
-	for _, a := range r.audits {
-		switch {
-		case !a.waits() || a.Background || a.NotBefore.After(now):
-		case !a.untried():
-			others = true
-		default:
-			a.account.waiting++
-		}
-	}
-	return others
-}
-
 // overdrawn reports whether the owner of an audit without a turn has to wait for a turn of another kind.
 func (a *Audit) overdrawn() bool {
 	if a.shape.begun == 0 {
@@ -146,24 +122,43 @@ func (a *Audit) overdrawn() bool {
 	return a.account.further >= maxFurther
 }
 
-// byFirstTurn orders audits that have had no turn.
+// byFirstTurn orders audits that have had no turn. Like the other orders, it compares no more than it needs: it is
+// called for every audit.
 func byFirstTurn(a, b *Audit) int {
-	return cmp.Or(
-		-boolCompare(a.Open, b.Open), boolCompare(a.shape.begun > 0, b.shape.begun > 0), cmp.Compare(a.account.waiting, b.account.waiting), cmp.Compare(a.account.used, b.account.used),
-		cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number),
-	)
+	if c := cmp.Or(-boolCompare(a.Open, b.Open), boolCompare(a.shape.begun > 0, b.shape.begun > 0)); c != 0 {
+		return c
+	}
+	if a.account != b.account {
+		if c := cmp.Or(cmp.Compare(a.account.waiting, b.account.waiting), cmp.Compare(a.account.used, b.account.used)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number))
 }
 
 // byTurn orders audits that have had a turn.
 func byTurn(a, b *Audit) int {
 	if a.account != b.account {
-		return cmp.Or(cmp.Compare(a.account.used, b.account.used), a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+		if c := cmp.Compare(a.account.used, b.account.used); c != 0 {
+			return c
+		}
+		return bySince(a, b)
 	}
-	oldest := cmp.Or(a.since.Compare(b.since), cmp.Compare(a.number, b.number))
 	if a.account.picks%oldestEvery == oldestEvery-1 {
-		return oldest
+		return bySince(a, b)
 	}
-	return cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.remaining(), b.remaining()), oldest)
+	if c := cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.remaining(), b.remaining())); c != 0 {
+		return c
+	}
+	return bySince(a, b)
+}
+
+// bySince orders audits by how long they have waited, the longest first.
+func bySince(a, b *Audit) int {
+	if c := a.since.Compare(b.since); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.number, b.number)
 }
 
 // remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it
@@ -206,14 +201,14 @@ func (r *Roster) Decide(a *Audit, violation bool, took time.Duration) {
 }
 
 func (r *Roster) charge(a *Audit, took time.Duration) {
-	r.refund(a)
+	r.watch.refund(a)
 	a.used += took
 	if a.Background {
-		r.chargeWatch(a, took)
+		r.watch.charge(a, took)
 		return
 	}
 	a.account.used += took
-	r.earn(took)
+	r.watch.earn(took)
 }
 
 // Restart makes a decided audit begin again. It is then no Background audit.
@@ -238,7 +233,7 @@ func (r *Roster) Resume(a *Audit, turns int, used time.Duration) {
 
 // Due reports whether an audit waits for a turn that it may have now.
 func (r *Roster) Due(now time.Time) bool {
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.waits() && !a.NotBefore.After(now) {
 			return true
 		}
@@ -248,7 +243,7 @@ func (r *Roster) Due(now time.Time) bool {
 
 // Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.
 func (r *Roster) Pressing(now time.Time) bool {
-	for _, a := range r.audits {
+	for _, a := range r.list {
 		if a.phase == Queued && !a.Background && a.untried() && a.shape.begun == 0 && !a.NotBefore.After(now) {
 			return true
 		}

@@ -3,7 +3,6 @@ package schedule
 import (
 	"cmp"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -27,6 +26,7 @@ const (
 
 // watching is the use of the watch share.
 type watching struct {
+	share      float64       // see Watch
 	credit     time.Duration // not used yet; below 0 after a turn that took more
 	quiet      time.Time     // until when the time without waiting audits is credited; zero = audits wait
 	short      time.Duration // in turns of Watched audits
@@ -34,76 +34,53 @@ type watching struct {
 }
 
 // earn adds the share that belongs to a turn of an audit outside the watch share.
-func (r *Roster) earn(took time.Duration) {
-	if s := r.limits.Watch.Share; s > 0 {
-		r.credit(time.Duration(float64(took) * s / (1 - s)))
+func (w *watching) earn(took time.Duration) {
+	if w.share > 0 {
+		w.add(time.Duration(float64(took) * w.share / (1 - w.share)))
 	}
 }
 
-func (r *Roster) credit(d time.Duration) { r.watch.credit = min(maxCredit, r.watch.credit+d) }
+func (w *watching) add(d time.Duration) { w.credit = min(maxCredit, w.credit+d) }
 
 // advance charges the watch share with a turn that begins.
-func (r *Roster) advance(a *Audit) {
+func (w *watching) advance(a *Audit) {
 	a.advance = expectedTurn
-	r.watch.credit -= a.advance
+	w.credit -= a.advance
 }
 
 // refund takes the charge of advance back: the turn has ended.
-func (r *Roster) refund(a *Audit) {
-	r.credit(a.advance)
+func (w *watching) refund(a *Audit) {
+	w.add(a.advance)
 	a.advance = 0
 }
 
-func (r *Roster) chargeWatch(a *Audit, took time.Duration) {
-	r.watch.credit -= took
+// charge charges the watch share with a turn that has ended.
+func (w *watching) charge(a *Audit, took time.Duration) {
+	w.credit -= took
 	if a.phase != Watching {
-		r.watch.background += took
+		w.background += took
 		return
 	}
-	r.watch.short += took
+	w.short += took
 	a.account.watched += took
 }
 
 // nextWatch returns the audit that may have a turn in the watch share now, or nil and how long to wait for one if no
 // other audit waits.
-func (r *Roster) nextWatch(now time.Time) (next *Audit, wait time.Duration) {
-	wait = math.MaxInt64
-	share := r.limits.Watch.Share
+func (r *Roster) nextWatch(s *survey, now time.Time) (next *Audit, wait time.Duration) {
+	share := r.watch.share
 	if share <= 0 {
-		return nil, wait
+		return nil, math.MaxInt64
 	}
-	busy := false
-	var short, background *Audit
-	for _, a := range r.audits {
-		due := a.NotBefore
-		switch {
-		case a.phase == Queued && a.Background:
-			if due.After(now) {
-				wait = min(wait, due.Sub(now))
-			} else if background == nil || byBackground(a, background) < 0 {
-				background = a
-			}
-		case a.waits():
-			busy = busy || !due.After(now)
-		case a.phase == Decided && a.Watched:
-			if d := a.watched.Add(r.limits.Watch.Every); d.After(due) {
-				due = d
-			}
-			if due.After(now) {
-				wait = min(wait, due.Sub(now))
-			} else if short == nil || byWatch(a, short) < 0 {
-				short = a
-			}
-		}
-	}
+	wait = s.watchWait
 	if !r.watch.quiet.IsZero() {
-		r.credit(time.Duration(float64(max(0, now.Sub(r.watch.quiet))) * share))
+		r.watch.add(time.Duration(float64(max(0, now.Sub(r.watch.quiet))) * share))
 	}
-	if r.watch.quiet = now; busy {
+	if r.watch.quiet = now; s.due() > 0 {
 		r.watch.quiet = time.Time{}
 	}
-	if next = short; next == nil || background != nil && r.watch.background <= r.watch.short {
-		next = background
+	if next = s.short; next == nil || s.background != nil && r.watch.background <= r.watch.short {
+		next = s.background
 	}
 	if next != nil && r.watch.credit <= 0 {
 		wait = min(wait, time.Duration(math.Ceil(float64(-r.watch.credit)/share)))
@@ -125,29 +102,7 @@ func byBackground(a, b *Audit) int {
 
 // Rest ends a turn of an audit that is Watching: it is Decided again.
 func (r *Roster) Rest(a *Audit, took time.Duration, now time.Time) {
-	r.refund(a)
-	r.chargeWatch(a, took)
+	r.watch.refund(a)
+	r.watch.charge(a, took)
 	a.phase, a.watched = Decided, now
-}
-
-// Order returns the audits that wait for a turn outside the watch share, in the order in which they would have it if
-// nothing changed. Next differs in that users, and first and other turns, alternate.
-func (r *Roster) Order(now time.Time) []*Audit {
-	r.survey(now)
-	var all []*Audit
-	for _, a := range r.audits {
-		if a.waits() && !a.Background && !a.NotBefore.After(now) {
-			all = append(all, a)
-		}
-	}
-	slices.SortFunc(all, func(a, b *Audit) int {
-		switch {
-		case a.untried() != b.untried():
-			return boolCompare(b.untried(), a.untried())
-		case !a.untried():
-			return byTurn(a, b)
-		}
-		return byFirstTurn(a, b)
-	})
-	return all
 }

@@ -1,0 +1,478 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/environment"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/finding"
+	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/longtest"
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// simulation is a Player whose answers are numbers with Laplace noise. On d1 those of a statement with the word
+// "broken" are larger by ten scales.
+type simulation struct{ coin *rand.Rand }
+
+func (simulation) Check(context.Context, string, []string, []string) ([]string, error) {
+	return nil, nil
+}
+func (simulation) Epoch(context.Context, []string) (string, error) { return "", nil }
+
+func (s simulation) Start(q replay.Statement, _ uint64) (trial.Trials, error) {
+	if s.coin.IntN(12) == 0 {
+		return nil, errors.New("the shadow database is away")
+	}
+	if s.coin.IntN(40) == 0 {
+		panic("planted")
+	}
+	return simulated{s, strings.Contains(q.Worlds[0], "broken"), len(q.Worlds)}, nil
+}
+
+type simulated struct {
+	simulation
+	broken bool
+	worlds int
+}
+
+func (s simulated) Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error] {
+	return func(yield func(replay.Batch, error) bool) {
+		for range 4 {
+			var b replay.Batch
+			for range n {
+				round := make(replay.Round, s.worlds)
+				for w := range round {
+					shift := 0.0
+					if s.broken && w > 0 {
+						shift = 10
+					}
+					round[w], _ = new(outcome.Parser).ParseLine(strconv.AppendFloat(nil, shift+s.coin.ExpFloat64()-s.coin.ExpFloat64(), 'g', -1, 64))
+				}
+				b.Rounds = append(b.Rounds, round)
+			}
+			if !yield(b, ctx.Err()) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+func (simulated) Choose(replay.Choice)                                             {}
+func (simulated) Rest() bool                                                       { return false }
+func (simulated) Close()                                                           {}
+func (simulated) Time(context.Context, int, func(d0, d1 time.Duration) bool) error { return nil }
+
+// proof is what the evidence of an audit has shown.
+type proof struct{ decided, found bool }
+
+// model drives a Desk as an Auditor does, without databases, and knows what must be true. It changes the desk with
+// events alone, and looks inside to compare.
+type model struct {
+	*testing.T
+	*Desk
+	environment *environment.Environment
+	now         time.Time
+	coin        *rand.Rand
+	runner      *turn.Runner
+	turns       map[string]turn.Turn    // that are out, by key
+	rows        map[string]ledger.Audit // what was written, by key
+	firing      map[string]int          // violations that alert, by id
+	given       map[string]bool         // those of them that workers have
+	proofs      map[string]proof        // of the evidence that turns brought back, by key
+	steps       []string
+
+	verdicts map[analysis.Verdict]int // that were written
+}
+
+func newModel(t *testing.T, seed uint64) *model {
+	m := &model{
+		T: t, coin: rand.New(rand.NewPCG(seed, 1)), turns: map[string]turn.Turn{}, rows: map[string]ledger.Audit{}, firing: map[string]int{},
+		given: map[string]bool{}, proofs: map[string]proof{},
+	}
+	m.environment = &environment.Environment{Copies: "1", Read: time.Now()}
+	m.now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	m.begin()
+	return m
+}
+
+// begin makes the desk of a new process.
+func (m *model) begin() {
+	opt := &Options{
+		D0: "d0", D1: []string{"d1", "d2"}, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 200}, MaxAudits: 5, PerShape: 3, MeasureTrials: 50,
+		RetryAfter: time.Second, WatchShare: 0.2, WatchEvery: time.Second, Kept: true, Findings: true, Suspected: true,
+		Say: error.Error, Seed: m.coin.Uint64,
+	}
+	m.Desk = New(opt, "secret")
+	m.at()
+	m.runner = &turn.Runner{
+		Player: simulation{m.coin}, Environment: func(context.Context) (*environment.Environment, error) { return m.environment, nil },
+		Now: func() time.Time { return m.now }, Seed: m.coin.Uint64, Hoisting: func(string) *replay.Hoisting { return replay.NewHoisting(nil) },
+		Batch: 10, Rounds: 30, Counted: func(replay.Batch, []bool) {}, Recovered: func(string, any) {},
+	}
+	clear(m.turns)
+	clear(m.given)
+}
+
+// at begins a use of the desk.
+func (m *model) at() { m.At(m.now, m.now, m.environment) }
+
+func (m *model) fail(format string, args ...any) {
+	m.Helper()
+	m.Fatalf("%s\nafter\n  %s", fmt.Sprintf(format, args...), strings.Join(m.steps, "\n  "))
+}
+
+// settle performs the effects of a step, and compares them with what must be true.
+func (m *model) settle(step string, args ...any) {
+	m.Helper()
+	m.steps = append(m.steps, fmt.Sprintf(step, args...))
+	for _, e := range m.Drain() {
+		switch e := e.(type) {
+		case Write:
+			m.written(e.Audit)
+		case Found:
+			if e.Kind == finding.Unconfirmed {
+				continue
+			}
+			if e.Status == finding.Resolved {
+				m.firing[e.ID] = 0
+			} else if m.firing[e.ID]++; m.firing[e.ID] > len(m.opt.D1) { // one for each neighbour
+				m.fail("the violation of %s alerts once more", e.ID)
+			}
+		}
+	}
+	m.at()
+	m.consistent()
+}
+
+// written compares what is written with the evidence that there was, and keeps it.
+func (m *model) written(row ledger.Audit) {
+	m.Helper()
+	key := row.Query.Key
+	m.verdicts[analysis.Verdict(row.Verdict)]++
+	if row.Verdict == string(analysis.Violation) || row.Verdict == string(analysis.NoEvidence) {
+		if p := m.proofs[key]; !p.decided || row.Verdict == string(analysis.Violation) && !p.found {
+			m.fail("%s: %s without evidence", key, row.Verdict)
+		}
+	}
+	if before := m.rows[key]; row.Progress == nil || row.EvidenceTrials == 0 && row.Processes == before.Processes && before.EvidenceTrials > 0 {
+		row.Progress, row.EvidenceTrials, row.DataEpoch = before.Progress, before.EvidenceTrials, before.DataEpoch // as Keeper.Note does
+	} else if row.EvidenceTrials < before.EvidenceTrials && row.Processes == before.Processes {
+		m.fail("%s: evidence of %d trials replaces that of %d", key, row.EvidenceTrials, before.EvidenceTrials)
+	}
+	m.rows[key] = row
+}
+
+// consistent compares who has a turn with the turns that are out.
+func (m *model) consistent() {
+	m.Helper()
+	busy := 0
+	for _, j := range m.order {
+		t, out := m.turns[j.Key]
+		if j.Busy() != out {
+			m.fail("%s: busy %t, and a turn is out: %t", j.Key, j.Busy(), out)
+		}
+		if out {
+			busy++
+		}
+		if out && t.Evidence != nil && j.evidence != nil {
+			m.fail("%s has evidence that a turn has", j.Key)
+		}
+		if j.state() == view.Decided && j.evidence != nil && !j.Measuring {
+			m.fail("%s is decided and has evidence", j.Key)
+		}
+		if len(j.reports) == 0 {
+			m.fail("%s has no report", j.Key)
+		}
+	}
+	if busy != len(m.turns) {
+		m.fail("%d turns are out, %d audits have one", len(m.turns), busy)
+	}
+	if len(m.order) != len(m.jobs) || m.roster.Len() != len(m.jobs) || len(m.jobs) > m.opt.MaxAudits {
+		m.fail("%d in order, %d by key, %d in the roster", len(m.order), len(m.jobs), m.roster.Len())
+	}
+}
+
+// arrive captures a query.
+func (m *model) arriveOne() {
+	n := m.coin.IntN(9)
+	sql := fmt.Sprintf("honest %d", n)
+	if n%3 == 0 {
+		sql = fmt.Sprintf("broken %d", n)
+	}
+	plan := &rewrite.Plan{Key: fmt.Sprintf("%x%063x", n+1, 0), Shape: sql, Summary: sql, Claim: &rewrite.Claim{Epsilon: 1, Source: "comment"}}
+	q := capture.Query{SQL: sql, User: "ann", Completed: m.now}
+	m.Admission.Arrive(q, recognize.Recognized{Key: plan.Key, Shape: sql, Plan: plan}, plan.Key, "")
+	m.settle("arrives: %s", sql)
+}
+
+// beginTurn gives the next turn, if one is due.
+func (m *model) beginTurn() {
+	g, ok, _ := m.Turns.Next()
+	if !ok {
+		return
+	}
+	if _, out := m.turns[g.Key]; out {
+		m.fail("%s has a second turn", g.Key)
+	}
+	st := m.Beginnings.Statement(g.Key)
+	if !st.HasTexts {
+		var worlds []turn.World
+		for _, d1 := range m.opt.D1 {
+			worlds = append(worlds, turn.World{Schema: d1, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
+		}
+		m.Beginnings.Rewritten(g.Key, worlds)
+	}
+	if g.Kind == turn.First || g.Kind == turn.Trials {
+		if m.recall(g.Key, st.Recalled) {
+			m.settle("%s is decided already", st.Query.SQL)
+			return
+		}
+		switch m.Beginnings.Compare(g.Key, m.environment, true) {
+		case Replaced:
+			m.beginEvidence(g.Key, m.environment)
+		case FromZero:
+			m.beginEvidence(g.Key, nil)
+		case GoesOn:
+		}
+	}
+	switch {
+	case g.Kind == turn.Watch:
+		m.turns[g.Key], _ = m.Beginnings.Watch(g.Key)
+	case m.coin.IntN(6) == 0:
+		m.give(g)
+		return
+	default:
+		m.turns[g.Key] = m.Beginnings.Turn(g.Key, g.Kind)
+	}
+	m.settle("a turn of kind %d of %s begins", g.Kind, st.Query.SQL)
+}
+
+// recall gives an audit what was written of it before it had lost its place, and reports whether it is decided.
+func (m *model) recall(key string, recalled bool) (decided bool) {
+	row, found := m.rows[key]
+	if recalled || !found {
+		return false
+	}
+	if row.Progress != nil {
+		row.Progress = ledger.Seal(row.Progress)
+	}
+	decided, err := m.Beginnings.Recall(key, &row, true, m.environment.Copies)
+	if err != nil {
+		m.fail("%s cannot be recalled: %v", key, err)
+	}
+	return decided
+}
+
+// beginEvidence begins the evidence of an audit, as the ledger allows.
+func (m *model) beginEvidence(key string, now *environment.Environment) {
+	begun := &Begun{Processes: m.jobs[key].processes + 1, Fleet: ledger.Fleet{Begun: 1}}
+	if err := m.Beginnings.Begin(key, begun, now); err != nil {
+		m.fail("%v", err)
+	}
+}
+
+// endTurnOf runs a turn that is out and ends it.
+func (m *model) endTurnOf() {
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m.turns)), func(key string) bool { return m.given[key] })
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[m.coin.IntN(len(keys))]
+	t, j := m.turns[key], m.jobs[key]
+	o := m.runner.Run(m.Context(), t, turn.Hooks{
+		Pressing: m.Turns.Pressing, Advanced: func(a turn.Advance) { m.Turns.Advance(key, a) },
+	})
+	delete(m.turns, key)
+	if t.Kind == turn.Watch {
+		m.endWatch(key, &o)
+		return
+	}
+	if o.Evidence != nil {
+		p := m.proofs[key]
+		m.proofs[key] = proof{p.decided || o.Evidence.Decided(), p.found || o.Evidence.Found()}
+	}
+	m.Turns.TakeOutcome(key, o)
+	if o.Restart != nil {
+		m.beginEvidence(key, nil)
+	}
+	had := j.evidence
+	m.Turns.End(key, false, o)
+	if kept := m.jobs[key]; kept != nil && had != nil && kept.evidence != had && kept.state() != view.Decided {
+		m.fail("%s: the evidence is lost", key)
+	}
+	m.settle("the turn of %s ends: trouble %v, broken %v, restart %t, %s", j.query.SQL, o.Trouble, o.Broken, o.Restart != nil, j.state())
+}
+
+// endWatch ends a turn of a change detector.
+func (m *model) endWatch(key string, o *turn.Outcome) {
+	sql, why := m.jobs[key].query.SQL, NoRenewal
+	switch {
+	case o.Restart != nil:
+		why = m.Watches.Renewal(key, o.Restart.Environment)
+	case o.Watch != nil:
+		m.Watches.Watched(key, o.Watch, ledger.Seal(o.Watch.State))
+		if o.Watch.Alarm {
+			why = ChangeFound
+		}
+	}
+	switch {
+	case why != NoRenewal:
+		m.Watches.Renew(key, o.Took, why, m.jobs[key].plan, m.jobs[key].edition)
+	case o.Broken != nil || o.Trouble != nil:
+		m.Watches.End(key, o.Took, turn.ErrInternal)
+	default:
+		m.Watches.End(key, o.Took, nil)
+	}
+	m.settle("the watch of %s ends, renewal %d", sql, why)
+}
+
+// replaceCopies replaces the copies, so that a violation that is found again alerts again.
+func (m *model) replaceCopies() {
+	n, _ := strconv.Atoi(m.environment.Copies)
+	m.environment = &environment.Environment{Copies: strconv.Itoa(n + 1), Read: m.now}
+	m.at()
+	clear(m.firing)
+	m.Engines.Review()
+	m.settle("the copies are replaced")
+}
+
+// deploy deploys another version of the engine.
+func (m *model) deploy() {
+	e := *m.environment
+	e.Label += "x"
+	m.environment = &e
+	m.at()
+	clear(m.firing)
+	m.Engines.Review()
+	m.settle("another engine")
+}
+
+// give gives a turn to a worker of the ledger, which gets the evidence first.
+func (m *model) give(g Given) {
+	lacks := m.Workers.Put(g.Key)
+	m.turns[g.Key] = turn.Turn{Kind: g.Kind}
+	m.settle("a worker gets the turn of %s", g.Key)
+	if lacks {
+		m.Workers.Stored(g.Key)
+	}
+	m.Workers.Sent(g.Key, "worker")
+	m.given[g.Key] = true
+	m.settle("a worker has the turn of %s", g.Key)
+}
+
+// land ends a turn that a worker had without a trial: it is lost, or the worker has ended early. The evidence is that
+// from before the turn.
+func (m *model) land() {
+	keys := slices.Sorted(maps.Keys(m.given))
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[m.coin.IntN(len(keys))]
+	delete(m.given, key)
+	delete(m.turns, key)
+	row := m.rows[key]
+	row.Progress = ledger.Seal(row.Progress)
+	l, err := m.Workers.Land(key, &row, true)
+	if err != nil || !l.Evidence || l.Trials != 0 {
+		m.fail("%s: %+v is left of a lost turn, %v", key, l, err)
+	}
+	if m.coin.IntN(2) == 0 {
+		m.Turns.GiveBack(key)
+		m.settle("the worker of %s is lost", key)
+		return
+	}
+	o := m.Workers.Delivered(key, ledger.Outcome{Early: true}, nil, nil)
+	m.Turns.TakeOutcome(key, o)
+	m.Turns.End(key, false, o)
+	m.settle("the worker of %s ended early", key)
+}
+
+// breakOff ends a turn as a panic outside of its trials does: the ledger keeps the evidence.
+func (m *model) breakOff() {
+	keys := slices.Sorted(maps.Keys(m.turns))
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[m.coin.IntN(len(keys))]
+	delete(m.turns, key)
+	delete(m.given, key)
+	m.Turns.BreakOff(key)
+	m.settle("the turn of %s is broken off", key)
+}
+
+// restart ends the process, and restores from what was written what there are places for.
+func (m *model) restartProcess() {
+	before := m.jobs
+	m.begin()
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		row, j := m.rows[key], before[key]
+		row.Query.LastSeen, row.Processes = j.LastSeen, j.processes
+		if row.Progress != nil {
+			row.Progress = ledger.Seal(row.Progress)
+		}
+		placed, err := m.Restoration.Enter(&Stored{Key: key, Query: j.query, Plan: j.plan, Row: &row})
+		if err != nil {
+			m.fail("%s cannot be restored: %v", key, err)
+		}
+		if again := m.jobs[key]; placed && again.evidence != nil && again.evidence.Executions() != row.EvidenceTrials {
+			m.fail("%s: %d trials restored, %d written", key, again.evidence.Executions(), row.EvidenceTrials)
+		}
+	}
+	m.Restoration.Ended()
+	m.settle("the process is restarted")
+}
+
+// TestDeskModel: in any order of captures, turns that end well, with trouble or in a panic, lost workers, replaced
+// copies, new engines and restarts, an audit has at most one turn and its evidence is in one place; no verdict is
+// written without evidence that decides it, evidence is never lost, and a violation alerts once in one environment.
+func TestDeskModel(t *testing.T) {
+	t.Parallel()
+	verdicts := map[analysis.Verdict]int{}
+	for seed := range longtest.Count(10, 60) {
+		m := newModel(t, seed)
+		m.verdicts = verdicts
+		for range 250 {
+			m.now = m.now.Add(time.Duration(1+m.coin.IntN(900)) * time.Millisecond)
+			m.at()
+			switch m.coin.IntN(60) {
+			case 0:
+				m.replaceCopies()
+			case 1:
+				m.deploy()
+			case 2, 10, 11:
+				m.land()
+			case 12:
+				m.breakOff()
+			case 3:
+				m.restartProcess()
+			case 4, 5, 6, 7, 8, 9:
+				m.arriveOne()
+			case 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29:
+				m.beginTurn()
+			default:
+				m.endTurnOf()
+			}
+		}
+	}
+	if verdicts[analysis.Violation] == 0 || verdicts[analysis.NoEvidence] == 0 || verdicts[analysis.Inconclusive] == 0 { // otherwise nothing was tried
+		t.Errorf("verdicts %v", verdicts)
+	}
+}

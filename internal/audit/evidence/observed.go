@@ -1,0 +1,37 @@
+package evidence
+
+import (
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/outcome"
+)
+
+// observed is what is kept of all trials, besides what audits keep.
+type observed struct {
+	drifts   []analysis.Drift // of D0 and of each neighbour; nil = the order of the outcomes has no meaning
+	trials   int
+	failure  string // the common SQLSTATE of all trials, or ""
+	recorded bool
+}
+
+// Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in
+// which drift does not show.
+func (s *observed) Recorded(inOrder bool) {
+	s.recorded = true
+	if !inOrder {
+		s.drifts = nil
+	}
+}
+
+// Executions returns the number of trials, on all worlds.
+func (s *observed) Executions() int { return s.trials }
+
+func (s *observed) count(world int, o outcome.Outcome) {
+	if s.drifts != nil {
+		s.drifts[world].Add(o)
+	}
+	if s.trials++; s.trials == 1 {
+		s.failure = o.SQLState
+	} else if o.SQLState != s.failure {
+		s.failure = ""
+	}
+}
