@@ -284,7 +284,7 @@ func TestReportJSON(t *testing.T) {
 	}
 	var keys []string
 	for _, k := range []string{
-		"verdict", "reason", "claimed", "epsilon_lower", "confidence", "epsilon_estimate", "wealth_log", "trials", "event",
+		"verdict", "reason", "claimed", "epsilon_lower", "confidence", "error_rate", "epsilon_estimate", "wealth_log", "trials", "event",
 		"attacker", "detected_at", "minimal_detectable_epsilon", "partitions", "warnings", "clopper_pearson", "deterministic", "confirmation",
 		"measurement", "finding",
 	} {
@@ -292,7 +292,7 @@ func TestReportJSON(t *testing.T) {
 			keys = append(keys, k)
 		}
 	}
-	if len(keys) > 0 || len(got) != 19 {
+	if len(keys) > 0 || len(got) != 20 {
 		t.Errorf("keys missing %v of %s", keys, raw)
 	}
 	if diff := cmp.Diff(map[string]any{"epsilon": 1., "delta": 0., "source": "flag"}, got["claimed"]); diff != "" {

@@ -96,8 +96,8 @@ func (o *observations) hold(kept int) string {
 	return ""
 }
 
-// withdrawn returns the reason why the wealth against the claim is not evidence of a violation; empty if it is. kept is as
-// for hold.
+// withdrawn returns the reason why the wealth against the claim is not evidence of a violation; empty if it is. kept is
+// as for hold.
 func (v *evidence) withdrawn(o *observations, kept int) string {
 	switch reason := o.unsound(); {
 	case reason != "":

@@ -31,8 +31,9 @@ type certificate struct {
 	hits  [2]int
 }
 
-// newCertificate chooses the event when half of the budget is used, so that the choice does not depend on what certifies
-// it. The rest is the number of pairs that are left. It returns nil if there is no event. The bins are a copy. Scores that depend on other results (repeats) are not events of one result and are left out.
+// newCertificate chooses the event when half of the budget is used, so that the choice does not depend on what
+// certifies it. rest is the number of pairs that are left. It returns nil if there is no event. The bins are a copy.
+// Scores that depend on other results (repeats) are not events of one result and are left out.
 func newCertificate(o *observations, scratch *[]uint8, rest int, delta float64) *certificate {
 	c := &certificate{}
 	top := math.Inf(-1)

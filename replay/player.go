@@ -56,7 +56,7 @@ type Player struct {
 	engines engines // one for each world, one for all, or none
 
 	space     space         // of hoisted tables
-	verifying chan struct{} // held by proveWorlds; capacity 1
+	verifying chan struct{} // held by verifyCopies; capacity 1
 	verified  atomic.Bool
 
 	warnings warnings

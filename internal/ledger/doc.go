@@ -20,13 +20,13 @@
 // in River decides nothing: River cannot stop a job that a lost worker runs, and completes a cancelled job without an
 // error. This package uses River by its API alone; no SQL here names its tables.
 //
-// The auditor's calls, all of an Engine from Acquire:
+// The auditor's calls, all of the Turns and the Audits of an Engine from Acquire:
 //
 //   - Give makes a new turn current, and so outdates an earlier one. When it returns nil, the turn is given, and the
 //     first worker with a free slot takes it. When it returns an error and the number 0, the turn is not given. When
 //     it returns an error and a number, it is not given either, unless the connection was lost while the transaction
 //     was committed: before the caller uses the audit's evidence, it calls Withdraw with the number.
-//   - Turns lists the current turns as of one moment. Worker says who holds a turn; "" means that none has taken it.
+//   - Current lists the current turns as of one moment. Worker says who holds a turn; "" means that none has taken it.
 //     Done means that its worker has ended it: the Outcome is final, and Find returns the evidence that belongs to
 //     it. After Find, Forget removes the turn. Lost means that no worker will end the turn, as far as the queue
 //     shows: its worker returned without Complete, an operator removed the job, or River's leader gave it up.
@@ -34,11 +34,11 @@
 //     ended. Its turns are still its own. The caller calls Withdraw for each, as for a turn that is Lost, before it
 //     uses the evidence or gives the audit's next turn; Give alone does the same.
 //   - Withdraw makes a turn outdated. When it returns true, the evidence in the ledger is that from before the turn,
-//     and the worker can add nothing. When it returns false, the turn has ended, and Turns shows it as Done; or it
-//     was outdated already, and Turns does not show it. Withdraw does not wait for the worker and does not stop it:
+//     and the worker can add nothing. When it returns false, the turn has ended, and Current shows it as Done; or it
+//     was outdated already, and Current does not show it. Withdraw does not wait for the worker and does not stop it:
 //     the worker notices at its next Turn.Hurried, or at the end. A job that no worker has taken ends without work
 //     when one takes it.
-//   - A turn that Turns does not list and that the caller has not withdrawn or forgotten is outdated by one of the
+//   - A turn that Current does not list and that the caller has not withdrawn or forgotten is outdated by one of the
 //     calls above. Another auditor of the engine sees the turns that an earlier one gave, and may wait for them or
 //     withdraw them.
 //   - Save with evidence, Begin and SetAside outdate the turn of the audit: the auditor does not call them while it
@@ -46,7 +46,7 @@
 //
 // Each of these calls is one transaction. None waits for a worker. They wait for the ledger, until their context is
 // done or the server's statement_timeout of a minute, so a loop that must not block calls them elsewhere. WaitForTurn
-// waits for the next end of a turn of any engine; it is a hint, and Turns is the truth. There are no reports during a
+// waits for the next end of a turn of any engine; it is a hint, and Current is the truth. There are no reports during a
 // turn. Any worker may take any turn of its engine: a caller that wants a worker which has an audit's tables in its
 // cache can only hope for it.
 //
