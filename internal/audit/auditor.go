@@ -111,7 +111,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	group.Go(a.guard.Loop(ctx, "take queries", a.intake.run))
 	if !a.opt.Observe {
 		group.Go(a.guard.Loop(ctx, "check the shadow database", func(ctx context.Context) { checkShadow(ctx, &a.opt, a.surroundings.shadowChecked) }))
-		group.Go(a.guard.Loop(ctx, "read the epoch of the copies", a.surroundings.run))
+		group.Go(a.guard.Loop(ctx, "read the copies and the engines", a.surroundings.run))
 		for range a.opt.Workers {
 			group.Go(a.guard.Loop(ctx, "run turns", a.fleet.Local.Run))
 		}

@@ -105,9 +105,9 @@ func (a *Acceptances) overdue(c *ledger.Acceptance) string {
 	}
 	now := ""
 	if j := a.jobs[c.Key]; j != nil {
-		now = a.versions.engineEpoch(j)
+		now = a.versions.engineVersion(j)
 	} else if l := a.away[c.Key]; l != nil && l.calls != nil {
-		now = a.versions.epochOf(l, nil)
+		now = a.versions.versionOf(l, nil)
 	}
 	if now != "" && c.EngineEpoch != "" && now != c.EngineEpoch {
 		return "the engine changed"

@@ -128,7 +128,7 @@ func (a *Admission) admit(j *job) {
 // outdated reports whether a decided audit belongs to copies that no longer exist.
 func (a *Admission) outdated(j *job) bool {
 	now := a.copies()
-	return j.state() == view.Decided && j.Phase() != schedule.Watching && j.epoch != "" && now != "" && j.epoch != now
+	return j.state() == view.Decided && j.Phase() != schedule.Watching && j.copies != "" && now != "" && j.copies != now
 }
 
 // due reports whether an audit without a violation was decided so long ago that it is repeated.

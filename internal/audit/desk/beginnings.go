@@ -48,7 +48,7 @@ func (b *Beginnings) Compare(key string, now *environment.Environment, same bool
 	j := b.jobs[key]
 	switch {
 	case j.evidence == nil:
-		j.epoch = now.Copies
+		j.copies = now.Copies
 		b.versions.adoptEngine(j)
 		return FromZero
 	case !b.versions.present(j, now):
@@ -168,9 +168,9 @@ const (
 func (b *Beginnings) replaced(j *job, now *environment.Environment) {
 	b.violations.stand(j)
 	j.reported = make([]bool, len(j.worlds)) // it belongs to the old copies and functions
-	if j.epoch != now.Copies {
+	if j.copies != now.Copies {
 		j.restarts++
-		j.epoch = now.Copies
+		j.copies = now.Copies
 	}
 	b.versions.adoptEngine(j)
 }
@@ -251,7 +251,7 @@ func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
 	t := turn.Turn{
 		Key: j.Key, ID: j.id, Kind: kind, Number: j.Turns(), Beginning: j.processes,
 		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Worlds: j.worlds, Calls: b.versions.callsOf(&j.life, j.plan),
-		Copies: j.epoch, Engine: j.life.Engine, Source: j.source(),
+		Copies: j.copies, Engine: j.life.Engine, Source: j.source(),
 		Seed: j.seed, Hoist: b.opt.Hoist,
 	}
 	if kind == turn.Watch {

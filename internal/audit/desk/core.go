@@ -140,7 +140,7 @@ func (c *core) finding(j *job, neighbour int, r analysis.Report) alert.Finding {
 	return f
 }
 
-// copies returns the epoch of the copies; "" = not read yet.
+// copies returns the version of the copies; "" = not read yet.
 func (c *core) copies() string { return c.environment.Copies }
 
 // running reports whether an audit that is not decided has a turn.

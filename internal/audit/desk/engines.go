@@ -66,7 +66,7 @@ func (e *Engines) Diverted(key string) bool {
 // shownFunctions is the number of functions that a log line lists.
 const shownFunctions = 10
 
-// review compares the decided audits with the present engines: those of another engine epoch begin again, and those
+// review compares the decided audits with the present engines: those of another version begin again, and those
 // whose functions differ from production's become inconclusive. changed are the functions that have just changed, for
 // the log.
 func (e *Engines) review(changed []string) {

@@ -41,7 +41,7 @@ type job struct {
 	changes    int               // alarms of its change detector
 	changed    time.Time         // the last one
 
-	epoch    string             // of the copies of the evidence; "" = none yet
+	copies   string             // version of those of the evidence; "" = none yet
 	worlds   []turn.World       // nil before the first turn
 	reported []bool             // by neighbour: its violation has been reported
 	evidence *evidence.Evidence // nil before the first turn, during a turn, and after the audit is decided

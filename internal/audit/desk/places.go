@@ -59,7 +59,7 @@ func (p *places) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint
 		j.setPlan(plan, edition)
 		j.admitted = p.wall
 	}
-	j.query, j.worlds, j.reported, j.evidence, j.trouble, j.epoch = q, nil, nil, nil, "", ""
+	j.query, j.worlds, j.reported, j.evidence, j.trouble, j.copies = q, nil, nil, nil, "", ""
 	j.hoisting = p.noHoisting()
 	j.life.Engine, j.life.Differ, j.Measuring = "", nil, false
 	j.confirming, j.suspected, j.doubted = false, 0, false
@@ -130,7 +130,7 @@ func (p *places) retire() {
 		j := p.jobs[seat.Key]
 		p.violations.stand(j)
 		p.versions.callsOf(&j.life, j.plan)
-		lost := p.records.add(&seatedRecord{Record: j.record(), seat: seat, standing: j.life.standing, life: j.life, epoch: j.epoch})
+		lost := p.records.add(&seatedRecord{Record: j.record(), seat: seat, standing: j.life.standing, life: j.life, copies: j.copies})
 		p.forget(seat, evictedRecord)
 		p.log(zap.WarnLevel, "violations hold more than half of the places for audits: one is evicted, and a record of it is kept", zap.String("audit", j.id))
 		if lost == nil {

@@ -41,14 +41,14 @@ type seatedRecord struct {
 	seat     *schedule.Audit
 	standing *view.Standing
 	life     life
-	epoch    string
+	copies   string
 }
 
 // outlived reports whether the engine or the copies changed since a record's violation was found: its query is
 // audited again when it is run again.
 func (e *versions) outlived(s *seatedRecord) bool {
-	now := e.epochOf(&s.life, nil) // the calls are known
-	return now != "" && s.life.Engine != "" && now != s.life.Engine || s.epoch != "" && e.copies() != "" && e.copies() != s.epoch
+	now := e.versionOf(&s.life, nil) // the calls are known
+	return now != "" && s.life.Engine != "" && now != s.life.Engine || s.copies != "" && e.copies() != "" && e.copies() != s.copies
 }
 
 // handOver gives a new audit of a recorded violation's query the violation, which stays one until the audit resolves

@@ -36,7 +36,7 @@ func (b *Beginnings) resume(j *job, row *ledger.Audit) error {
 // goOn sets the fields of a job that goes on.
 func (b *Beginnings) goOn(j *job, row *ledger.Audit, p *saved.Progress, e *evidence.Evidence) {
 	j.life.Life = p.Life
-	j.restarts, j.processes, j.epoch, j.evidence, j.seed = p.Restarts, row.Processes, row.DataEpoch, e, p.Seed
+	j.restarts, j.processes, j.copies, j.evidence, j.seed = p.Restarts, row.Processes, row.DataEpoch, e, p.Seed
 	j.decided, j.repeats, j.previous = p.DecidedAt, p.Repeats, p.Previous
 	j.changes, j.changed, j.Background, j.watch.state = p.Changes, p.Changed, p.Background, row.Watch
 	j.confirming, j.suspected, j.doubted = p.Confirming, p.Suspected, p.Doubted

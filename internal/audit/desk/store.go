@@ -57,7 +57,7 @@ func (j *job) storedQuery() ledger.Query {
 // stored returns the form of a job in the ledger. p is its evidence; nil if it has none that the ledger lacks.
 func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	state := j.state()
-	out := ledger.Audit{Query: j.storedQuery(), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.epoch, Reason: j.trouble}
+	out := ledger.Audit{Query: j.storedQuery(), State: string(state), Trials: j.Trials, Processes: j.processes, DataEpoch: j.copies, Reason: j.trouble}
 	j.storeLife(&out)
 	if len(j.reports) > 0 {
 		r := j.worst()

@@ -84,19 +84,19 @@ type life struct {
 	calls    *engine.Calls // of the plan; nil = not computed yet
 	snapshot *engine.Snapshot
 	label    string
-	epoch    string // for snapshot and label
+	version  string // for snapshot and label
 }
 
-// engineEpoch returns the present engine epoch of a job; "" = not known yet.
-func (e *versions) engineEpoch(j *job) string { return e.epochOf(&j.life, j.plan) }
+// engineVersion returns the present version of the engine of a job; "" = not known yet.
+func (e *versions) engineVersion(j *job) string { return e.versionOf(&j.life, j.plan) }
 
-// epochOf returns the present engine epoch of the query with a plan; "" = not known yet. It keeps the epoch in l.
-func (e *versions) epochOf(l *life, plan *rewrite.Plan) string {
+// versionOf returns the present version of the engine of the query with a plan; "" = not known yet. It keeps that in l.
+func (e *versions) versionOf(l *life, plan *rewrite.Plan) string {
 	now := e.environment
-	if l.epoch == "" || l.snapshot != now.Shadow || l.label != now.Label {
-		l.epoch, l.snapshot, l.label = now.Epoch(e.callsOf(l, plan)), now.Shadow, now.Label
+	if l.version == "" || l.snapshot != now.Shadow || l.label != now.Label {
+		l.version, l.snapshot, l.label = now.Version(e.callsOf(l, plan)), now.Shadow, now.Label
 	}
-	return l.epoch
+	return l.version
 }
 
 // callsOf returns what the query with a plan calls on the copies. It keeps that in l.
@@ -114,7 +114,7 @@ func (e *versions) callsOf(l *life, p *rewrite.Plan) engine.Calls {
 
 // sameEngine reports whether a job's evidence is of the present engine. Evidence of an unknown engine counts as such.
 func (e *versions) sameEngine(j *job) bool {
-	now := e.engineEpoch(j)
+	now := e.engineVersion(j)
 	if j.life.Engine == "" {
 		j.life.Engine = now
 	}
@@ -123,7 +123,7 @@ func (e *versions) sameEngine(j *job) bool {
 
 // setPlan gives a job a complete plan, and the edition of the catalogs with which it was made.
 func (j *job) setPlan(plan *rewrite.Plan, edition uint64) {
-	j.plan, j.edition, j.life.released, j.life.calls, j.life.epoch = plan, edition, false, nil, ""
+	j.plan, j.edition, j.life.released, j.life.calls, j.life.version = plan, edition, false, nil, ""
 }
 
 // adoptEngine gives a job, whose evidence is dropped, the present engine.
@@ -132,7 +132,7 @@ func (e *versions) adoptEngine(j *job) {
 		return
 	}
 	j.life.Began++
-	j.life.Engine = e.engineEpoch(j)
+	j.life.Engine = e.engineVersion(j)
 	e.log(zap.InfoLevel, "the engine changed during an audit: it begins again", zap.String("audit", j.id), zap.String("engine_epoch", j.life.Engine))
 }
 
@@ -210,8 +210,8 @@ func (e *versions) report(name string) (first bool) {
 
 // present reports whether a job's evidence belongs to the present copies and engine.
 func (e *versions) present(j *job, now *environment.Environment) bool {
-	if j.epoch == "" {
-		j.epoch = now.Copies
+	if j.copies == "" {
+		j.copies = now.Copies
 	}
-	return e.sameEngine(j) && j.epoch == now.Copies
+	return e.sameEngine(j) && j.copies == now.Copies
 }

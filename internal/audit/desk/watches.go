@@ -25,7 +25,7 @@ type Watches struct {
 func (w *Watches) Renewal(key string, now *environment.Environment) Renewal {
 	j := w.jobs[key]
 	switch {
-	case j.epoch != "" && now.Copies != j.epoch:
+	case j.copies != "" && now.Copies != j.copies:
 		return CopiesReplaced
 	case !w.versions.present(j, now):
 		return EngineReplaced

@@ -16,7 +16,7 @@ import (
 
 // Environment is what was read last. It is immutable.
 type Environment struct {
-	Copies             string           // their epoch; "" = not read yet
+	Copies             string           // their version; "" = not read yet
 	Shadow, Production *engine.Snapshot // the engine of the trials, and that of the clients; nil = not read yet, or unknown
 	Label              string           // of the last deploy; "" = none
 	ShadowKnown        bool             // Shadow can be read
@@ -25,8 +25,8 @@ type Environment struct {
 	ShadowRead, ProductionRead, Read time.Time
 }
 
-// Epoch returns the engine epoch of a query that makes the given calls; "" = not known yet.
-func (e *Environment) Epoch(calls engine.Calls) string {
+// Version returns the version of the engine for a query that makes the given calls; "" = not known yet.
+func (e *Environment) Version(calls engine.Calls) string {
 	if e.ShadowKnown && e.Shadow == nil {
 		return ""
 	}
@@ -40,7 +40,7 @@ func (e *Environment) Epoch(calls engine.Calls) string {
 
 // Sources read the parts of an Environment. Engine and Production may be nil: then they are not known.
 type Sources struct {
-	Copies             func(context.Context) (epoch string, err error)
+	Copies             func(context.Context) (version string, err error)
 	Engine, Production func(context.Context) (*engine.Snapshot, error)
 }
 
@@ -74,14 +74,14 @@ func (r *Reader) publish(change func(*Environment)) (before, after *Environment)
 	return before, &e
 }
 
-// ReadCopies reads the epoch of the copies.
+// ReadCopies reads the version of the copies.
 func (r *Reader) ReadCopies(ctx context.Context) error {
-	epoch, err := r.sources.Copies(ctx)
+	version, err := r.sources.Copies(ctx)
 	if err != nil {
 		return err
 	}
-	before, after := r.publish(func(e *Environment) { e.Copies = epoch })
-	if before.Copies != epoch {
+	before, after := r.publish(func(e *Environment) { e.Copies = version })
+	if before.Copies != version {
 		r.changed(before, after)
 	}
 	return nil

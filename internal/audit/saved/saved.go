@@ -132,7 +132,7 @@ func (p *Progress) RestoreProfile(e *evidence.Evidence, i int, r *analysis.Repor
 
 // Life is what the ledger stores of an audit about the engine, beyond its evidence.
 type Life struct {
-	Engine   string           // engine epoch of the evidence; "" = not known
+	Engine   string           // version of the engine of the evidence; "" = not known
 	Began    int              // how often the evidence was dropped because the engine changed
 	Differ   []string         // functions of which production has other definitions: the audit is inconclusive
 	Resolved *view.Resolution // the last violation that was resolved

@@ -54,8 +54,8 @@ type Turn struct {
 	SearchPath []string
 	Worlds     []World // one per neighbour
 	Calls      engine.Calls
-	Copies     string // epoch of the copies of the evidence
-	Engine     string // engine epoch of the evidence; "" = it is not compared
+	Copies     string // version of the copies of the evidence
+	Engine     string // version of the engine of the evidence; "" = it is not compared
 	Source     string // of the claim, for the reports
 
 	Evidence *evidence.Evidence // nil in a Watch
@@ -174,6 +174,6 @@ func (t *Turn) same(e *environment.Environment) bool {
 	if t.Engine == "" {
 		return true
 	}
-	now := e.Epoch(t.Calls)
+	now := e.Version(t.Calls)
 	return now == "" || now == t.Engine
 }
