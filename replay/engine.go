@@ -178,11 +178,18 @@ func (r *Run) runThroughEngines(ctx context.Context, s *session, trials []trial)
 			s.conn = s.engines[0]
 		}
 		var err error
-		if *t.into, err = r.engineTrial(ctx, s, s.engines[i], r.stmt.Worlds[t.world]); err != nil {
+		if *t.into, err = r.besideCounting(ctx, s, s.engines[i], r.stmt.Worlds[t.world]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// besideCounting runs one trial, and not while countReads counts what others read.
+func (r *Run) besideCounting(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+	r.player.trials.RLock()
+	defer r.player.trials.RUnlock()
+	return r.engineTrial(ctx, s, conn, sql)
 }
 
 // engineTrial runs one trial. An error that the engine reports is an outcome, and so is a timeout.

@@ -128,9 +128,6 @@ func (r *Run) wholeRounds(ctx context.Context, n int) ([]Round, error) {
 	if r.stmt.Separate != nil {
 		return r.runSeparate(ctx, n)
 	}
-	if err := r.verifyCopies(ctx); err != nil {
-		return nil, err
-	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ type unjudgeable struct{ error }
 
 func (e *unjudgeable) Unwrap() error { return e.error }
 
+// voidTrials is what a worker reports of trials that show nothing: see replay.ReadsError.
+type voidTrials struct{ error }
+
 // begin gives a job whose turn begins the texts to replay, and evidence that belongs to the present copies, engine and
 // texts. It returns false if the audit has no more turns, because the ledger has its verdict or production runs other
 // functions, or with an error. The caller has the job's turn.

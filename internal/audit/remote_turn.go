@@ -210,6 +210,8 @@ func (a *Auditor) take(ctx context.Context, j *job, d ledger.Outcome) {
 		o.Broken = errors.New(d.Broken)
 	case d.Stop != "":
 		o.Stop = errors.New(d.Stop)
+	case d.Void != "":
+		o.Trouble = &voidTrials{errors.New(d.Void)}
 	case d.Trouble != "":
 		o.Trouble = errors.New(d.Trouble)
 	case !j.Measuring:

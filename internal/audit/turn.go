@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // turn runs a turn of a job in this process.
@@ -129,6 +130,11 @@ func (d *desk) conclude(stopping bool, j *job, progress *saved.Progress, o turn.
 			d.put(j, progress)
 		}
 		d.hold(j, err, took)
+	case errors.As(err, new(*voidTrials)), errors.As(err, new(*replay.ReadsError)):
+		d.log(zap.WarnLevel, "an audit is inconclusive", zap.String("audit", j.id), zap.String("reason", d.opt.say(err)))
+		d.markInconclusive(j, err)
+		d.shed()
+		return
 	case errors.As(err, new(*unjudgeable)):
 		d.markInconclusive(j, err)
 		d.shed()

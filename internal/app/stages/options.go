@@ -35,11 +35,21 @@ func NoiseFunctions(c config.Config) []string {
 // ReplayOptions translates the configuration to the options of package replay. pace may be nil.
 func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 	return replay.Options{
-		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
+		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public, Originals: schemas(c.Privacy.Protected),
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
 		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
 	}
+}
+
+// schemas returns the schemas of tables, each once.
+func schemas(names []string) (all []string) {
+	for _, t := range tables(names) {
+		if !slices.Contains(all, t.Schema) {
+			all = append(all, t.Schema)
+		}
+	}
+	return all
 }
 
 // ConnectTimeout bounds connecting to the shadow database and to other databases.

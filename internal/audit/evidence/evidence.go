@@ -26,6 +26,9 @@ type Evidence struct {
 	trials   int
 	failure  string // the common SQLSTATE of all trials, or ""
 	recorded bool
+
+	readsKnown bool   // see SetReads
+	unverified string // see SetReads
 }
 
 // confirmBudget times audit.max_trials bounds the trials of a confirmation; see analysis.ConfirmationBudget.
@@ -114,7 +117,7 @@ func (e *Evidence) report(i int, drifts []analysis.Drift) analysis.Report {
 	if e.failure != "" && !e.recorded {
 		r.Warnings = append(r.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", e.failure))
 	}
-	return r
+	return e.withReads(r)
 }
 
 // Neighbours returns the number of neighbours.
