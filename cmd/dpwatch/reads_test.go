@@ -179,3 +179,31 @@ func TestRunWaitsForRights(t *testing.T) {
 		return st.Audit.Audits[0].State == "decided" && st.Audit.Audits[0].Report.Verdict == "violation"
 	})
 }
+
+// TestAuditForeignCode: a function in a language that is not analysed is replayed by its copies in the neighbours'
+// schemas, and refused without them. The language here is PL/pgSQL under another name.
+func TestAuditForeignCode(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	const function = `CREATE FUNCTION %[1]s.tally(e float8) RETURNS float8 LANGUAGE plother VOLATILE AS $$ /* spi_exec_query */
+		DECLARE n float8; BEGIN EXECUTE 'SELECT count(*) FROM %[1]s.people' INTO n; RETURN public.noisy(n, 0.2 / e); END $$;`
+	pgtest.Exec(t, dsn, "CREATE TABLE people AS TABLE d0.people; CREATE LANGUAGE plother HANDLER plpgsql_call_handler",
+		fmt.Sprintf(function, "public"), fmt.Sprintf(function, "d0"), fmt.Sprintf(function, "d1"))
+	path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: %q}
+shadow: {dsn: %q}
+privacy: {protected: [public.people], catalog: %q}
+claims: {functions: [{name: tally, epsilon: -1}], safe_functions: [noisy]}
+ledger: {dsn: memory}
+`, upstreamOf(t, dsn), dsn, dsn))
+	audit := []string{"audit", "--config", path, "--sql", "SELECT tally(0.5)", "-o", "json"}
+	r := call(t, "", audit...)
+	r.want(t, exitViolation)
+	report := r.object(t)
+	checkContract(t, report)
+	if reads := fmt.Sprint(report["reads"]); reads != "map[tables:map[d0:[d0.people] d1:[d1.people]] unverified:]" {
+		t.Errorf("reads %s", reads)
+	}
+	pgtest.Exec(t, dsn, "DROP FUNCTION d1.tally")
+	call(t, "", audit...).want(t, exitFailure, "no_copy", "schema d1 has no copy of it", "let it take arrays, and let an SQL function, or the statement, read the tables for it")
+}

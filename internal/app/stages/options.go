@@ -63,7 +63,7 @@ func RewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
 		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
 		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement),
-		Neighbours: c.Shadow.Copies(),
+		Neighbours: c.Shadow.Copies(), OwnEngines: c.Shadow.OwnEngines(),
 		Claims: rewrite.ClaimRules{
 			Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
