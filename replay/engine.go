@@ -162,11 +162,18 @@ func (x *executor) runThroughEngines(ctx context.Context, s *session, trials []t
 			s.conn = s.engines[0]
 		}
 		var err error
-		if *t.into, err = x.engineTrial(ctx, s, s.engines[i], x.stmt.Worlds[t.world]); err != nil {
+		if *t.into, err = x.besideCounting(ctx, s, s.engines[i], x.stmt.Worlds[t.world]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// besideCounting runs one trial, and not while countReads counts what others read.
+func (x *executor) besideCounting(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {
+	x.player.trials.RLock()
+	defer x.player.trials.RUnlock()
+	return x.engineTrial(ctx, s, conn, sql)
 }
 
 // engineTrial runs one trial. An error that the engine reports is an outcome, and so is a timeout.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,6 +25,7 @@ type Options struct {
 	DSN              string
 	SearchPath       []string      // schemas of the engine's functions, for statements without a path; tables are always schema-qualified
 	Public           []string      // schema.table: read in place; the privilege to read them raises no warning
+	Originals        []string      // schemas of the protected tables from which the copies were made; trials must not read them
 	StatementTimeout time.Duration // of a trial; dpwatch's own queries have at least a minute
 	ConnectTimeout   time.Duration
 	MaxRows          int   // a larger result is the outcome TooLarge
@@ -42,8 +43,7 @@ type Options struct {
 	// HoistBytes bounds the disk space on the server of the hoisted tables of all sessions together; one session may
 	// use a quarter of it. 0 means DefaultHoistBytes.
 	HoistBytes int64
-	// Copies are the schemas of the worlds, D0 first. If each world has an engine, the Player verifies before the first
-	// trial that each engine reads its own copy; nil = not verified.
+	// Copies are the schemas of the worlds, D0 first, whose copies trials must read; nil = Run.Reads verifies nothing.
 	Copies   []string
 	Protocol Protocol          // of trials, except hoisted ones
 	Warn     func(text string) // called once for each warning about an engine; may be nil
@@ -56,8 +56,9 @@ type Player struct {
 	engines engines // one for each world, one for all, or none
 
 	space     space         // of hoisted tables
-	verifying chan struct{} // held by verifyCopies; capacity 1
-	verified  atomic.Bool
+	verifying chan struct{} // held by countReads; capacity 1
+	counted   *Reads        // what countReads found; nil = nothing yet
+	trials    sync.RWMutex  // held for reading by each trial through an engine, for writing by countReads
 
 	warnings warnings
 	means    means

@@ -21,18 +21,19 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func shadow(t *testing.T) string {
 	t.Helper()
 	dsn := pgtest.Database(t)
-	conn := pgtest.Connect(t, dsn)
-	for _, schema := range []string{"d0", "d1"} {
-		if _, err := conn.Exec(t.Context(), strings.ReplaceAll(`CREATE SCHEMA %s;
-			CREATE TABLE %s.people (id int PRIMARY KEY, grp text, income float8);
-			INSERT INTO %s.people VALUES (1, 'a', 10), (2, 'b', 20.5)`, "%s", schema)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := conn.Exec(t.Context(), `INSERT INTO d0.people VALUES (3, 'rare', NULL)`); err != nil {
-		t.Fatal(err)
-	}
+	fillShadow(t, dsn)
 	return dsn
+}
+
+// fillShadow creates the schemas d0 and d1.
+func fillShadow(t *testing.T, dsn string) {
+	t.Helper()
+	for _, schema := range []string{"d0", "d1"} {
+		pgtest.Exec(t, dsn, strings.ReplaceAll(`CREATE SCHEMA %s;
+			CREATE TABLE %s.people (id int PRIMARY KEY, grp text, income float8);
+			INSERT INTO %s.people VALUES (1, 'a', 10), (2, 'b', 20.5)`, "%s", schema))
+	}
+	pgtest.Exec(t, dsn, `INSERT INTO d0.people VALUES (3, 'rare', NULL)`)
 }
 
 func options(dsn string) replay.Options {

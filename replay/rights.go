@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -39,56 +38,76 @@ func (p *Player) spillLimit(role string) string {
 		role, ident.Quote(p.cfg.Database), max(p.opt.HoistBytes/sessionShare>>20, 1))
 }
 
-// rightsQuery returns one row for each privilege that a replay role should not have: a description, and the statement
-// that revokes it. $1 is an array of the schemas of the copies, that of D0 first, $2 those and the engine's, $3 the
-// public tables as schema.table. A schema with the same relations as D0 is assumed to be the copy of another neighbour,
-// which this role may read. For a superuser, there is only the row that says so.
-const rightsQuery = `WITH me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
-	copies AS (SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = ANY ($1::text[]) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')),
-	others AS (SELECT n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY n.nspname
-		HAVING pg_catalog.array_agg(c.relname ORDER BY c.relname) =
-			(SELECT pg_catalog.array_agg(relname ORDER BY relname) FROM copies WHERE nspname = ($1::text[])[1]))
-SELECT 'is a SUPERUSER, whom nothing stops from reading the server''s files or from writing',
+// rightsQuery returns one row for each privilege that a replay role should not have: whether it is one on an original
+// that can be revoked, a description, and the statement that revokes it. For a superuser, there is only the row that
+// says so. Its arguments are those of kindsOfRelations. Whether the role may use the schema of an original is of no
+// interest: the body of a function may hold the table itself, not its name.
+const rightsQuery = kindsOfRelations + `, me AS (SELECT * FROM pg_catalog.pg_roles WHERE rolname = current_user),
+	copies AS (SELECT * FROM relations WHERE nspname = ANY ($1::text[])),
+	named AS (SELECT o.oid, c.relowner, c.relacl, pg_catalog.format('%I.%I', r.nspname, r.relname) AS name
+		FROM originals o JOIN relations r ON r.oid = o.oid JOIN pg_catalog.pg_class c ON c.oid = o.oid),
+	readers AS (SELECT n.name, a.grantee FROM named n, pg_catalog.aclexplode(coalesce(n.relacl, pg_catalog.acldefault('r', n.relowner))) a
+			WHERE a.privilege_type = 'SELECT'
+		UNION SELECT n.name, a.grantee FROM named n JOIN pg_catalog.pg_attribute t ON t.attrelid = n.oid AND t.attacl IS NOT NULL, pg_catalog.aclexplode(t.attacl) a
+			WHERE a.privilege_type = 'SELECT' AND NOT t.attisdropped
+		UNION SELECT n.name, r.oid FROM named n, pg_catalog.pg_roles r WHERE r.rolname = 'pg_read_all_data'),
+	groups AS (SELECT r.oid, r.rolname FROM me JOIN pg_catalog.pg_auth_members m ON m.member = me.oid JOIN pg_catalog.pg_roles r ON r.oid = m.roleid)
+SELECT false, 'is a SUPERUSER, whom nothing stops from reading the originals of the copies and the server''s files, or from writing',
 	'make a role of its own for them (dpwatch doctor then prints what to grant)' FROM me WHERE rolsuper
 UNION ALL
-SELECT pg_catalog.format('has %s', word), pg_catalog.format('ALTER ROLE %I NO%s', rolname, word)
+SELECT true, pg_catalog.format('may read %s original(s) of the copies, as PUBLIC may, %s one of them', count(*), min(name)),
+	pg_catalog.format('REVOKE SELECT ON TABLE %s FROM PUBLIC', pg_catalog.string_agg(name, ', ' ORDER BY name))
+	FROM me, readers WHERE NOT me.rolsuper AND grantee = 0 HAVING count(*) > 0
+UNION ALL
+SELECT true, pg_catalog.format('may read %s original(s) of the copies, %s one of them', count(*), min(name)),
+	pg_catalog.format('REVOKE SELECT ON TABLE %s FROM %I', pg_catalog.string_agg(name, ', ' ORDER BY name), me.rolname)
+	FROM me JOIN readers ON grantee = me.oid WHERE NOT me.rolsuper AND name NOT IN (SELECT name FROM named WHERE relowner = me.oid) GROUP BY me.rolname
+UNION ALL
+SELECT true, pg_catalog.format('may read %s original(s) of the copies as a member of %I, %s one of them', count(DISTINCT name), groups.rolname, min(name)),
+	pg_catalog.format('REVOKE %I FROM %I', groups.rolname, me.rolname)
+	FROM me, groups JOIN readers ON grantee <> 0 AND pg_catalog.pg_has_role(groups.oid, grantee, 'MEMBER') WHERE NOT me.rolsuper GROUP BY groups.rolname, me.rolname
+UNION ALL
+SELECT false, pg_catalog.format('owns %s original(s) of the copies, %s one of them, and may read them whatever is revoked', count(*), min(name)),
+	'make a role of its own for replays (dpwatch doctor then prints what to grant)'
+	FROM me JOIN named ON relowner = me.oid WHERE NOT me.rolsuper HAVING count(*) > 0
+UNION ALL
+SELECT false, pg_catalog.format('has %s', word), pg_catalog.format('ALTER ROLE %I NO%s', rolname, word)
 	FROM me, (VALUES ('BYPASSRLS'), ('CREATEROLE'), ('CREATEDB'), ('REPLICATION')) AS attribute (word)
 	WHERE NOT rolsuper AND CASE word WHEN 'BYPASSRLS' THEN rolbypassrls WHEN 'CREATEROLE' THEN rolcreaterole
 		WHEN 'CREATEDB' THEN rolcreatedb ELSE rolreplication END
 UNION ALL
-SELECT pg_catalog.format('is a member of %s', r.rolname), pg_catalog.format('REVOKE %I FROM %I', r.rolname, me.rolname)
+SELECT false, pg_catalog.format('is a member of %s', r.rolname), pg_catalog.format('REVOKE %I FROM %I', r.rolname, me.rolname)
 	FROM me, pg_catalog.pg_roles r WHERE NOT me.rolsuper AND pg_catalog.pg_has_role(r.oid, 'MEMBER')
 	AND r.rolname IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_read_all_data',
 		'pg_write_all_data', 'pg_signal_backend', 'pg_maintain', 'pg_checkpoint')
 UNION ALL
-SELECT pg_catalog.format('may create in schema %I', n.nspname),
+SELECT false, pg_catalog.format('may create in schema %I', n.nspname),
 	pg_catalog.format('REVOKE CREATE ON SCHEMA %I FROM %I, PUBLIC', n.nspname, me.rolname)
 	FROM me, pg_catalog.pg_namespace n
-	WHERE NOT me.rolsuper AND n.nspname = ANY ($2::text[]) AND pg_catalog.has_schema_privilege(n.oid, 'CREATE')
+	WHERE NOT me.rolsuper AND n.nspname = ANY ($1::text[] || $2::text[]) AND pg_catalog.has_schema_privilege(n.oid, 'CREATE')
 UNION ALL
-SELECT pg_catalog.format('may write to %s table(s), %I.%I one of them', count(*), min(nspname), min(relname)),
+SELECT false, pg_catalog.format('may write to %s table(s), %I.%I one of them', count(*), min(nspname), min(relname)),
 	pg_catalog.format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA %s FROM %I, PUBLIC; the copies must belong to another role',
 		pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(nspname), ', '), min(me.rolname))
 	FROM me, copies WHERE NOT me.rolsuper AND pg_catalog.has_table_privilege(copies.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
 	HAVING count(*) > 0
 UNION ALL
-SELECT pg_catalog.format('may read %s table(s) outside the copies, %I.%I one of them', count(*), min(n.nspname), min(c.relname)),
+SELECT false, pg_catalog.format('may read %s table(s) outside the copies, %I.%I one of them', count(*), min(r.nspname), min(r.relname)),
 	pg_catalog.format('REVOKE SELECT ON ALL TABLES IN SCHEMA %s FROM %I, PUBLIC',
-		pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(n.nspname), ', '), min(me.rolname))
-	FROM me, pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-	WHERE NOT me.rolsuper AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> ALL ($2::text[])
-	AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
-	AND n.nspname NOT IN (SELECT nspname FROM others) AND n.nspname || '.' || c.relname <> ALL ($3::text[])
-	AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+		pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(r.nspname), ', '), min(me.rolname))
+	FROM me, relations r JOIN pg_catalog.pg_namespace n ON n.nspname = r.nspname
+	WHERE NOT me.rolsuper AND r.nspname <> ALL ($1::text[] || $2::text[]) AND r.nspname NOT IN (SELECT nspname FROM others)
+	AND NOT r.public AND r.oid NOT IN (SELECT oid FROM originals)
+	AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
 	HAVING count(*) > 0`
 
 // Excess is a privilege of the replay role beyond reading the copies.
 type Excess struct {
 	What string // "has BYPASSRLS"
 	Fix  string // the statement that revokes it
+	// Original reports that the role may read the original of a copy, which would be the same in all worlds: audits do
+	// not begin. A superuser or an owner, from whom nothing can be revoked, is a mere warning; Run.Reads decides then.
+	Original bool
 }
 
 // Excess returns all privileges that the replay role has and should not have; schemas are those of D0 and of every
@@ -103,25 +122,46 @@ func (p *Player) Excess(ctx context.Context, schemas []string) ([]Excess, error)
 }
 
 func (p *Player) excess(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]Excess, error) {
-	rows, err := ask(ctx, conn, "check the replay role", 2, rightsQuery, array(schemas), array(slices.Concat(schemas, p.opt.SearchPath)), array(p.opt.Public))
+	rows, err := ask(ctx, conn, "check the replay role", 3, rightsQuery, p.kinds(schemas)...)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Excess, len(rows))
 	for i, row := range rows {
-		all[i] = Excess{What: string(row[0]), Fix: string(row[1])}
+		all[i] = Excess{Original: isTrue(row[0]), What: string(row[1]), Fix: string(row[2])}
 	}
 	return all, nil
 }
 
-// rights returns a warning for each Excess.
-func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]string, error) {
+// rights returns a warning for each Excess, and an error if one is a right on an original.
+func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []string) (warnings []string, err error) {
 	all, err := p.excess(ctx, conn, schemas)
-	warnings := make([]string, len(all))
-	for i, e := range all {
-		warnings[i] = fmt.Sprintf("the replay role %s %s: replays need SELECT on the copies alone: %s", p.cfg.User, e.What, e.Fix)
+	var faults, fixes []string
+	for _, e := range all {
+		if e.Original {
+			faults, fixes = append(faults, e.What), append(fixes, e.Fix)
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("the replay role %s %s: replays need SELECT on the copies alone: %s", p.cfg.User, e.What, e.Fix))
+	}
+	if len(faults) > 0 {
+		return nil, &SetupError{
+			Op:   "the replay role " + p.cfg.User + " " + strings.Join(faults, "; "),
+			Hint: "a trial must not be able to read them, since they are the same in all worlds: in database " + p.cfg.Database + ", " + strings.Join(fixes, "; "),
+		}
 	}
 	return warnings, err
+}
+
+// checkOriginals returns the error of rights.
+func (p *Player) checkOriginals(ctx context.Context) error {
+	conn, err := p.connect(ctx, Statement{})
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	_, err = p.rights(ctx, conn, p.opt.Copies)
+	return err
 }
 
 // array formats names as a value of type text[].

@@ -133,9 +133,6 @@ func (r *Run) wholeRounds(ctx context.Context, n int) ([]Round, error) {
 	if r.exec.stmt.Separate != nil {
 		return r.runSeparate(ctx, n)
 	}
-	if err := r.exec.verifyCopies(ctx); err != nil {
-		return nil, err
-	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}

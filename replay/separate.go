@@ -33,9 +33,6 @@ type separate struct {
 // runSeparate runs n trials on each world, each in a session of its own that is closed afterwards. All trials of the
 // call run in random order, with random gaps.
 func (r *Run) runSeparate(ctx context.Context, n int) ([]Round, error) {
-	if err := r.exec.verifyCopies(ctx); err != nil {
-		return nil, err
-	}
 	rounds := r.newRounds(n)
 	trials := r.separated(rounds)
 	var next atomic.Int64

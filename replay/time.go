@@ -13,9 +13,6 @@ const warmUpTrials = 3
 // add, until add returns false. The order of a pair is random. Trials run the whole query, whatever Statement.Hoist
 // says; an error or a time limit is an outcome that takes time, too. A sequence cannot be timed: see Statement.Then.
 func (r *Run) Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error {
-	if err := r.exec.verifyCopies(ctx); err != nil {
-		return err
-	}
 	whole := *r
 	whole.sessions, whole.hoist, whole.exec.stmt.together = make([]*session, 1), nil, false
 	defer whole.Close()

@@ -48,6 +48,8 @@ type Options struct {
 	// ShadowPath lists further schemas of the shadow database, for functions, operators and types that the client's
 	// path does not find there. It is added to a plan's path only if it is needed.
 	ShadowPath []string
+	// OwnEngines: each neighbour has an engine of its own, with its tables alone, and gets the statement unchanged.
+	OwnEngines bool
 
 	SearchPath []string // path if neither the session's settings nor Source give one; nil = {"public"}
 	Database   string   // database of the protected tables; "" = any, and catalog-qualified names are refused
@@ -123,7 +125,7 @@ func New(o Options) (*Rewriter, error) {
 	source := catalog.NewIndex(o.Source)
 	rules := judge.New(judge.Options{
 		Protected: o.Protected, Public: o.Public, Others: o.Others,
-		Source: source, Shadow: catalog.NewIndex(o.Shadow), Neighbours: o.Neighbours, ShadowPath: o.ShadowPath,
+		Source: source, Shadow: catalog.NewIndex(o.Shadow), Neighbours: o.Neighbours, ShadowPath: o.ShadowPath, OwnEngines: o.OwnEngines,
 		Database: o.database(), Signatures: o.Claims.Signatures, AllowFunctions: o.AllowFunctions,
 		Limits: body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens},
 		Walk:   func(s *judge.Statement, root protoreflect.Message) { walk(s, root) },

@@ -23,7 +23,8 @@ Tables in the schema --from are replaced by those in --d0 and --d1. Nothing is w
 schemas. The report and error messages show values of rows; --values=false withholds them, as the alerts of dpwatch run do.
 With several neighbours, the report is about the one with the strongest evidence, and they share the error rate. A violation
 is reported after fresh trials, each in its own session, have confirmed it. If the copies are replaced during the audit, it
-ends without a verdict.
+ends without a verdict. If trials do not read the copies, or read the tables that these were made from, it is inconclusive;
+a role that may read those tables is an error.
 
 Several --sql are a sequence: each trial runs them in their order in a session of its own, and their answers together are
 judged. This finds noise that queries share or reuse; each query may be right alone. At most 8 queries.

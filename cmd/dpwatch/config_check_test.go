@@ -282,7 +282,7 @@ claims: {functions: [{name: nosy, epsilon: -1}]}
 		{preflight.Fault, "proxy.upstream", "does not respond like a PostgreSQL server"},
 		{preflight.OK, "shadow.engine.dsn", "engine of d0: accepts sessions"},
 		{preflight.Fault, "shadow.engine.dsn", "engine of d1: engine x at 127.0.0.1:1"},
-		{preflight.Unchecked, "shadow.engine.dsn", "which copy it reads"},
+		{preflight.Unchecked, "shadow.engine.dsn", "which copies it reads"},
 		{preflight.Unchecked, "claims.functions", "its functions are its own"},
 		{preflight.Unchecked, "privacy.catalog", "not configured"},
 		{preflight.Warning, "replay role", "is a SUPERUSER"},

@@ -58,7 +58,9 @@ type laplaceTrials struct {
 	coin *rand.Rand
 }
 
-func (l *laplaceTrials) Choose(replay.Choice)                                           {}
+func (l *laplaceTrials) Choose(replay.Choice)                        {}
+func (l *laplaceTrials) Reads(context.Context) (replay.Reads, error) { return replay.Reads{}, nil }
+
 func (l *laplaceTrials) Time(context.Context, int, func(_, _ time.Duration) bool) error { return nil }
 
 func (l *laplaceTrials) Rest() bool { return false }

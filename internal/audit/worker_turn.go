@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -56,6 +57,8 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit,
 		return nil, o, nil // the auditor compares the copies and the engine, too
 	case ctx.Err() != nil:
 		o.Early = true
+	case errors.As(did.Trouble, new(*replay.ReadsError)):
+		return nil, ledger.Outcome{Void: say(did.Trouble)}, nil
 	case did.Trouble != nil:
 		o.Trouble = say(did.Trouble)
 	}

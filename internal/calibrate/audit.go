@@ -18,9 +18,10 @@ type auditor struct {
 	maxTrials  int
 }
 
-func newPlayer(dsn string, searchPath []string, timeout time.Duration) (*replay.Player, error) {
+// newPlayer returns a Player for the schemas of D0 and D1.
+func newPlayer(dsn string, copies, searchPath []string, timeout time.Duration) (*replay.Player, error) {
 	return replay.New(replay.Options{
-		DSN: dsn, SearchPath: searchPath, StatementTimeout: timeout, ConnectTimeout: 10 * time.Second, MaxRows: 10_000, MaxBytes: 1 << 20,
+		DSN: dsn, Copies: copies, SearchPath: searchPath, StatementTimeout: timeout, ConnectTimeout: 10 * time.Second, MaxRows: 10_000, MaxBytes: 1 << 20,
 	})
 }
 
@@ -36,8 +37,7 @@ func (a *auditor) run(ctx context.Context, s replay.Statement, claim analysis.Cl
 		Begin:    func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
 	}
 	e, err := once.Run(ctx)
-	var infeasible *analysis.InfeasibleError
-	if errors.As(err, &infeasible) {
+	if errors.As(err, new(*analysis.InfeasibleError)) || errors.As(err, new(*replay.ReadsError)) {
 		return analysis.Refused(claim, a.confidence, err.Error()), nil
 	}
 	if err != nil {

@@ -81,12 +81,12 @@ func Engine(ctx context.Context, o Options) (r *Report, err error) {
 	if _, err := reader.Exec(ctx, "select set_config('search_path', $1, false), set_config('statement_timeout', $2, false)", path(o.SearchPath), fmt.Sprint(o.Timeout.Milliseconds())); err != nil {
 		return nil, fmt.Errorf("set search_path and statement_timeout: %w", err)
 	}
-	player, err := newPlayer(o.DSN, o.SearchPath, o.Timeout)
+	t, err := makeSchemas(ctx, conn)
+	defer func() { err = errors.Join(err, t.drop(context.WithoutCancel(ctx))) }()
 	if err != nil {
 		return nil, err
 	}
-	t, err := makeSchemas(ctx, conn)
-	defer func() { err = errors.Join(err, t.drop(context.WithoutCancel(ctx))) }()
+	player, err := newPlayer(o.DSN, t.schemas, o.SearchPath, o.Timeout)
 	if err != nil {
 		return nil, err
 	}

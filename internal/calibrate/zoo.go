@@ -76,7 +76,7 @@ func Zoo(ctx context.Context, o ZooOptions) (r *ZooReport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	player, err := newPlayer(o.DSN, []string{functions}, o.Timeout)
+	player, err := newPlayer(o.DSN, t.schemas[:2], []string{functions}, o.Timeout)
 	if err != nil {
 		return nil, err
 	}

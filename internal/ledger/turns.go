@@ -36,6 +36,7 @@ type Outcome struct {
 	Took    time.Duration `json:"took"`
 	Fresh   bool          `json:"fresh"`             // the evidence belongs to the present copies
 	Trouble string        `json:"trouble,omitempty"` // why the turn ended early: the audit is retried later
+	Void    string        `json:"void,omitempty"`    // why the trials show nothing: the audit ends inconclusive
 	Stop    string        `json:"stop,omitempty"`    // why the measurement of a violation must end
 	Early   bool          `json:"early,omitempty"`   // the worker ended during the turn: what the evidence shows is not verified yet
 	Broken  string        `json:"broken,omitempty"`  // the worker panicked: the audit is set aside

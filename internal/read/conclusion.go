@@ -28,11 +28,21 @@ type Conclusion struct {
 	OpeningTrials int `json:"opening_trials,omitempty"`
 	// Hoisting is nil if it is disabled, and if nothing was replayed.
 	Hoisting *hoisting.Report `json:"hoisting,omitempty"`
+	// Reads is what the first trials of each world read; nil if nothing was replayed.
+	Reads *Reads `json:"reads,omitempty"`
 	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they
 	// were not compared.
 	Timing *timing.Report `json:"timing,omitempty"`
 	// Input describes how recorded results were read; nil for results of replays.
 	Input *InputReport `json:"input,omitempty"`
+}
+
+// Reads is what trials read.
+type Reads struct {
+	// Tables are the tables that trials of each world read, as schema.table, by the schema of the world's copies.
+	Tables map[string][]string `json:"tables"`
+	// Unverified says what could not be verified; "" = trials of each world read its copies alone.
+	Unverified string `json:"unverified"`
 }
 
 // InputReport describes how the files of recorded results were read.

@@ -184,7 +184,11 @@ func checkRights(c config.Config) preflight.Task {
 		}
 		var checks []preflight.Check
 		for _, e := range excess {
-			checks = append(checks, preflight.Check{Name: "replay role", Object: "rights", Status: preflight.Warning, Message: e.What, Fix: e.Fix})
+			status, message := preflight.Warning, e.What
+			if e.Original {
+				status, message = preflight.Fault, e.What+": audits do not begin, since an original is the same in all worlds"
+			}
+			checks = append(checks, preflight.Check{Name: "replay role", Object: "rights", Status: status, Message: message, Fix: e.Fix})
 		}
 		return checks
 	}
@@ -214,7 +218,7 @@ func checkEngine(c config.Config, i int) preflight.Task {
 		}
 		return []preflight.Check{check, {
 			Name: name, Object: object, Status: preflight.Unchecked,
-			Message: "which copy it reads: dpwatch run checks this with the first query that it replays, if the server's counters show it",
+			Message: "which copies it reads: the first trials of an audit show it, if the engine or the counters of the shadow database do",
 		}}
 	}
 }

@@ -77,11 +77,12 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 		},
 		Progress: progress.Add,
 	}
+	var reads *read.Reads
+	once.Read = func(r *replay.Reads) { reads = f.reads(r) }
 	shown, err := once.Run(ctx)
 	progress.End()
-	var infeasible *analysis.InfeasibleError
 	switch {
-	case errors.As(err, &infeasible):
+	case errors.As(err, new(*analysis.InfeasibleError)), errors.As(err, new(*replay.ReadsError)):
 		report := refused(once.Claim, f.Confidence, err.Error())
 		report.Claimed.Source = f.source
 		return read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
@@ -89,6 +90,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 		return read.Conclusion{}, err
 	}
 	c, err := f.conclude(shown, statement)
+	c.Reads = reads
 	if f.Timing > 0 && err == nil {
 		progress.Begin("latencies", f.Timing)
 		var r timing.Report
@@ -97,6 +99,17 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 		progress.End()
 	}
 	return c, err
+}
+
+// reads returns what trials read by the schema of the copies.
+func (f *Options) reads(r *replay.Reads) *read.Reads {
+	shown := &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified}
+	for i, schema := range f.schemas() {
+		if i < len(r.Tables) {
+			shown.Tables[schema] = r.Tables[i]
+		}
+	}
+	return shown
 }
 
 // prepare connects, and rewrites the query for all copies.

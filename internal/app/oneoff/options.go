@@ -118,6 +118,9 @@ func (f *Options) ReplayOptions() replay.Options {
 	if f.Loaded != nil {
 		o = stages.ReplayOptions(*f.Loaded, nil)
 	}
+	if o.Originals == nil || f.Given["from"] {
+		o.Originals = []string{f.From}
+	}
 	o.DSN, o.SearchPath, o.StatementTimeout = f.DSN, f.SearchPath, f.Timeout
 	o.Engines, o.Copies, o.Protocol = f.Engines, f.schemas(), replay.Protocol(f.Protocol)
 	return o

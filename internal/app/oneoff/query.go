@@ -172,7 +172,7 @@ func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (op
 			opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.From, Name: name})
 		}
 	}
-	opt.MaxBytes, opt.Neighbours = MaxSQLBytes, f.schemas()
+	opt.MaxBytes, opt.Neighbours, opt.OwnEngines = MaxSQLBytes, f.schemas(), len(f.Engines) > 1
 	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks
 	// look private.
 	opt.Shadow, err = read.Catalog(ctx, f.DSN, stages.CatalogTimeout)

@@ -35,11 +35,21 @@ func NoiseFunctions(c config.Config) []string {
 // ReplayOptions translates the configuration to the options of package replay. pace may be nil.
 func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 	return replay.Options{
-		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public,
+		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public, Originals: schemas(c.Privacy.Protected),
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
 		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
 	}
+}
+
+// schemas returns the schemas of tables, each once.
+func schemas(names []string) (all []string) {
+	for _, t := range tables(names) {
+		if !slices.Contains(all, t.Schema) {
+			all = append(all, t.Schema)
+		}
+	}
+	return all
 }
 
 // ConnectTimeout bounds connecting to the shadow database and to other databases.
@@ -53,7 +63,7 @@ func RewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
 		Database: c.Privacy.Database, Protected: tables(c.Privacy.Protected), Public: tables(c.Privacy.Public), SearchPath: c.Privacy.SearchPath,
 		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement),
-		Neighbours: c.Shadow.Copies(),
+		Neighbours: c.Shadow.Copies(), OwnEngines: c.Shadow.OwnEngines(),
 		Claims: rewrite.ClaimRules{
 			Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),

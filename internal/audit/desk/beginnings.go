@@ -153,6 +153,11 @@ func (e *Unjudgeable) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *Unjudgeable) Unwrap() error { return e.Err }
 
+// VoidTrials is what a worker reports of trials that show nothing: see replay.ReadsError.
+type VoidTrials struct{ Err error }
+
+func (e *VoidTrials) Error() string { return e.Err.Error() }
+
 // Beginning is how the evidence of a turn begins.
 type Beginning int
 

@@ -76,6 +76,7 @@ func (s simulated) Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, er
 }
 
 func (simulated) Choose(replay.Choice)                                             {}
+func (simulated) Reads(context.Context) (replay.Reads, error)                      { return replay.Reads{}, nil }
 func (simulated) Rest() bool                                                       { return false }
 func (simulated) Close()                                                           {}
 func (simulated) Time(context.Context, int, func(d0, d1 time.Duration) bool) error { return nil }

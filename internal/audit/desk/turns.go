@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // Turns decides which audit has the next turn, and takes what comes of it.
@@ -146,6 +147,11 @@ func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o turn
 			t.store.put(j, progress)
 		}
 		t.hold(j, err, took)
+	case errors.As(err, new(*VoidTrials)), errors.As(err, new(*replay.ReadsError)):
+		t.log(zap.WarnLevel, "an audit is inconclusive", zap.String("audit", j.id), zap.String("reason", t.opt.Say(err)))
+		t.markInconclusive(j, err)
+		t.places.shed()
+		return
 	case errors.As(err, new(*Unjudgeable)):
 		t.markInconclusive(j, err)
 		t.places.shed()

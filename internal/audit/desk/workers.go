@@ -125,6 +125,8 @@ func (w *Workers) Delivered(key string, d ledger.Outcome, now *environment.Envir
 	case d.Early:
 	case d.Broken != "":
 		o.Broken = errors.New(d.Broken)
+	case d.Void != "":
+		o.Trouble = &VoidTrials{errors.New(d.Void)}
 	case d.Stop != "":
 		o.Stop = errors.New(d.Stop)
 	case d.Trouble != "":

@@ -88,7 +88,7 @@ func (e *Evidence) report(i int, drifts []analysis.Drift) analysis.Report {
 	if e.failure != "" && !e.recorded {
 		r.Warnings = append(r.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", e.failure))
 	}
-	return r
+	return e.withReads(r)
 }
 
 // Neighbours returns the number of neighbours.

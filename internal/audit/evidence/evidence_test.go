@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // laplace returns one number with Laplace noise of scale 1.
@@ -27,6 +28,61 @@ func number(x float64) outcome.Outcome {
 		panic(err)
 	}
 	return o
+}
+
+// TestReads: if it is not verified what trials read, there is no evidence only where the answers differ. It is kept with
+// the evidence.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name           string
+		unverified     string
+		shift          float64 // of the answers on D0
+		noise          bool
+		verdict        analysis.Verdict
+		reason, absent string
+	}{
+		{"verified, same law", "", 0, true, analysis.NoEvidence, "no violation in 2000 pairs", "verified"},
+		{"same law", "no counters", 0, true, analysis.Inconclusive, "it cannot be verified that trials read the copies (no counters), and the answers on D0 and D1 show no difference; otherwise: no violation in 2000 pairs", "but"},
+		{"same answer", "no counters", 0, false, analysis.Inconclusive, "otherwise: deterministic or cached noise", "but"},
+		{"another law", "no counters", 1, true, analysis.NoEvidence, "; not verified: trials read the copies of their world alone (no counters), but the answers on D0 and D1 differ", "otherwise"},
+	} {
+		coin := rand.New(rand.NewPCG(1, 2))
+		e, err := evidence.New(analysis.Claim{Epsilon: 2}, analysis.Options{Confidence: 0.95, MaxTrials: 2000}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.ReadsKnown() {
+			t.Error("what the trials read is known before them")
+		}
+		e.SetReads(c.unverified)
+		for i := range 2000 {
+			rounded := func(x float64) outcome.Outcome { // the last bits of a sum depend on its size
+				return number(math.Round(1024*(x+coin.ExpFloat64()-coin.ExpFloat64())) / 1024)
+			}
+			d0, d1 := rounded(c.shift), rounded(0)
+			if !c.noise {
+				d0, d1 = number(7), number(7)
+			}
+			if e.Add([]outcome.Outcome{d0, d1}); i == 1000 {
+				state, err := e.MarshalBinary()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e = new(evidence.Evidence); e.UnmarshalBinary(state) != nil || !e.ReadsKnown() {
+					t.Fatal("what the trials read is not kept")
+				}
+			}
+		}
+		r := e.Report(0)
+		if r.Verdict != c.verdict || !strings.Contains(r.Reason, c.reason) || strings.Contains(r.Reason, c.absent) {
+			t.Errorf("%s: %s, %q; want %s, %q", c.name, r.Verdict, r.Reason, c.verdict, c.reason)
+		}
+		warned := slices.ContainsFunc(r.Warnings, func(w withheld.Text) bool { return strings.HasPrefix(w.String(), "not verified: ") })
+		if warned != (c.unverified != "") {
+			t.Errorf("%s: warnings %q", c.name, r.Warnings)
+		}
+	}
 }
 
 // TestConfirmation: of two neighbours, one changes the answer by ten scales. Its violation is a suspicion until new

@@ -11,6 +11,9 @@ type observed struct {
 	trials   int
 	failure  string // the common SQLSTATE of all trials, or ""
 	recorded bool
+
+	readsKnown bool   // see SetReads
+	unverified string // see SetReads
 }
 
 // Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in

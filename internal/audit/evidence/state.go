@@ -24,6 +24,8 @@ type state struct {
 	Budget, Trials int
 	Failure        string
 	Recorded       bool
+	ReadsKnown     bool   // false = this is verified before further trials
+	Unverified     string // see Evidence.SetReads
 	Streams        streamsState
 }
 
@@ -74,7 +76,7 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 	s := state{
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
 		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
-		Streams: e.streams.state(),
+		Streams: e.streams.state(), ReadsKnown: e.readsKnown, Unverified: e.unverified,
 	}
 	for _, r := range e.before {
 		s.Settled = append(s.Settled, r != nil)
@@ -111,7 +113,7 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 	}
 	restored := Evidence{
 		audits: s.Audits, budget: s.Budget, streams: s.Streams.streams(),
-		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded},
+		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded, readsKnown: s.ReadsKnown, unverified: s.Unverified},
 		phases:   phases{earlier: values(s.Earlier), between: values(s.Between)},
 	}
 	if s.Settled != nil && restored.aside == nil {

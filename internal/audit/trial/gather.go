@@ -7,6 +7,20 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
+// Reads verifies, unless that was done for the evidence before, that trials read the copies. reads is what they read;
+// nil = it was done before. The error may be a *replay.ReadsError.
+func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay.Reads, err error) {
+	if e.ReadsKnown() {
+		return nil, nil //nolint:nilnil // see above
+	}
+	now, err := run.Reads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.SetReads(now.Unverified)
+	return &now, nil
+}
+
 // Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or
 // shows a violation, until a confirmation ends, or until more returns false. It calls more after each batch.
 func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {

@@ -32,6 +32,8 @@ type Once struct {
 	Measuring func(failed error)
 	// Progress is called after each batch of rounds.
 	Progress func(rounds int)
+	// Read takes what the first trials read; nil = nobody needs it.
+	Read func(*replay.Reads)
 }
 
 // Minimal number of rounds per batch. Separate trials take longer.
@@ -53,7 +55,7 @@ func (o *Once) Evidence() (*evidence.Evidence, error) {
 }
 
 // Run replays the query until it is decided. The error is an *analysis.InfeasibleError if the budget is too small to
-// refute this claim.
+// refute this claim, and a *replay.ReadsError if trials do not read the copies.
 func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	e, err := o.Evidence()
 	if err != nil {
@@ -105,6 +107,13 @@ func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int) err
 		return err
 	}
 	defer run.Close()
+	reads, err := Reads(ctx, run, e)
+	if err != nil {
+		return err
+	}
+	if reads != nil && o.Read != nil {
+		o.Read(reads)
+	}
 	var replaced error
 	err = Gather(ctx, run, rounds, e, func(batch replay.Batch) bool {
 		o.Progress(len(batch.Rounds))

@@ -17,6 +17,7 @@ type Player interface {
 
 // Trials are the trials of a statement; see replay.Run.
 type Trials interface {
+	Reads(ctx context.Context) (replay.Reads, error)
 	Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error]
 	Choose(c replay.Choice)
 	Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error

@@ -124,6 +124,11 @@ func (p *play) current(ctx context.Context) error {
 // trials runs the trials of an audit without a verdict.
 func (p *play) trials(ctx context.Context) Outcome {
 	err := p.rounds(ctx)
+	if errors.As(err, new(*replay.ReadsError)) { // unless the copies were created again meanwhile
+		if e := p.current(ctx); e != nil {
+			err = e
+		}
+	}
 	if err == nil {
 		err = p.current(ctx) // the copies may have changed during the turn
 	}
@@ -141,6 +146,9 @@ func (p *play) rounds(ctx context.Context) error {
 	}
 	keep := false
 	defer func() { p.sessions.rest(p.s, run, keep, p.Recovered) }()
+	if _, err := trial.Reads(ctx, run, p.t.Evidence); err != nil {
+		return err
+	}
 	if err := p.stream(ctx, run); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
@@ -17,10 +18,11 @@ type Called struct {
 	Implied map[Table]bool // functions outside pg_catalog of its operators and types, as far as a catalog shows them
 	Unknown bool           // a name is in neither catalog, and was taken for what it is then
 
-	findings *findings
-	names    *lookup
-	rules    *Rules
-	query    capture.Query
+	findings  *findings
+	names     *lookup
+	rules     *Rules
+	query     capture.Query
+	protected map[Table]bool // Statement.Protected
 	// callees collects, for a checker, the user-defined functions that the body of a function calls; nil outside of
 	// bodies.
 	callees map[Table]bool
@@ -193,11 +195,28 @@ func (c *Called) callMayRead(schema, name, node string, offset int32, users []*c
 	if c.callees != nil || !slices.ContainsFunc(users, func(f *catalog.Function) bool { return n.mayRead[f] }) {
 		return
 	}
+	if c.rules.options.OwnEngines {
+		c.readByWords(users)
+		return
+	}
 	if c.mayRead == nil {
 		dotted := strings.TrimPrefix(schema+"."+name, ".")
 		c.mayRead = &Refusal{
 			Reason: reasons.NoCopy, Node: node, Offset: int(offset), Detail: describeFunctions(dotted, users) + " contains the name of a protected table, and its body is not analysed",
 			Hint: "read the table in the statement itself",
+		}
+	}
+}
+
+// readByWords adds the protected tables whose names the bodies of foreign code contain: each engine has those of its
+// world.
+func (c *Called) readByWords(users []*catalog.Function) {
+	for _, f := range users {
+		text := strings.ToLower(f.Body)
+		for t, kind := range c.rules.names.Kinds {
+			if kind == resolve.KindProtected && c.rules.names.mayRead[f] && ident.ContainsWord(text, strings.ToLower(t.Name)) {
+				c.protected[t] = true
+			}
 		}
 	}
 }
@@ -213,7 +232,11 @@ func (c *Called) assumeFunction(name string, users []*catalog.Function) bool {
 	for _, f := range users {
 		if c.rules.opaque[f] {
 			opaque = true
-			c.findings.assume(AssumedFunction(Table{Schema: f.Schema, Name: f.Name}.String()))
+			assumed := AssumedFunction
+			if c.rules.names.readers[f] || c.rules.names.mayRead[f] {
+				assumed = AssumedReader
+			}
+			c.findings.assume(assumed(Table{Schema: f.Schema, Name: f.Name}.String()))
 		}
 	}
 	if len(users) == 0 {

@@ -111,8 +111,11 @@ func (s *Statement) readerCall(n *pg_query.FuncCall, schema, name string, users 
 		f, detail = s.rules.names.callOfReader(schema, name, users, s.rules.functions.class("", name) != functionUser)
 	}
 	if detail != "" {
-		s.Refuse(reasons.NoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail,
-			"create it with the same arguments in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema, or write its query into the statement").mayBeProtected = true
+		hint := "create it with the same arguments in shadow.d0 and in every schema of shadow.d1, so that it reads only the tables of that schema, or write its query into the statement"
+		if slices.ContainsFunc(users, isForeignCode) {
+			hint = "let it take arrays, and let an SQL function, or the statement, read the tables for it: f(array_agg(x)); or create it in shadow.d0 and in every schema of shadow.d1, with a body in which that schema is before the name of each table"
+		}
+		s.Refuse(reasons.NoCopy, "FuncCall", n.GetLocation(), describeFunctions(dotted, users)+" reads a protected table, "+detail, hint).mayBeProtected = true
 		return Table{}, false
 	}
 	for t := range s.rules.names.copies[f].tables {

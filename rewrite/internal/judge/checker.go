@@ -160,7 +160,11 @@ func (j *checker) functionReferences(neighbour string, f *catalog.Function) (out
 	for _, c := range f.Calls {
 		functions[c] = true
 	}
-	if f.Kind != catalog.KindAggregate { // of an aggregate, the support functions are in Calls
+	if executesSQL(f) && isForeignCode(f) {
+		if fault := j.foreignBody(neighbour, f, relations); fault != "" {
+			return []reference{{fault: fault}}
+		}
+	} else if f.Kind != catalog.KindAggregate { // of an aggregate, the support functions are in Calls
 		if fault := j.body(neighbour, f, relations, functions); fault != "" {
 			return []reference{{fault: fault}}
 		}

@@ -14,6 +14,12 @@ func AssumedFunction(name string) string {
 	return "function " + name + " reads no protected table (its reads cannot be derived from the engine's catalog)"
 }
 
+// AssumedReader returns the entry of Plan.Assumed for a function in a language that is not analysed whose body names
+// protected tables.
+func AssumedReader(name string) string {
+	return "function " + name + " reads no protected table but the copies (its body is in a language that is not analysed)"
+}
+
 // opacity finds the functions whose reads cannot be derived: those of whom that holds by themselves, and their callers.
 type opacity struct {
 	catalog   *catalog.Index

@@ -32,6 +32,7 @@ type Options struct {
 	Shadow                    *catalog.Index    // of the shadow database; nil = not known
 	Neighbours                []string          // the schemas of the copies in the shadow database
 	ShadowPath                []string          // further schemas of replays, for functions, operators and types
+	OwnEngines                bool              // each neighbour has an engine with its tables alone
 	Database                  string            // of the protected tables; "" = names with a database are refused
 	Signatures                []claim.Signature // of DP functions, which replays may call
 	AllowFunctions            []string          // further functions declared safe, or AnyFunction

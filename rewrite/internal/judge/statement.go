@@ -46,9 +46,10 @@ func (r *Rules) statement(q capture.Query, path resolve.Path) *Statement {
 	f := &findings{assumed: map[string]bool{}}
 	names := &lookup{findings: f, rules: r, query: q, path: path}
 	shown := &shown{names: names}
+	protected := map[Table]bool{}
 	return &Statement{
-		Protected: map[Table]bool{}, Public: map[Table]bool{}, Functions: map[string]bool{},
-		Called:   &Called{findings: f, names: names, rules: r, query: q, Implied: map[Table]bool{}},
+		Protected: protected, Public: map[Table]bool{}, Functions: map[string]bool{},
+		Called:   &Called{findings: f, names: names, rules: r, query: q, protected: protected, Implied: map[Table]bool{}},
 		findings: f, rules: r, query: q, path: path, names: names, shown: shown,
 		texts: &texts{findings: f, rules: r}, session: &session{findings: f, shown: shown, query: q, rules: r},
 	}

@@ -1,0 +1,212 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// identityQuery returns what identifies a server process and its database, whatever the settings of the session are.
+const identityQuery = `SELECT pg_catalog.pg_backend_pid()::text,
+	pg_catalog.concat(pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.pg_postmaster_start_time()), 'YYYYMMDDHH24MISSUS'), ' ', oid)
+	FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()`
+
+// readSession opens a session for trials of a world that shows its own counters. elsewhere says that it is one of
+// another database than Options.DSN. The error is errNotExact for an engine that is not PostgreSQL itself, or a pooler.
+func (r *Run) readSession(ctx context.Context, world int) (conn *pgconn.PgConn, elsewhere string, err error) {
+	p := r.exec.player
+	if len(p.engines) == 0 {
+		conn, err = p.connect(ctx, r.exec.stmt)
+		return conn, "", err
+	}
+	conn, err = r.exec.openEngine(ctx, min(world, len(p.engines)-1))
+	if err != nil {
+		return nil, "", err
+	}
+	there, err := askRow(ctx, conn, opReads, 2, identityQuery)
+	if err != nil || string(there[0]) != strconv.FormatUint(uint64(conn.PID()), 10) {
+		_ = conn.Close(ctx)
+		if ctx.Err() != nil {
+			return nil, "", ctx.Err()
+		}
+		return nil, "", errNotExact
+	}
+	here, err := p.askOnce(ctx, opReads, 2, identityQuery)
+	if err != nil {
+		_ = conn.Close(ctx)
+		return nil, "", err
+	}
+	if len(here) != 1 || string(here[0][1]) != string(there[1]) {
+		elsewhere = fmt.Sprintf("%s is another database than that of shadow.dsn, whose copies are checked", p.engineName(world))
+	}
+	return conn, elsewhere, nil
+}
+
+// engineName names the engine of a world.
+func (p *Player) engineName(world int) string {
+	cfg := p.engines[min(world, len(p.engines)-1)]
+	return fmt.Sprintf("the engine %s at %s:%d", cfg.Database, cfg.Host, cfg.Port)
+}
+
+// A server session reports its scan counts when it becomes idle and its last report is at least a second old (pgstat.c,
+// PGSTAT_MIN_INTERVAL), when it ends, or after it was idle for ten seconds. If an engine keeps its sessions to the
+// source open, a further trial a second later makes them report. If furtherTrials such trials show no scans, none are
+// expected: the limit is a number of trials and not a time, because everything takes longer on a busy machine.
+const (
+	scanInterval  = 1100 * time.Millisecond
+	furtherTrials = 4
+)
+
+// countedTrials is the number of trials that run through an engine to find what it reads: every table that they read is
+// scanned at least as often. A smaller number of scans may come from other sessions, or from a delayed report, and is
+// ignored.
+const countedTrials = 8
+
+// scansQuery counts the scans of tables by all sessions. Views have no counts.
+const scansQuery = `SELECT relid::pg_catalog.int8, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_catalog.pg_stat_user_tables`
+
+// countReads is Reads for engines whose sessions do not show what they read: a few trials of each world run alone, and
+// the counters of the shadow database show which tables were read. It is exact enough for one query, the first; what it
+// found holds for all later ones. If the counters show no reads (an engine that caches its data, copies made of views,
+// a source elsewhere), that is unverified.
+func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) {
+	select {
+	case p.verifying <- struct{}{}:
+		defer func() { <-p.verifying }()
+	case <-ctx.Done():
+		return all, ctx.Err()
+	}
+	if p.counted != nil {
+		return Reads{Unverified: p.counted.Unverified}, nil
+	}
+	p.trials.Lock() // trials of other Runs wait: they would be counted as well
+	defer p.trials.Unlock()
+	conn, err := p.connect(ctx, Statement{})
+	if err != nil {
+		return all, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	for world, schema := range p.opt.Copies {
+		c := counting{r, conn, world}
+		read, err := c.read(ctx)
+		if err != nil {
+			return all, err
+		}
+		if !slices.ContainsFunc(read, func(t relation) bool { return len(t.worlds) > 0 || t.kind == kindOriginal || t.kind == kindOther }) {
+			all.add(nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", p.engineName(world), schema))
+			break // the others would take the same time
+		}
+		tables, unverified, err := r.judgeReads(world, read, false, "")
+		if err != nil {
+			if unverified, err = c.busy(ctx, err); err != nil {
+				return all, err
+			}
+		}
+		all.add(tables, unverified)
+	}
+	p.counted = &all
+	return all, nil
+}
+
+// counting is the search for what trials of a world read through an engine, by the counters of the whole database.
+type counting struct {
+	*Run
+	conn  *pgconn.PgConn // of the shadow database
+	world int
+}
+
+// read runs trials and returns what was read countedTrials times meanwhile. It returns as soon as a copy of the world is
+// part of it.
+func (c *counting) read(ctx context.Context) (read []relation, err error) {
+	before, err := askCounters(ctx, c.conn, scansQuery)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.run(ctx, countedTrials); err != nil {
+		return nil, err
+	}
+	for further := 0; ; further++ {
+		for start := time.Now(); ; {
+			after, err := askCounters(ctx, c.conn, scansQuery)
+			if err != nil {
+				return nil, err
+			}
+			if read, err = c.exec.player.relations(ctx, c.conn, grown(before, after, countedTrials)); err != nil {
+				return nil, err
+			}
+			if time.Since(start) > scanInterval || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.world) }) {
+				break
+			}
+			if err := pause(ctx, 100*time.Millisecond); err != nil {
+				return nil, err
+			}
+		}
+		if further == furtherTrials || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.world) }) {
+			return read, nil
+		}
+		if err := c.run(ctx, 1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// run runs trials in a new session of the engine. If the engine then ends its session at the source, the counts are
+// reported at once.
+func (c *counting) run(ctx context.Context, trials int) error {
+	engine, err := c.exec.openEngine(ctx, min(c.world, len(c.exec.player.engines)-1))
+	if err != nil {
+		return err
+	}
+	defer engine.Close(ctx) //nolint:errcheck // nothing to be done about it
+	for range trials {
+		if _, err := c.exec.engineTrial(ctx, &session{}, engine, c.exec.stmt.Worlds[c.world]); err != nil || engine.IsClosed() { // after a timeout
+			return err
+		}
+	}
+	return nil
+}
+
+// busy returns a ReadsError unless other sessions read tables of that database, too: originals, in a database that is
+// production's.
+func (c *counting) busy(ctx context.Context, fault error) (unverified string, err error) {
+	before, err := askCounters(ctx, c.conn, scansQuery)
+	if err == nil {
+		err = pause(ctx, 2*scanInterval)
+	}
+	var after map[string]int64
+	if err == nil {
+		after, err = askCounters(ctx, c.conn, scansQuery)
+	}
+	var read []relation
+	if err == nil {
+		read, err = c.exec.player.relations(ctx, c.conn, grown(before, after, 1))
+	}
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, t := range read {
+		if t.kind != kindForeign && !t.of(c.world) {
+			names = append(names, t.name)
+		}
+	}
+	if len(names) == 0 {
+		return "", fault
+	}
+	return fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", c.exec.player.engineName(c.world), strings.Join(names, ", ")), nil
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
