@@ -80,6 +80,9 @@ func (r *Run) Reads(ctx context.Context) (Reads, error) {
 	if err := p.checkOriginals(ctx); err != nil {
 		return Reads{}, err
 	}
+	if err := p.checkOriginals(ctx); err != nil {
+		return Reads{}, err
+	}
 	all := Reads{}
 	for world := range r.exec.stmt.Worlds {
 		tables, unverified, err := r.readsOf(ctx, world)

@@ -122,9 +122,9 @@ func (l *load) showPart(at time.Duration) {
 	}
 }
 
-// BenchmarkEvents measures the events of a desk with 10,000 audits, at 5,000 arrivals a second, of which a hundredth are
-// new queries, with turns and statuses. It reports the 99th percentile of the time that an event takes, for each kind and
-// for all, and of the time from an arrival until it has ended, with the events before it (wait).
+// BenchmarkEvents measures the events of a desk with 10,000 audits, at 5,000 arrivals a second, of which a hundredth
+// are new queries, with turns and statuses. It reports the 99th percentile of the time that an event takes, for each
+// kind and for all, and of the time from an arrival until it has ended, with the events before it (wait).
 func BenchmarkEvents(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

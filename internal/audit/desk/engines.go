@@ -24,7 +24,8 @@ type Engines struct {
 	acceptances *Acceptances
 }
 
-// Changed notes that the engine on which trials run has changed, and begins the decided audits again that this concerns.
+// Changed notes that the engine on which trials run has changed, and begins the decided audits again that this
+// concerns.
 func (e *Engines) Changed(before, after *environment.Environment) {
 	functions := after.Shadow.Changed(before.Shadow)
 	e.versions.noteChange(e.now, functions, after.Label, !sameBase(after.Shadow, before.Shadow))

@@ -64,7 +64,8 @@ func (e *versions) engineChange(j *job) *finding.Change {
 // belong to it.
 const sameDeploy = 5 * time.Minute
 
-// versions is what is known of the engine on which trials run, and of the one that clients use, besides the environment.
+// versions is what is known of the engine on which trials run, and of the one that clients use, besides the
+// environment.
 type versions struct {
 	*core
 	reported map[string]bool // functions that were reported to differ, and are not reported to be equal again

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Queue is a copy of the audits that wait for a turn outside the watch share, and of what decides their order. It can be
-// sorted while the Roster changes.
+// Queue is a copy of the audits that wait for a turn outside the watch share, and of what decides their order. It can
+// be sorted while the Roster changes.
 type Queue struct{ first, other []Audit }
 
 // Queue returns the present Queue.
