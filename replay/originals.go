@@ -54,8 +54,8 @@ const kindsOfRelations = `WITH RECURSIVE relations AS (
 )`
 
 // kinds returns the arguments of kindsOfRelations; schemas are those of the copies.
-func (p *Player) kinds(schemas []string) []string {
-	return []string{array(schemas), array(p.opt.SearchPath), array(p.opt.Public), array(p.opt.Originals)}
+func (o *Options) kinds(schemas []string) []string {
+	return []string{array(schemas), array(o.SearchPath), array(o.Public), array(o.Originals)}
 }
 
 // relation is one that trials read.
@@ -94,8 +94,8 @@ const relationsQuery = kindsOfRelations + ` SELECT pg_catalog.format('%s.%s', r.
 	FROM relations r WHERE r.oid = ANY ($5::oid[]) OR r.relkind = 'f' AND r.oid IN (SELECT oid FROM own) ORDER BY 1`
 
 // relations returns the relations that OIDs identify, without the server's own, and all foreign tables of the copies.
-func (p *Player) relations(ctx context.Context, conn *pgconn.PgConn, oids []string) (all []relation, err error) {
-	rows, err := ask(ctx, conn, opReads, 4, relationsQuery, append(p.kinds(p.opt.Copies), array(oids))...)
+func (o *Options) relations(ctx context.Context, conn *pgconn.PgConn, oids []string) (all []relation, err error) {
+	rows, err := ask(ctx, conn, opReads, 4, relationsQuery, append(o.kinds(o.Copies), array(oids))...)
 	if err != nil {
 		return nil, err
 	}

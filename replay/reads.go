@@ -85,7 +85,7 @@ func (r *Run) Reads(ctx context.Context) (Reads, error) {
 	}
 	all := Reads{}
 	for world := range r.exec.stmt.Worlds {
-		tables, unverified, err := r.readsOf(ctx, world)
+		tables, unverified, err := (&reading{r.exec, world}).reads(ctx)
 		switch {
 		case errors.Is(err, errNotExact):
 			return p.countReads(ctx, r)
@@ -107,9 +107,15 @@ func (x *Reads) add(tables []string, unverified string) {
 // errNotExact means that an engine does not show what its session reads.
 var errNotExact = errors.New("replay: the engine is not PostgreSQL itself")
 
-// readsOf returns what trials of a world read.
-func (r *Run) readsOf(ctx context.Context, world int) (tables []string, unverified string, err error) {
-	conn, elsewhere, err := r.readSession(ctx, world)
+// reading finds out what trials of a world read.
+type reading struct {
+	exec  executor
+	world int
+}
+
+// reads returns what trials read.
+func (r *reading) reads(ctx context.Context) (tables []string, unverified string, err error) {
+	conn, elsewhere, err := r.session(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -123,7 +129,7 @@ func (r *Run) readsOf(ctx context.Context, world int) (tables []string, unverifi
 	var read []relation
 	failed := false
 	err = inTransaction(ctx, conn, func() (err error) {
-		read, failed, err = r.readTrials(ctx, conn, world)
+		read, failed, err = r.trials(ctx, conn)
 		return err
 	})
 	switch {
@@ -132,12 +138,12 @@ func (r *Run) readsOf(ctx context.Context, world int) (tables []string, unverifi
 	case err != nil:
 		return nil, "", err
 	}
-	return r.judgeReads(world, read, failed, elsewhere)
+	return r.judge(read, failed, elsewhere)
 }
 
-// readTrials runs trials of a world in the transaction of a session, and returns what they read. failed reports that all
+// trials runs trials in the transaction of a session, and returns what they read. failed reports that all
 // of them failed.
-func (r *Run) readTrials(ctx context.Context, conn *pgconn.PgConn, world int) (read []relation, failed bool, err error) {
+func (r *reading) trials(ctx context.Context, conn *pgconn.PgConn) (read []relation, failed bool, err error) {
 	counted, err := askRow(ctx, conn, opReads, 4, `SELECT pg_catalog.current_setting('track_counts'), pg_catalog.set_config('max_parallel_workers_per_gather', '0', true),
 		pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $1, true)`, millis(ownQueryTime))
 	if err != nil {
@@ -153,7 +159,7 @@ func (r *Run) readTrials(ctx context.Context, conn *pgconn.PgConn, world int) (r
 	failed = true
 	began := time.Now()
 	for n := 1; n <= maxReads; n++ {
-		state, err := r.readTrial(ctx, conn, world)
+		state, err := r.trial(ctx, conn)
 		if err != nil {
 			return nil, false, err
 		}
@@ -164,22 +170,23 @@ func (r *Run) readTrials(ctx context.Context, conn *pgconn.PgConn, world int) (r
 		if err != nil {
 			return nil, false, err
 		}
-		if read, err = r.exec.player.relations(ctx, conn, grown(before, after, 1)); err != nil {
+		if read, err = r.exec.player.opt.relations(ctx, conn, grown(before, after, 1)); err != nil {
 			return nil, false, err
 		}
-		if failed || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(world) }) {
+		if failed || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(r.world) }) {
 			break
 		}
 	}
 	return read, failed, nil
 }
 
-// judgeReads returns the names of what trials of a world read, or a ReadsError. failed reports that all trials failed,
+// judge returns the names of what trials of a world read, or a ReadsError. failed reports that all trials failed,
 // perhaps before they read anything. elsewhere says that the engine is another database; its copies may have any names.
-func (r *Run) judgeReads(world int, read []relation, failed bool, elsewhere string) (tables []string, unverified string, err error) {
+func (r *reading) judge(read []relation, failed bool, elsewhere string) (tables []string, unverified string, err error) {
+	world := r.world
 	fault := &ReadsError{World: world, Schema: r.exec.player.opt.Copies[world]}
 	if len(r.exec.player.engines) > 0 {
-		fault.engine = r.exec.player.engineName(world)
+		fault.engine = r.exec.player.engines.name(world)
 	}
 	own, unseen := false, elsewhere
 	for _, t := range read {
@@ -242,16 +249,16 @@ var (
 	errUncounted = errors.New("the server counts no reads (track_counts is off)")
 )
 
-// readTrial runs one trial in a transaction. state is its SQLSTATE if it fails.
-func (r *Run) readTrial(ctx context.Context, conn *pgconn.PgConn, world int) (state string, err error) {
+// trial runs one trial in a transaction. state is its SQLSTATE if it fails.
+func (r *reading) trial(ctx context.Context, conn *pgconn.PgConn) (state string, err error) {
 	limit := millis(r.exec.player.opt.StatementTimeout)
 	if _, err := conn.Exec(ctx, "SAVEPOINT dpwatch; SET LOCAL statement_timeout = "+limit+"; SET LOCAL lock_timeout = "+limit).ReadAll(); err != nil {
 		return "", &transientError{op: opReads, err: err}
 	}
-	one := *r
+	one := *r // with the statements of a sequence in turn
 	for i := 0; i <= len(r.exec.stmt.Then) && state == ""; i++ {
 		one.exec.bind(r.exec.stmt.step(i))
-		result := conn.ExecParams(ctx, one.exec.stmt.Worlds[world], one.exec.values, one.exec.oids, one.exec.format, nil)
+		result := conn.ExecParams(ctx, one.exec.stmt.Worlds[r.world], one.exec.values, one.exec.oids, one.exec.format, nil)
 		for result.NextRow() { //nolint:revive // the rows are of no interest
 		}
 		if _, err := result.Close(); err != nil {

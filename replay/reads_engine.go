@@ -16,15 +16,15 @@ const identityQuery = `SELECT pg_catalog.pg_backend_pid()::text,
 	pg_catalog.concat(pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.pg_postmaster_start_time()), 'YYYYMMDDHH24MISSUS'), ' ', oid)
 	FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()`
 
-// readSession opens a session for trials of a world that shows its own counters. elsewhere says that it is one of
+// session opens a session for trials that shows its own counters. elsewhere says that it is one of
 // another database than Options.DSN. The error is errNotExact for an engine that is not PostgreSQL itself, or a pooler.
-func (r *Run) readSession(ctx context.Context, world int) (conn *pgconn.PgConn, elsewhere string, err error) {
+func (r *reading) session(ctx context.Context) (conn *pgconn.PgConn, elsewhere string, err error) {
 	p := r.exec.player
 	if len(p.engines) == 0 {
 		conn, err = p.connect(ctx, r.exec.stmt)
 		return conn, "", err
 	}
-	conn, err = r.exec.openEngine(ctx, min(world, len(p.engines)-1))
+	conn, err = r.exec.openEngine(ctx, min(r.world, len(p.engines)-1))
 	if err != nil {
 		return nil, "", err
 	}
@@ -42,14 +42,14 @@ func (r *Run) readSession(ctx context.Context, world int) (conn *pgconn.PgConn, 
 		return nil, "", err
 	}
 	if len(here) != 1 || string(here[0][1]) != string(there[1]) {
-		elsewhere = fmt.Sprintf("%s is another database than that of shadow.dsn, whose copies are checked", p.engineName(world))
+		elsewhere = fmt.Sprintf("%s is another database than that of shadow.dsn, whose copies are checked", p.engines.name(r.world))
 	}
 	return conn, elsewhere, nil
 }
 
-// engineName names the engine of a world.
-func (p *Player) engineName(world int) string {
-	cfg := p.engines[min(world, len(p.engines)-1)]
+// name names the engine of a world.
+func (e engines) name(world int) string {
+	cfg := e[min(world, len(e)-1)]
 	return fmt.Sprintf("the engine %s at %s:%d", cfg.Database, cfg.Host, cfg.Port)
 }
 
@@ -98,10 +98,10 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 			return all, err
 		}
 		if !slices.ContainsFunc(read, func(t relation) bool { return len(t.worlds) > 0 || t.kind == kindOriginal || t.kind == kindOther }) {
-			all.add(nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", p.engineName(world), schema))
+			all.add(nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", p.engines.name(world), schema))
 			break // the others would take the same time
 		}
-		tables, unverified, err := r.judgeReads(world, read, false, "")
+		tables, unverified, err := (&reading{r.exec, world}).judge(read, false, "")
 		if err != nil {
 			if unverified, err = c.busy(ctx, err); err != nil {
 				return all, err
@@ -136,7 +136,7 @@ func (c *counting) read(ctx context.Context) (read []relation, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if read, err = c.exec.player.relations(ctx, c.conn, grown(before, after, countedTrials)); err != nil {
+			if read, err = c.exec.player.opt.relations(ctx, c.conn, grown(before, after, countedTrials)); err != nil {
 				return nil, err
 			}
 			if time.Since(start) > scanInterval || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.world) }) {
@@ -184,7 +184,7 @@ func (c *counting) busy(ctx context.Context, fault error) (unverified string, er
 	}
 	var read []relation
 	if err == nil {
-		read, err = c.exec.player.relations(ctx, c.conn, grown(before, after, 1))
+		read, err = c.exec.player.opt.relations(ctx, c.conn, grown(before, after, 1))
 	}
 	if err != nil {
 		return "", err
@@ -198,7 +198,7 @@ func (c *counting) busy(ctx context.Context, fault error) (unverified string, er
 	if len(names) == 0 {
 		return "", fault
 	}
-	return fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", c.exec.player.engineName(c.world), strings.Join(names, ", ")), nil
+	return fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", c.exec.player.engines.name(c.world), strings.Join(names, ", ")), nil
 }
 
 // pause waits, unless ctx ends.

@@ -118,11 +118,11 @@ func (p *Player) Excess(ctx context.Context, schemas []string) ([]Excess, error)
 		return nil, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	return p.excess(ctx, conn, schemas)
+	return excessOf(ctx, conn, &p.opt, schemas)
 }
 
-func (p *Player) excess(ctx context.Context, conn *pgconn.PgConn, schemas []string) ([]Excess, error) {
-	rows, err := ask(ctx, conn, "check the replay role", 3, rightsQuery, p.kinds(schemas)...)
+func excessOf(ctx context.Context, conn *pgconn.PgConn, opt *Options, schemas []string) ([]Excess, error) {
+	rows, err := ask(ctx, conn, "check the replay role", 3, rightsQuery, opt.kinds(schemas)...)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (p *Player) excess(ctx context.Context, conn *pgconn.PgConn, schemas []stri
 
 // rights returns a warning for each Excess, and an error if one is a right on an original.
 func (p *Player) rights(ctx context.Context, conn *pgconn.PgConn, schemas []string) (warnings []string, err error) {
-	all, err := p.excess(ctx, conn, schemas)
+	all, err := excessOf(ctx, conn, &p.opt, schemas)
 	var faults, fixes []string
 	for _, e := range all {
 		if e.Original {
