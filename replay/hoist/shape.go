@@ -35,9 +35,10 @@ type node struct {
 	Loops        float64  `json:"Actual Loops"`
 	Plans        []*node  `json:"Plans"`
 
-	removed    float64             // rows that a condition removed, in each loop
-	conditions bool                // a volatile function is called in a condition
-	texts      map[string][]string // expressions other than Output, by field
+	removed float64             // rows that a condition removed, in each loop
+	filters bool                // a volatile function is called in a filter
+	varies  bool                // one is called where it decides how many rows there are, like an argument of a function in FROM
+	texts   map[string][]string // expressions other than Output, by field
 }
 
 // notExpressions are the fields with strings that hold no expressions.
@@ -138,7 +139,10 @@ func (r *shapeReader) point(n *node) *point {
 	case inputs == 0 && !varies: // what it reads is the same in every execution
 		p.kind = ""
 		p.rows, p.tolerance = n.Rows*n.Loops, n.Loops/2+1e-6*n.Rows*n.Loops
-		if n.conditions {
+		switch {
+		case n.varies:
+			p.rows = math.NaN()
+		case n.filters:
 			p.rows, p.tolerance = (n.Rows+n.removed)*n.Loops, n.Loops+1e-6*n.Rows*n.Loops
 		}
 	case len(below) == 1 && inputs == 1 && len(p.calls) == 0 && passes(n):
@@ -193,14 +197,16 @@ func (r *shapeReader) calls(n *node) []string {
 	}
 	for field, texts := range n.texts {
 		before := len(all)
+		place := "condition"
+		if strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "Keys") {
+			place = "key"
+		}
 		for _, text := range texts {
-			place := "condition"
-			if strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "Keys") {
-				place = "key"
-			}
 			add(place, text)
 		}
-		n.conditions = n.conditions || len(all) > before && strings.HasSuffix(field, "Filter")
+		filter := strings.HasSuffix(field, "Filter") && field != "One-Time Filter"
+		n.filters = n.filters || len(all) > before && filter
+		n.varies = n.varies || len(all) > before && place == "condition" && !filter
 	}
 	slices.Sort(all)
 	return all

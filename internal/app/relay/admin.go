@@ -41,7 +41,7 @@ func (a *api) handler(adminRefused prometheus.Collector) http.Handler {
 }
 
 // Patterns returns the patterns of the routes of the admin port other than the pages.
-func Patterns() []string { return (&Relay{}).api.mux(http.NotFound).Patterns() }
+func Patterns() []string { return (&api{}).mux(http.NotFound).Patterns() }
 
 func (a *api) mux(metrics http.HandlerFunc) *web.Mux {
 	mux := &web.Mux{}
