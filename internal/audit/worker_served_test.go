@@ -7,13 +7,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // TestWorkerKeepsTables: a worker creates the tables of a hoisted query once, not in each of its turns.
 func TestWorkerKeepsTables(t *testing.T) {
 	t.Parallel()
 	const least = 8
-	l := newLedgerRig(t, func(o *audit.Options) {
+	// On a busy machine trials would take long enough for sessions to be replaced.
+	l := newLedgerRigOn(t, replay.Options{SessionTrials: 1 << 20}, func(o *audit.Options) {
 		o.Workers, o.Hoist, o.NoiseFunctions = 0, true, []string{"noisy"}
 		o.TurnTrials, o.Analysis.MaxTrials = 500, 1_000_000
 		began := time.Now()
