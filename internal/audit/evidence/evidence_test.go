@@ -30,8 +30,8 @@ func number(x float64) outcome.Outcome {
 	return o
 }
 
-// TestReads: if it is not verified what trials read, there is no evidence only where the answers differ. It is kept with
-// the evidence.
+// TestReads: if it is not verified what trials read, there is no evidence only where the answers differ. It is kept
+// with the evidence.
 func TestReads(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

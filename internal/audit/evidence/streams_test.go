@@ -159,8 +159,8 @@ func TestHoistingAccuses(t *testing.T) {
 	}
 }
 
-// TestLawsDiffer: hoisted trials of another law, in both worlds alike, are seen by comparison with whole ones. They end,
-// and the whole trials go on.
+// TestLawsDiffer: hoisted trials of another law, in both worlds alike, are seen by comparison with whole ones. They
+// end, and the whole trials go on.
 func TestLawsDiffer(t *testing.T) {
 	t.Parallel()
 	h := newHoistable(t, 1, 1500)
@@ -239,8 +239,8 @@ func TestHoistedErrorRate(t *testing.T) {
 	}
 }
 
-// TestOpeningTrials: what the first trial of a session shows is found, although no other trial shows it: here its answer
-// is exact. It is a suspicion that fresh sessions confirm. Where they do not, whole trials go on.
+// TestOpeningTrials: what the first trial of a session shows is found, although no other trial shows it: here its
+// answer is exact. It is a suspicion that fresh sessions confirm. Where they do not, whole trials go on.
 func TestOpeningTrials(t *testing.T) {
 	t.Parallel()
 	for name, confirmed := range map[string]bool{"confirmed": true, "not confirmed": false} {
