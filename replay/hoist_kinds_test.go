@@ -37,6 +37,47 @@ func TestSessionsCompare(t *testing.T) {
 	}
 }
 
+// TestOpeningRounds: for every 16 rounds of the whole query one more has trials that are the first of their sessions;
+// hoisted rounds have none.
+func TestOpeningRounds(t *testing.T) {
+	t.Parallel()
+	dsn := hoistShadow(t, `CREATE FUNCTION nth() RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+		BEGIN
+			PERFORM set_config('test.n', (coalesce(nullif(current_setting('test.n', true), ''), '0')::int + 1)::text, false);
+			RETURN current_setting('test.n')::int;
+		END $$`)
+	for name, hoist := range map[string]*replay.Hoisting{"whole": nil, "hoisted": replay.ForceHoisting()} {
+		s := replay.Statement{Worlds: worldsOf(`SELECT sum(x) + 0 * noise() AS s, nth() AS n FROM %s.t`), Hoist: hoist}
+		run, err := player(t, options(dsn)).Start(s, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		run.Choose(replay.Choice{Opening: true})
+		whole, opening, hoisted := 0, 0, 0
+		for batch, err := range run.Stream(t.Context(), 50) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, round := range batch.Opening {
+				for world, o := range round {
+					if o.Failed() || o.Rows[0][1].Num != 1 {
+						t.Fatalf("%s: an opening trial on D%d is %+v, want the first of its session", name, world, o)
+					}
+				}
+			}
+			whole, opening, hoisted = whole+len(batch.Rounds), opening+len(batch.Opening), hoisted+len(batch.Hoisted)
+			if whole+hoisted >= 500 {
+				break
+			}
+			run.Choose(replay.Choice{Opening: true})
+		}
+		if opening != whole/16 || hoist != nil && (hoisted == 0 || whole != 100) {
+			t.Errorf("%s: %d whole rounds, %d hoisted, %d opening", name, whole, hoisted, opening)
+		}
+	}
+}
+
 // TestHalfOfTheTime: while a query is hoisted, both kinds of rounds run, and each takes half of the time: here a whole
 // round takes ten times as long as a hoisted one, by the test's clock. The first hundred rounds are whole, and whole
 // ones alone run when the evidence takes no others.

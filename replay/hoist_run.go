@@ -68,7 +68,7 @@ func (h *hoistRun) wholeRounds(ctx context.Context, n int) ([]Round, error) {
 		return nil, err
 	}
 	began := time.Now()
-	rounds, err := h.whole.Rounds(ctx, n)
+	rounds, err := h.whole.wholeRounds(ctx, n)
 	if err == nil {
 		h.slow.add(n, h.took(false, n, time.Since(began)))
 	}
@@ -84,7 +84,7 @@ func (h *hoistRun) hoistedRounds(ctx context.Context, n int) ([]Round, error) {
 	var rounds []Round
 	began := time.Now()
 	if err == nil {
-		rounds, err = h.rest.Rounds(ctx, n)
+		rounds, err = h.rest.wholeRounds(ctx, n)
 	}
 	var no *unhoistable
 	if errors.As(err, &no) {
@@ -160,7 +160,7 @@ func (h *hoistRun) try(ctx context.Context) error {
 			return err
 		}
 		began := time.Now()
-		if _, err := h.rest.Rounds(ctx, 1); err != nil {
+		if _, err := h.rest.wholeRounds(ctx, 1); err != nil {
 			return err
 		}
 		h.quick.add(1, h.took(true, 1, time.Since(began)))
