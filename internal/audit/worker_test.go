@@ -73,8 +73,9 @@ func TestWorkers(t *testing.T) {
 	for _, sql := range []string{leakyQuery, honestQuery, longQuery} {
 		l.Submit(query(sql))
 	}
-	first := l.worker(t, "one", nil)
-	l.worker(t, "two", nil)
+	calm := func(o *audit.WorkerOptions) { o.Heartbeat = 2 * time.Second } // none is cut off because the machine is busy
+	first := l.worker(t, "one", calm)
+	l.worker(t, "two", calm)
 	l.until(t, "two workers", func(s view.Status) bool { return len(s.Workers) == 2 })
 	l.until(t, "turns", func(s view.Status) bool { return s.Turns.Delivered > 0 })
 	first()
