@@ -14,10 +14,12 @@ const (
 	// A hoisted round must be hoistGain times as fast as one of the whole query: half of the time goes to each kind, so
 	// that less would not be worth it.
 	hoistGain = 3
-	// To compare the times, rounds of both kinds that are no evidence run in turn: timedRounds of each at most, and not
-	// more once those of the whole query have taken timedMost. At least two of each run.
-	timedRounds = 20
-	timedMost   = 2 * time.Second
+	// To compare the times, batches of rounds of both kinds that are no evidence run in turn: timedBatches of each at
+	// most, and not more once those of the whole query have taken timedMost. At least two of each run. A batch has one
+	// round of the whole query, or timedHoisted hoisted ones: of these many run at once.
+	timedBatches = 20
+	timedHoisted = 10
+	timedMost    = 2 * time.Second
 )
 
 // Hoisting is the state of hoisting for one query over all Runs of its audit. NewHoisting creates it; two Runs must not

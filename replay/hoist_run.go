@@ -152,7 +152,7 @@ func (h *hoistRun) try(ctx context.Context) error {
 	}
 	h.parts = parts
 	h.start()
-	for i := 0; i < timedRounds && (i < 2 || h.slow.spent < timedMost && !h.always); i++ {
+	for i := 0; i < timedBatches && (i < 2 || h.slow.spent < timedMost && !h.always); i++ {
 		if _, err := h.wholeRounds(ctx, 1); err != nil {
 			return err
 		}
@@ -160,10 +160,10 @@ func (h *hoistRun) try(ctx context.Context) error {
 			return err
 		}
 		began := time.Now()
-		if _, err := h.rest.wholeRounds(ctx, 1); err != nil {
+		if _, err := h.rest.wholeRounds(ctx, timedHoisted); err != nil {
 			return err
 		}
-		h.quick.add(1, h.took(true, 1, time.Since(began)))
+		h.quick.add(timedHoisted, h.took(true, timedHoisted, time.Since(began)))
 	}
 	return nil
 }
