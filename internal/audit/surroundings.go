@@ -89,31 +89,26 @@ func (s *surroundings) productionNow(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	text := ""
-	if err != nil {
-		text = s.opt.say(err)
-	}
-	s.mu.Lock()
-	before := s.production
-	s.production = text
-	s.mu.Unlock()
-	if text != "" && text != before {
-		s.opt.Logger.Warn("production's functions cannot be read: whether the shadow database runs the same ones is not known", zap.String("error", text))
-	}
+	s.report(&s.production, err, "production's functions cannot be read: whether the shadow database runs the same ones is not known")
 }
 
 // reportCatalog shows an error in the status, and logs it when it changes.
 func (s *surroundings) reportCatalog(err error) {
+	s.report(&s.catalog, err, "a catalog cannot be read: queries are rewritten with the last catalog read, and audits list their assumptions")
+}
+
+// report keeps the text of an error for the status, "" for none, and logs it with a message when it changes.
+func (s *surroundings) report(last *string, err error, message string) {
 	text := ""
 	if err != nil {
 		text = s.opt.say(err)
 	}
 	s.mu.Lock()
-	before := s.catalog
-	s.catalog = text
+	before := *last
+	*last = text
 	s.mu.Unlock()
 	if text != "" && text != before {
-		s.opt.Logger.Warn("a catalog cannot be read: queries are rewritten with the last catalog read, and audits list their assumptions", zap.String("error", text))
+		s.opt.Logger.Warn(message, zap.String("error", text))
 	}
 }
 

@@ -53,6 +53,11 @@ func storedEvidence(row *ledger.Audit) (*Progress, *evidence.Evidence, error) {
 	if err != nil || len(p.Evidence) == 0 {
 		return nil, nil, err
 	}
+	return p.withEvidence()
+}
+
+// withEvidence returns the progress with its evidence, which it must have.
+func (p *Progress) withEvidence() (*Progress, *evidence.Evidence, error) {
 	e := new(evidence.Evidence)
 	if err := e.UnmarshalBinary(p.Evidence); err != nil {
 		return nil, nil, err

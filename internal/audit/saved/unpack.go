@@ -27,14 +27,7 @@ func Unpack(row *ledger.Audit, neighbours []string) (*Progress, *evidence.Eviden
 	case !slices.Equal(p.Neighbours, neighbours):
 		return nil, nil, ErrNeighbours
 	}
-	e := new(evidence.Evidence)
-	if err := e.UnmarshalBinary(p.Evidence); err != nil {
-		return nil, nil, err
-	}
-	if e.Neighbours() != len(p.Neighbours) {
-		return nil, nil, ErrDamaged
-	}
-	return p, e, nil
+	return p.withEvidence()
 }
 
 // ProfilesOf returns the profiles of the findings of reports; nil where there is none.
