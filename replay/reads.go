@@ -80,9 +80,6 @@ func (r *Run) Reads(ctx context.Context) (Reads, error) {
 	if err := p.checkOriginals(ctx); err != nil {
 		return Reads{}, err
 	}
-	if err := p.checkOriginals(ctx); err != nil {
-		return Reads{}, err
-	}
 	all := Reads{}
 	for world := range r.exec.stmt.Worlds {
 		tables, unverified, err := (&reading{r.exec, world}).reads(ctx)

@@ -121,7 +121,7 @@ func TestResting(t *testing.T) {
 	t.Parallel()
 	gate := throttle.New(throttle.Options{})
 	r := newRig(t, func(o *audit.Options) {
-		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, int(longtest.Count(4_000, 10_000)), 1, gate
+		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials, o.Workers, o.Gate = true, []string{"noisy"}, 2_000, 1, gate
 		began := time.Now()
 		o.Now = func() time.Time { return began.Add(100 * time.Since(began)) } // short turns, so that an audit has many
 	})
