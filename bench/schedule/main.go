@@ -146,10 +146,9 @@ func (f *fleet) arrive(rank int, byAudit map[*schedule.Audit]*query) {
 		return
 	}
 	key := fmt.Sprint(rank)
-	a := &schedule.Audit{
-		Key: key, Shape: key, Owner: schedule.Owner{User: fmt.Sprint("user ", rank%f.o.users)}, Seen: q.seen, LastSeen: f.now,
-		Trials: q.pairs, Threshold: threshold, Tried: q.pairs > 0,
-	}
+	seat := schedule.NewAudit(key, key, schedule.Owner{User: fmt.Sprint("user ", rank%f.o.users)})
+	a := &seat
+	a.Seen, a.LastSeen, a.Trials, a.Threshold, a.Tried = q.seen, f.now, q.pairs, threshold, q.pairs > 0
 	evicted, refusal := f.roster.Admit(a, f.now)
 	if evicted != nil {
 		byAudit[evicted].audit = nil

@@ -85,10 +85,8 @@ func (a *Admission) placeQuery(q capture.Query, r recognize.Recognized, key, rou
 		return true, true
 	}
 	asked, _ := a.places.asked.Get(key)
-	seat := schedule.Audit{
-		Key: key, Shape: r.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: route},
-		Seen: asked.seen + 1, LastSeen: q.Completed, Tried: asked.tried && a.opt.Kept,
-	}
+	seat := schedule.NewAudit(key, r.Shape, schedule.Owner{User: q.User, Database: q.Database, Route: route})
+	seat.Seen, seat.LastSeen, seat.Tried = asked.seen+1, q.Completed, asked.tried && a.opt.Kept
 	if record != nil {
 		seat.Seen = record.Seen + 1
 	}

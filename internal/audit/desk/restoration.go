@@ -37,12 +37,10 @@ func (r *Restoration) Before(key string) bool {
 func (r *Restoration) Enter(s *Stored) (placed bool, fault error) {
 	row, q := s.Row, s.Query
 	j := &job{
-		Audit: schedule.Audit{
-			Key: s.Key, Shape: s.Plan.Shape, Owner: schedule.Owner{User: q.User, Database: q.Database, Route: s.Route},
-			Seen: row.Executions, LastSeen: row.Query.LastSeen,
-		},
-		plan: s.Plan, edition: s.Edition, query: q, answers: row.Query.Destinations, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
+		Audit: schedule.NewAudit(s.Key, s.Plan.Shape, schedule.Owner{User: q.User, Database: q.Database, Route: s.Route}),
+		plan:  s.Plan, edition: s.Edition, query: q, answers: row.Query.Destinations, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
 	}
+	j.Seen, j.LastSeen = row.Executions, row.Query.LastSeen
 	j.recallLife(row)
 	if evicted, refusal := r.roster.Room(&j.Audit); refusal != "" || evicted != nil {
 		return false, nil

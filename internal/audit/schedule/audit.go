@@ -19,27 +19,10 @@ const (
 // Owner identifies the queries that share a part of the places and of the turns.
 type Owner struct{ User, Database, Route string }
 
-// Audit is the scheduler's view of one audit. The caller sets the exported fields and keeps them up to date; a Roster
-// reads them in its methods. One lock must guard them all.
+// Audit is the scheduler's view of one audit; NewAudit returns one. The caller sets the exported fields and keeps them
+// up to date; a Roster reads them in its methods. One lock must guard them all.
 type Audit struct {
-	// These fields are read for every audit at every turn of one: they are in one line of the processor's cache.
-
-	NotBefore time.Time // no turn before this time
-	shape     *shape
-	account   *account
-	turns     int
-	phase     Phase
-	busy      bool // a violation that has a worker
-	Measuring bool // a violation whose trials go on
-	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch
-	// share.
-	Watched, Background bool
-	// Open: an earlier process showed a violation that is not resolved. The audit is never evicted, and its first turn
-	// comes first.
-	Open bool
-	// Kept: the ledger has its latest evidence, so that the audit loses nothing with its place. Tried: the audit lost a
-	// place after it had begun.
-	Kept, Tried bool
+	*line
 
 	Key   string // identity
 	Shape string // of the query, without the parts that a client can vary at will
@@ -52,12 +35,40 @@ type Audit struct {
 	Wealth, Threshold float64
 	Bytes             int64 // of memory, estimated
 
+	shape   *shape
 	used    time.Duration // in turns
 	since   time.Time     // start of the wait for the next turn
 	number  uint64        // in order of admission
 	at      int           // its place in members.list
 	watched time.Time     // end of the last turn in the watch share
 	advance time.Duration // charged to the watch share for the present turn
+}
+
+// line is what a Roster reads of every audit whenever one has a turn: 64 bytes, a line of the processor's cache. Those
+// of a Roster lie one after the other.
+type line struct {
+	NotBefore time.Time // no turn before this time
+	audit     *Audit    // of a Roster; nil = of none
+	account   *account
+	turns     int
+	begun     int // shape.begun
+	phase     Phase
+	busy      bool // a violation that has a worker
+	Measuring bool // a violation whose trials go on
+	// Watched audits have short turns after they are decided, and Background ones are repeated, both in the watch
+	// share.
+	Watched, Background bool
+	// Open: an earlier process showed a violation that is not resolved. The audit is never evicted, and its first turn
+	// comes first.
+	Open bool
+	// Kept: the ledger has its latest evidence, so that the audit loses nothing with its place. Tried: the audit lost a
+	// place after it had begun.
+	Kept, Tried bool
+}
+
+// NewAudit returns an audit that is in no Roster.
+func NewAudit(key, shape string, owner Owner) Audit {
+	return Audit{line: new(line), Key: key, Shape: shape, Owner: owner}
 }
 
 // Phase returns the audit's phase.
@@ -67,12 +78,12 @@ func (a *Audit) Phase() Phase { return a.phase }
 func (a *Audit) Busy() bool { return a.busy || a.phase == Running || a.phase == Watching }
 
 // waits reports whether the audit waits for a turn.
-func (a *Audit) waits() bool {
+func (a *line) waits() bool {
 	return a.phase == Queued || a.phase == Violation && a.Measuring && !a.busy
 }
 
 // untried reports whether the audit waits for its first trials.
-func (a *Audit) untried() bool { return a.turns == 0 && !a.Tried }
+func (a *line) untried() bool { return a.turns == 0 && !a.Tried }
 
 // Turns returns how many turns the audit has had since it was admitted or began again.
 func (a *Audit) Turns() int { return a.turns }
@@ -84,8 +95,16 @@ func (a *Audit) Since() time.Time { return a.since }
 type shape struct {
 	key    shapeKey
 	audits []*Audit
-	begun  int // audits that have had a turn
+	begun  int // audits that have had a turn; each audit has a copy: see begin
 	closed int // retired violations: they keep their places in the shape
+}
+
+// begin adds to the number of audits that have had a turn.
+func (s *shape) begin(n int) {
+	s.begun += n
+	for _, a := range s.audits {
+		a.begun = s.begun
+	}
 }
 
 type shapeKey struct {

@@ -15,19 +15,17 @@ func (r *Roster) Queue(now time.Time) Queue {
 	return Queue{copies(s.first, accounts), copies(s.other, accounts)}
 }
 
-// copies returns copies of audits, of their shapes, and of their accounts, of which each has one copy.
-func copies(audits []*Audit, accounts map[*account]*account) []Audit {
-	all, shapes := make([]Audit, len(audits)), make([]shape, len(audits))
-	for i, a := range audits {
-		own := accounts[a.account]
-		if own == nil {
-			own = new(account)
-			*own = *a.account
-			accounts[a.account] = own
+// copies returns copies of audits, and of their accounts, of which each has one copy.
+func copies(lines []*line, accounts map[*account]*account) []Audit {
+	all, own := make([]Audit, len(lines)), make([]line, len(lines))
+	for i, l := range lines {
+		account := accounts[l.account]
+		if account == nil {
+			account = new(*l.account)
+			accounts[l.account] = account
 		}
-		shapes[i].begun = a.shape.begun
-		all[i] = *a
-		all[i].shape, all[i].account = &shapes[i], own
+		all[i], own[i] = *l.audit, *l
+		all[i].line, all[i].shape, own[i].audit, own[i].account = &own[i], nil, &all[i], account
 	}
 	return all
 }
@@ -38,14 +36,14 @@ func (q Queue) Keys() []string {
 	return append(sorted(q.first, byFirstTurn), sorted(q.other, byTurn)...)
 }
 
-func sorted(audits []Audit, by func(a, b *Audit) int) []string {
-	all, keys := make([]*Audit, len(audits)), make([]string, len(audits))
+func sorted(audits []Audit, by func(a, b *line) int) []string {
+	all, keys := make([]*line, len(audits)), make([]string, len(audits))
 	for i := range audits {
-		all[i] = &audits[i]
+		all[i] = audits[i].line
 	}
 	slices.SortFunc(all, by)
-	for i, a := range all {
-		keys[i] = a.Key
+	for i, l := range all {
+		keys[i] = l.audit.Key
 	}
 	return keys
 }

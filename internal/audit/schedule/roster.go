@@ -11,7 +11,7 @@ type Roster struct {
 	limits       Limits
 	firsts       int // first turns since the last turn of another kind
 	watch        watching
-	first, other []*Audit // see survey
+	first, other []*line // see survey
 }
 
 // New returns an empty Roster.
@@ -25,6 +25,8 @@ func New(limits Limits) *Roster {
 // members are the audits of a Roster, with the state that those of one shape or owner have in common.
 type members struct {
 	list       []*Audit // in no order
+	lines      []*[chunk]line
+	free       []*line
 	byKey      map[string]*Audit
 	shapes     map[shapeKey]*shape
 	owners     map[Owner]*account
@@ -42,7 +44,47 @@ func (m *members) Owners() int { return len(m.owners) }
 // Bytes returns the estimated memory of all audits, as of the last call of Resize for each.
 func (m *members) Bytes() int64 { return m.bytes }
 
+// chunk is the number of lines that are allocated at once.
+const chunk = 256
+
+// settle gives an audit a line beside those of the others.
+func (m *members) settle(a *Audit) {
+	if len(m.free) == 0 {
+		more := new([chunk]line)
+		m.lines = append(m.lines, more)
+		for i := range more {
+			m.free = append(m.free, &more[chunk-1-i])
+		}
+	}
+	last := len(m.free) - 1
+	own := m.free[last]
+	m.free = m.free[:last]
+	*own = *a.line
+	a.line, own.audit = own, a
+}
+
+// leave gives an audit a line of its own.
+func (m *members) leave(a *Audit) {
+	own, left := new(line), a.line
+	*own = *left
+	a.line, own.audit = own, nil
+	*left = line{}
+	m.free = append(m.free, left)
+}
+
+// every calls visit with the lines of all audits, in no particular order, until it returns false.
+func (m *members) every(visit func(*line) bool) {
+	for _, lines := range m.lines {
+		for i := range lines {
+			if l := &lines[i]; l.audit != nil && !visit(l) {
+				return
+			}
+		}
+	}
+}
+
 func (m *members) add(a *Audit, now time.Time) {
+	m.settle(a)
 	key := shapeKey{a.Owner, a.Shape}
 	if a.shape = m.shapes[key]; a.shape == nil {
 		a.shape = &shape{key: key}
@@ -54,7 +96,7 @@ func (m *members) add(a *Audit, now time.Time) {
 	}
 	m.admitted++
 	a.phase, a.turns, a.since, a.number = Queued, 0, now, m.admitted
-	a.shape.audits = append(a.shape.audits, a)
+	a.shape.audits, a.begun = append(a.shape.audits, a), a.shape.begun
 	a.account.audits++
 	a.at = len(m.list)
 	m.list, m.byKey[a.Key] = append(m.list, a), a
@@ -87,13 +129,14 @@ func (m *members) Remove(a *Audit) {
 		m.violations--
 	}
 	if a.turns > 0 {
-		a.shape.begun--
+		a.shape.begin(-1)
 	}
 	a.shape.audits = slices.DeleteFunc(a.shape.audits, func(b *Audit) bool { return a == b })
 	m.drop(a.shape)
 	if a.account.audits--; a.account.audits == 0 {
 		delete(m.owners, a.Owner)
 	}
+	m.leave(a)
 }
 
 func (m *members) drop(s *shape) {

@@ -26,10 +26,9 @@ func newBench(t *testing.T, limits schedule.Limits) *bench {
 // audit returns an audit of a user's query that was run seen times.
 func (b *bench) audit(user, shape string, seen uint64) *schedule.Audit {
 	b.n++
-	return &schedule.Audit{
-		Key: fmt.Sprintf("%s/%s/%d", user, shape, b.n), Shape: shape, Owner: schedule.Owner{User: user}, Seen: seen,
-		LastSeen: b.now, Threshold: 3, Bytes: 1000,
-	}
+	a := schedule.NewAudit(fmt.Sprintf("%s/%s/%d", user, shape, b.n), shape, schedule.Owner{User: user})
+	a.Seen, a.LastSeen, a.Threshold, a.Bytes = seen, b.now, 3, 1000
+	return &a
 }
 
 // add admits an audit for which there must be a place.

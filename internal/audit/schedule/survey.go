@@ -8,10 +8,10 @@ import (
 // survey is which audits wait at a time, by one look at each.
 type survey struct {
 	// Those that may have a turn outside the watch share: their first one, or another one. Valid until the next survey.
-	first, other []*Audit
+	first, other []*line
 	wait         time.Duration // until another one may; the maximum if there is none
 
-	short, background *Audit        // that have the next turns in the watch share; nil = none may
+	short, background *line         // that have the next turns in the watch share; nil = none may
 	watchWait         time.Duration // until another one may; the maximum if there is none
 }
 
@@ -21,7 +21,7 @@ func (r *Roster) survey(now time.Time) *survey {
 		o.waiting = 0
 	}
 	s := &survey{first: r.first[:0], other: r.other[:0], wait: math.MaxInt64, watchWait: math.MaxInt64}
-	for _, a := range r.list {
+	r.every(func(a *line) bool {
 		switch {
 		case a.phase == Queued && a.Background:
 			if !later(a.NotBefore, now, &s.watchWait) && (s.background == nil || byBackground(a, s.background) < 0) {
@@ -30,7 +30,7 @@ func (r *Roster) survey(now time.Time) *survey {
 		case a.waits() && !a.Background:
 			s.add(a, now)
 		case a.phase == Decided && a.Watched:
-			due := a.watched.Add(r.limits.Watch.Every)
+			due := a.audit.watched.Add(r.limits.Watch.Every)
 			if a.NotBefore.After(due) {
 				due = a.NotBefore
 			}
@@ -38,13 +38,14 @@ func (r *Roster) survey(now time.Time) *survey {
 				s.short = a
 			}
 		}
-	}
+		return true
+	})
 	r.first, r.other = s.first, s.other
 	return s
 }
 
 // add adds an audit that waits.
-func (s *survey) add(a *Audit, now time.Time) {
+func (s *survey) add(a *line, now time.Time) {
 	if later(a.NotBefore, now, &s.wait) {
 		return
 	}

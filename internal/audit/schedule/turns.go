@@ -34,7 +34,7 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 	s := r.survey(now)
 	watch, wait := r.nextWatch(s, now)
 	wait = min(wait, s.wait)
-	var first, other *Audit
+	var first, other *line
 	for _, a := range s.other {
 		if other == nil || byTurn(a, other) < 0 {
 			other = a
@@ -46,46 +46,47 @@ func (r *Roster) Next(now time.Time) (*Audit, time.Duration) {
 			first = a
 		}
 	}
-	next := first
+	pick := first
 	enough := r.firsts >= maxFirst && (watch != nil || other != nil)
 	if enough {
-		next = nil
+		pick = nil
 	}
-	if next == nil {
-		next = watch
+	if pick == nil {
+		pick = watch
 	}
-	if next == nil {
-		next = other
+	if pick == nil {
+		pick = other
 	}
-	if next == nil {
+	if pick == nil {
 		return nil, wait
 	}
-	if next != first {
+	next := pick.audit
+	if pick != first {
 		r.othersHadTurn(enough && first != nil)
 	}
 	switch {
-	case next == watch:
+	case pick == watch:
 		r.watch.advance(next)
 		if next.phase == Decided {
 			next.phase = Watching
 			return next, 0
 		}
 		if next.turns == 0 {
-			next.shape.begun++
+			next.shape.begin(1)
 		}
 	case !next.untried():
 		next.account.picks++
 		if next.turns == 0 {
-			next.shape.begun++
+			next.shape.begin(1)
 		}
 	default:
 		r.firsts++
-		if next.shape.begun == 0 {
+		if next.begun == 0 {
 			next.account.fresh++
 		} else {
 			next.account.further++
 		}
-		next.shape.begun++
+		next.shape.begin(1)
 	}
 	next.turns++
 	if next.phase == Violation {
@@ -115,8 +116,8 @@ func (r *Roster) othersHadTurn(more bool) {
 }
 
 // overdrawn reports whether the owner of an audit without a turn has to wait for a turn of another kind.
-func (a *Audit) overdrawn() bool {
-	if a.shape.begun == 0 {
+func (a *line) overdrawn() bool {
+	if a.begun == 0 {
 		return a.account.fresh >= maxFresh
 	}
 	return a.account.further >= maxFurther
@@ -124,8 +125,8 @@ func (a *Audit) overdrawn() bool {
 
 // byFirstTurn orders audits that have had no turn. Like the other orders, it compares no more than it needs: it is
 // called for every audit.
-func byFirstTurn(a, b *Audit) int {
-	if c := cmp.Or(-boolCompare(a.Open, b.Open), boolCompare(a.shape.begun > 0, b.shape.begun > 0)); c != 0 {
+func byFirstTurn(a, b *line) int {
+	if c := cmp.Or(-boolCompare(a.Open, b.Open), boolCompare(a.begun > 0, b.begun > 0)); c != 0 {
 		return c
 	}
 	if a.account != b.account {
@@ -133,11 +134,11 @@ func byFirstTurn(a, b *Audit) int {
 			return c
 		}
 	}
-	return cmp.Or(cmp.Compare(a.shape.begun, b.shape.begun), cmp.Compare(b.Seen, a.Seen), cmp.Compare(a.number, b.number))
+	return cmp.Or(cmp.Compare(a.begun, b.begun), cmp.Compare(b.audit.Seen, a.audit.Seen), cmp.Compare(a.audit.number, b.audit.number))
 }
 
 // byTurn orders audits that have had a turn.
-func byTurn(a, b *Audit) int {
+func byTurn(a, b *line) int {
 	if a.account != b.account {
 		if c := cmp.Compare(a.account.used, b.account.used); c != 0 {
 			return c
@@ -147,18 +148,18 @@ func byTurn(a, b *Audit) int {
 	if a.account.picks%oldestEvery == oldestEvery-1 {
 		return bySince(a, b)
 	}
-	if c := cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.remaining(), b.remaining())); c != 0 {
+	if c := cmp.Or(boolCompare(a.phase == Violation, b.phase == Violation), cmp.Compare(a.audit.remaining(), b.audit.remaining())); c != 0 {
 		return c
 	}
 	return bySince(a, b)
 }
 
 // bySince orders audits by how long they have waited, the longest first.
-func bySince(a, b *Audit) int {
-	if c := a.since.Compare(b.since); c != 0 {
+func bySince(a, b *line) int {
+	if c := a.audit.since.Compare(b.audit.since); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.number, b.number)
+	return cmp.Compare(a.audit.number, b.audit.number)
 }
 
 // remaining returns the seconds of turns until the evidence reaches its threshold at the rate so far; infinite if it
@@ -182,7 +183,7 @@ func (r *Roster) Return(a *Audit, took time.Duration, now time.Time) {
 	}
 	if a.turns == 1 && a.Trials == 0 {
 		a.turns = 0
-		a.shape.begun--
+		a.shape.begin(-1)
 	}
 	a.phase, a.since = Queued, now
 }
@@ -217,7 +218,7 @@ func (r *Roster) Restart(a *Audit, now time.Time) {
 		r.violations--
 	}
 	if a.turns > 0 {
-		a.shape.begun--
+		a.shape.begin(-1)
 	}
 	a.phase, a.turns, a.used, a.since, a.Trials, a.Wealth = Queued, 0, 0, now, 0, 0
 	a.Watched, a.Background, a.Kept, a.Tried = false, false, false, false
@@ -226,27 +227,24 @@ func (r *Roster) Restart(a *Audit, now time.Time) {
 // Resume gives an audit that was just admitted the turns that it had before, and their length.
 func (r *Roster) Resume(a *Audit, turns int, used time.Duration) {
 	if turns > 0 && a.turns == 0 {
-		a.shape.begun++
+		a.shape.begin(1)
 	}
 	a.turns, a.used = turns, used
 }
 
 // Due reports whether an audit waits for a turn that it may have now.
 func (r *Roster) Due(now time.Time) bool {
-	for _, a := range r.list {
-		if a.waits() && !a.NotBefore.After(now) {
-			return true
-		}
-	}
-	return false
+	return r.any(func(a *line) bool { return a.waits() && !a.NotBefore.After(now) })
 }
 
 // Pressing reports whether an audit of a new shape waits for its first turn; a long turn then ends sooner.
 func (r *Roster) Pressing(now time.Time) bool {
-	for _, a := range r.list {
-		if a.phase == Queued && !a.Background && a.untried() && a.shape.begun == 0 && !a.NotBefore.After(now) {
-			return true
-		}
-	}
-	return false
+	return r.any(func(a *line) bool {
+		return a.phase == Queued && !a.Background && a.untried() && a.begun == 0 && !a.NotBefore.After(now)
+	})
+}
+
+func (m *members) any(is func(*line) bool) (found bool) {
+	m.every(func(a *line) bool { found = is(a); return !found })
+	return found
 }

@@ -67,7 +67,7 @@ func (w *watching) charge(a *Audit, took time.Duration) {
 
 // nextWatch returns the audit that may have a turn in the watch share now, or nil and how long to wait for one if no
 // other audit waits.
-func (r *Roster) nextWatch(s *survey, now time.Time) (next *Audit, wait time.Duration) {
+func (r *Roster) nextWatch(s *survey, now time.Time) (next *line, wait time.Duration) {
 	share := r.watch.share
 	if share <= 0 {
 		return nil, math.MaxInt64
@@ -91,13 +91,13 @@ func (r *Roster) nextWatch(s *survey, now time.Time) (next *Audit, wait time.Dur
 
 // byWatch orders watched audits: users share the time in such turns, and of one user's the one that has waited longest
 // has the next one.
-func byWatch(a, b *Audit) int {
-	return cmp.Or(cmp.Compare(a.account.watched, b.account.watched), a.watched.Compare(b.watched), cmp.Compare(a.number, b.number))
+func byWatch(a, b *line) int {
+	return cmp.Or(cmp.Compare(a.account.watched, b.account.watched), a.audit.watched.Compare(b.audit.watched), cmp.Compare(a.audit.number, b.audit.number))
 }
 
 // byBackground orders audits that are repeated: one ends before the next begins.
-func byBackground(a, b *Audit) int {
-	return cmp.Or(boolCompare(b.turns > 0, a.turns > 0), a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+func byBackground(a, b *line) int {
+	return cmp.Or(boolCompare(b.turns > 0, a.turns > 0), bySince(a, b))
 }
 
 // Rest ends a turn of an audit that is Watching: it is Decided again.
