@@ -65,10 +65,9 @@ func (p *Player) splitQuery(ctx context.Context, r *Run, noise []string) (*hoist
 	tried := map[string]bool{}
 	for _, opt := range []hoist.Options{
 		{},
-		{NoRanks: true},
-		{NoRanks: true, NoSubLinks: true},
-		{NoRanks: true, NoSplit: true},
-		{NoRanks: true, NoSubLinks: true, NoSplit: true},
+		{NoSubLinks: true},
+		{NoSplit: true},
+		{NoSubLinks: true, NoSplit: true},
 	} {
 		opt.Knowledge = know
 		h, err := split(worlds, opt, r.exec.stmt.Hoist.Announce)

@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string) error {
 	}
 	b := bench{dsn: *dsn, span: time.Duration(*seconds * float64(time.Second)), pgbench: pgtemp.Tool(bindir, "pgbench")}
 	fmt.Println("| query | pgbench, D0 alone, one connection: executions/s | whole: pairs/s | hoisted: pairs/s | gain | as audited: whole and hoisted pairs/s | 10,000 whole pairs, alone and as audited | 10,000 pairs of evidence, whole and as audited | tables | why not |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	slices.Sort(files)
 	for _, file := range files {
 		line, err := b.query(ctx, file)
@@ -113,7 +113,7 @@ func (b bench) query(ctx context.Context, file string) (string, error) {
 	report := s.Hoist.Report()
 	name := strings.TrimSuffix(filepath.Base(file), ".sql")
 	if !report.Hoisted {
-		return fmt.Sprintf("| %s | %.0f | %.1f | - | - | - | - | - | %s |", name, floor, plain.perSecond, report.Reason), nil
+		return fmt.Sprintf("| %s | %.0f | %.1f | - | - | - | - | - | - | %s |", name, floor, plain.perSecond, report.Reason), nil
 	}
 	before := audit / plain.perSecond
 	whole, hoisted := float64(mixed.whole)/mixed.spent, float64(mixed.hoisted)/mixed.spent

@@ -36,8 +36,6 @@ type Options struct {
 	NoSubLinks bool
 	// NoSplit does not split queries that add noise to the result of an aggregation.
 	NoSplit bool
-	// NoRanks leaves self-joins that rank rows by a random number unchanged (see ranks).
-	NoRanks bool
 }
 
 // Split returns the plan for a query. It returns an error if sql is not one SELECT that can be parsed, or if a part of
@@ -46,9 +44,6 @@ func Split(sql string, opt Options) (Plan, error) {
 	stmt, err := parse(sql)
 	if err != nil {
 		return Plan{}, err
-	}
-	if !opt.NoRanks {
-		ranks(stmt)
 	}
 	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*properties{}}
 	top := a.query(stmt, nil)
