@@ -60,7 +60,7 @@ func (o *observations) hold(kept int) string {
 	if o.monotony.constant() {
 		return "the answers of each world never vary"
 	}
-	for w := range o.scores.Repeats.Twice {
+	for w := range 2 {
 		if o.repeatsTooOften(w) {
 			return fmt.Sprintf("answers on D%d repeat earlier ones exactly", w)
 		}
@@ -125,7 +125,7 @@ func (o *observations) unsound() string {
 		}
 		return "trials depend on each other: " + o.relationWords(at, slot)
 	}
-	for w := range o.scores.Repeats.Twice {
+	for w := range 2 {
 		if o.repeatsTooOften(w) {
 			return "trials depend on each other: answers repeat earlier ones exactly"
 		}

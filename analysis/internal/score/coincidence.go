@@ -131,10 +131,13 @@ func (in *Input) coincidence(world int) float64 {
 const boundAtoms = 2
 
 // RepeatsTooOften reports whether more different results of a world come more than once in a number of pairs than their
-// resolution makes likely, except two that may be bounds: more than a Poisson number of the expected mean is with a
-// probability of about e^-15.
+// resolution makes likely: more than a Poisson number of the expected mean is with a probability of about e^-15.
+//
+// Values with mass repeat as well. Those of both worlds do not count: a cache or a stock of noise has others for each
+// world. Where there are such values, the rarest of them have come in one world alone so far: as many others are
+// expected, and two that may be bounds.
 func (in *Input) RepeatsTooOften(world, pairs int) bool {
-	k := float64(in.Repeats.Twice[world] - boundAtoms)
+	k := float64(in.Repeats.Alone[world] - in.Repeats.Common - boundAtoms)
 	if k <= 0 {
 		return false
 	}

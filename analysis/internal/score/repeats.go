@@ -44,7 +44,8 @@ type Repeats struct {
 	seen      map[uint64][2]int32 // how often, per world
 	different [2]int              // per world: results that are kept
 	Echoes    [2]int              // per world, of the sample: results with a number that repeat an earlier one
-	Twice     [2]int              // per world, of the sample: different results with a number that came more than once
+	Alone     [2]int              // per world, of the sample: different results with a number that came more than once there, and never in the other world
+	Common    int                 // of the sample: different results with a number that came in both worlds, more than once in one of them
 	thinned   uint8               // the zero bits
 }
 
@@ -77,21 +78,37 @@ func (r *Repeats) add(world int, hash uint64, number bool) {
 	r.different[world] += code.Bit(n[world] == 0)
 	if number {
 		r.Echoes[world] += code.Bit(n[world] > 0)
-		r.Twice[world] += code.Bit(n[world] == 1)
+		r.classify(n, -1)
 	}
 	if n[world] < 1<<30 {
 		n[world]++
 		r.seen[key] = n
+	}
+	if number {
+		r.classify(n, 1)
 	}
 	for r.different[world] >= maxRepeats {
 		r.thin()
 	}
 }
 
+// classify adds by to the number of results of the kind of one that came so often on D0 and D1.
+func (r *Repeats) classify(n [2]int32, by int) {
+	switch {
+	case max(n[0], n[1]) < 2:
+	case n[1] == 0:
+		r.Alone[0] += by
+	case n[0] == 0:
+		r.Alone[1] += by
+	default:
+		r.Common += by
+	}
+}
+
 // thin drops about half of the kept results.
 func (r *Repeats) thin() {
 	r.thinned++
-	r.different, r.Echoes, r.Twice = [2]int{}, [2]int{}, [2]int{}
+	r.different, r.Echoes, r.Alone, r.Common = [2]int{}, [2]int{}, [2]int{}, 0
 	maps.DeleteFunc(r.seen, func(key uint64, n [2]int32) bool {
 		if key&(1<<r.thinned-1) != 0 {
 			return true
@@ -100,8 +117,10 @@ func (r *Repeats) thin() {
 			r.different[w] += code.Bit(n > 0)
 			if key&withNumber != 0 && n > 0 {
 				r.Echoes[w] += int(n) - 1
-				r.Twice[w] += code.Bit(n > 1)
 			}
+		}
+		if key&withNumber != 0 {
+			r.classify(n, 1)
 		}
 		return false
 	})
@@ -139,7 +158,7 @@ func (r *Repeats) State(c *state.Codec) {
 	state.Num(c, &r.thinned)
 	c.Check(r.thinned < 64)
 	for w := range r.different {
-		c.All(&r.Echoes[w], &r.Twice[w])
+		state.Num(c, &r.Echoes[w])
 		var keys []uint64
 		for k, n := range r.seen {
 			if n[w] > 0 {
@@ -160,7 +179,14 @@ func (r *Repeats) State(c *state.Codec) {
 				r.different[w]++
 			}
 		})
-		c.Check(r.Echoes[w] >= 0 && r.Twice[w] >= 0 && r.different[w] <= maxRepeats)
+		c.Check(r.Echoes[w] >= 0 && r.different[w] <= maxRepeats)
+	}
+	if c.Reading {
+		for key, n := range r.seen {
+			if key&withNumber != 0 {
+				r.classify(n, 1)
+			}
+		}
 	}
 }
 

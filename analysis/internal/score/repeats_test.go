@@ -17,7 +17,7 @@ func TestRepeatsAreRememberedForEver(t *testing.T) {
 	}
 	// Each is in the sample with probability 2^-thinned = 1/8 or less; of 1000 fewer than 40 of about 125 have 1e-15.
 	for name, r := range map[string]Repeats{"early": early, "late": late} {
-		got := r.Twice[0]
+		got := r.Alone[0]
 		t.Logf("%s: %d repeats found, one in %d remembered", name, got, 1<<r.thinned)
 		if got < 40 || got > 250 {
 			t.Errorf("%s: %d of 1000 repeats are found", name, got)
