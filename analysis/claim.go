@@ -40,6 +40,10 @@ type Options struct {
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int
+	// Suspicion means that a violation is a suspicion, which fresh trials confirm (see Audit.Confirm): it takes fewer
+	// pairs while one world has given one answer only, and its confirmation takes the more. Default false: these pairs
+	// are all there are.
+	Suspicion bool
 	// Salt is the secret of the ids by which reports name groups without their keys: the same key has the same id in
 	// all audits with one Salt, and without the salt an id does not reveal its key. "" = groups have no id.
 	Salt string
@@ -144,6 +148,12 @@ func fewestPairs(c Claim, alpha float64) float64 {
 	// (1+R)/(R+delta) = 1 + (1-delta)/(R+delta), and R may overflow.
 	gain := 2 * math.Log1p((1-c.Delta)/(math.Exp(c.Epsilon)+c.Delta))
 	return math.Ceil(math.Log(1/alpha) / gain)
+}
+
+// suspicionPairs returns the pairs after which an event that always happens in one world and never in the other is a
+// suspicion: those of the best bet, with overheadNats for learning.
+func suspicionPairs(c Claim, alpha float64) int {
+	return int(min(fewestPairs(c, alpha*math.Exp(-overheadNats)), 1<<53))
 }
 
 // feasible returns an InfeasibleError when the budget is too small for any verdict but one.

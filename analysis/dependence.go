@@ -54,9 +54,27 @@ func (o *observations) certainlyDependent() bool {
 	return len(o.scores.Slots) > 0 && o.dependent() >= -math.Log(DependenceErrorRate)
 }
 
+// requirements are what a violation takes besides wealth.
+type requirements struct {
+	kept  int // pairs of the past that were kept at the beginning of a confirmation
+	stuck int // pairs before which one world must not have given one answer only
+}
+
+// requirements returns what a violation takes now.
+func (a *Audit) requirements() requirements {
+	r := requirements{a.phases.first.kept, dependence.StuckPairs}
+	switch {
+	case a.phases.confirming():
+		r.stuck += a.phases.first.pairs
+	case a.opts.Suspicion:
+		r.stuck = suspicionPairs(a.claim, a.opts.alpha())
+	}
+	return r
+}
+
 // hold returns the reason why a violation is not reported yet although the wealth suffices; empty if it may be
-// reported. kept is the number of pairs of the past that were kept at the beginning of a confirmation.
-func (o *observations) hold(kept int) string {
+// reported.
+func (o *observations) hold(need requirements) string {
 	if o.monotony.constant() {
 		return "the answers of each world never vary"
 	}
@@ -74,11 +92,11 @@ func (o *observations) hold(kept int) string {
 	asked, doubtful, against := 0.0, 0, 0 // slots
 	for _, s := range o.scores.Slots {
 		d := &s.Independence
-		if o.pairs < dependence.StuckPairs && d.Stuck() {
+		if o.pairs < need.stuck && d.Stuck() {
 			return "one world has given one answer only, in too few trials"
 		}
 		if d.Differ && o.scores.Stride == 1 {
-			m := dependence.MixingOf(s.Past, s.Shared, o.pairs, kept, &o.scratch)
+			m := dependence.MixingOf(s.Past, s.Shared, o.pairs >= need.stuck, need.kept, &o.scratch)
 			all.Add(m)
 			asked++
 			doubtful += code.Bit(!m.Enough(1))
@@ -96,16 +114,15 @@ func (o *observations) hold(kept int) string {
 	return ""
 }
 
-// withdrawn returns the reason why the wealth against the claim is not evidence of a violation; empty if it is. kept is
-// as for hold.
-func (v *evidence) withdrawn(o *observations, kept int) string {
+// withdrawn returns the reason why the wealth against the claim is not evidence of a violation; empty if it is.
+func (v *evidence) withdrawn(o *observations, need requirements) string {
 	switch reason := o.unsound(); {
 	case reason != "":
 		return reason
 	case v.detectedAt > 0 || v.claimAt < 0 || v.lead.Latest < v.threshold:
 		return ""
 	}
-	if reason := o.hold(kept); reason != "" {
+	if reason := o.hold(need); reason != "" {
 		return "trials that are independent would be a violation, and these have not shown that they are: " + reason
 	}
 	return ""

@@ -52,8 +52,13 @@ func (a *Audit) sameAnswer() bool {
 		return false
 	}
 	need := sameAnswerPairs
-	if precise(o.scores.Now[0].Codes) && precise(o.scores.Now[1].Codes) || a.phases.confirming() && a.phases.first.detectedAt == 0 {
-		need = sameNumberPairs // in a confirmation, the pairs before it were of one answer too
+	switch {
+	case a.opts.Suspicion && !a.opts.NoClaim && !a.phases.confirming():
+		need = suspicionPairs(a.claim, a.opts.alpha())
+	case precise(o.scores.Now[0].Codes) && precise(o.scores.Now[1].Codes):
+		need = sameNumberPairs
+	case a.phases.confirming() && a.phases.first.detectedAt == 0 && !a.opts.Suspicion:
+		need = sameNumberPairs // the pairs before were as many, of one answer too
 	}
 	return o.monotony.pairs >= need && o.monotony.constant() && o.monotony.first[0] != o.monotony.first[1]
 }

@@ -14,7 +14,7 @@ func (a *Audit) look() {
 		a.nextLook = o.pairs + v.lead.LowFor(&v.book, v.epoch, v.threshold)
 	}
 	if v.detectedAt == 0 && v.claimAt >= 0 && v.lead.Latest >= v.threshold && o.pairs >= a.nextHold {
-		if o.hold(a.phases.first.kept) != "" {
+		if o.hold(a.requirements()) != "" {
 			a.nextHold = o.pairs + 1 + (o.pairs-a.phases.first.pairs)/64
 			return
 		}

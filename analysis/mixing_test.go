@@ -43,7 +43,7 @@ func TestManyGroupsMixTogether(t *testing.T) {
 			for range pairs {
 				a.Add(result(0), result(1))
 			}
-			if reason := a.observed.hold(a.phases.first.kept); (reason != "") != c.holds {
+			if reason := a.observed.hold(a.requirements()); (reason != "") != c.holds {
 				t.Errorf("%s, seed %d: after %d pairs a violation is held back by %q", c.name, seed, pairs, reason)
 			}
 		}

@@ -224,8 +224,8 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 		return Violation, fmt.Sprintf("the answers never vary in %d pairs of %s and differ between D0 and D1: %s; no epsilon follows from it", o.monotony.pairs, trials, repeated)
 	case a.sameAnswer():
 		return Inconclusive, repeated + ": the answers never vary and differ between D0 and D1"
-	case o.pairs > 0 && !a.phases.measuring() && v.withdrawn(o, a.phases.first.kept) != "":
-		return Inconclusive, v.withdrawn(o, a.phases.first.kept)
+	case o.pairs > 0 && !a.phases.measuring() && v.withdrawn(o, a.requirements()) != "":
+		return Inconclusive, v.withdrawn(o, a.requirements())
 	case blank:
 		return Inconclusive, "no answer on D0 or D1 has a row or a value that is not NULL, so the trials show nothing: check that the copies and the public tables have rows (dpwatch doctor), and the conditions of the query"
 	case v.detectedAt > 0 && a.phases.confirming():

@@ -139,7 +139,7 @@ func (a *Audit) pointers(c *state.Codec) {
 }
 
 func (o *Options) state(c *state.Codec) {
-	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), &o.Unordered, &o.PriorOdds, &o.BreachOdds)
+	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), &o.Unordered, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
 	c.All(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 

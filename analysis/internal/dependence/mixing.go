@@ -72,9 +72,10 @@ func (m *Mixing) Add(s Mixing) {
 	m.Pair += min(s.Pair, leastBoth)
 }
 
-// MixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. pairs is
-// the number of all pairs; shared says that the noise that the worlds share is accounted for.
-func MixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scratch) Mixing {
+// MixingOf returns what the trials of a slot have shown of their independence since a number of kept pairs. enough
+// says that the pairs are so many that outcomes that never vary hold back no violation; shared says that the noise that
+// the worlds share is accounted for.
+func MixingOf(past [2][]code.Code, shared, enough bool, since int, sc *bins.Scratch) Mixing {
 	from := max(0, len(past[0])-mixingValues, min(since, len(past[0])-1))
 	past = [2][]code.Code{past[0][from:], past[1][from:]}
 	var own [2]float64
@@ -101,7 +102,7 @@ func MixingOf(past [2][]code.Code, shared bool, pairs, since int, sc *bins.Scrat
 	default:
 		pair = pairMixing(bits[0], bits[1])
 	}
-	if pairs >= StuckPairs { // outcomes that never vary show nothing, and must not hold back a violation for ever
+	if enough { // outcomes that never vary show nothing, and must not hold back a violation for ever
 		for w := range bits {
 			if constant(bits[w]) {
 				own[w], pair = math.Inf(1), math.Inf(1)

@@ -35,7 +35,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	found := read.Conclusion{Input: &read.InputReport{D0: in[0], D1: in[1]}}
 	pairs := files.Pairs()
 	opt.MaxTrials, opt.Salt = max(pairs, 1), rand.Text()
-	e, err := evidence.New(claim, opt, 1)
+	e, err := evidence.NewRecorded(claim, opt, 1, o.InOrder)
 	var infeasible *analysis.InfeasibleError
 	used, reason := pairs, ""
 	var misfit error
@@ -51,9 +51,6 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	}
 	var order analysis.Order
 	next := files.Next
-	if used > 0 {
-		e.Recorded(o.InOrder)
-	}
 	if used > 0 && !o.InOrder {
 		shuffled, err := recorded.Shuffle(files, o.Seed, order.Add)
 		if err != nil {

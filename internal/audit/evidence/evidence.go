@@ -28,6 +28,24 @@ const confirmBudget = 2
 // New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim
 // that cannot be refuted within opt.MaxTrials.
 func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
+	opt.Suspicion = true
+	return newEvidence(claim, opt, neighbours)
+}
+
+// NewRecorded is New for outcomes that are read from files, which no fresh trials confirm: in the order of their
+// execution, or in random order, in which drift does not show.
+func NewRecorded(claim analysis.Claim, opt analysis.Options, neighbours int, inOrder bool) (*Evidence, error) {
+	e, err := newEvidence(claim, opt, neighbours)
+	if err != nil {
+		return nil, err
+	}
+	if e.recorded = true; !inOrder {
+		e.drifts = nil
+	}
+	return e, nil
+}
+
+func newEvidence(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
 	e := &Evidence{observed: observed{drifts: make([]analysis.Drift, 1+neighbours)}, budget: confirmBudget * opt.MaxTrials}
 	var err error
 	e.audits, err = begin(claim, opt, neighbours)

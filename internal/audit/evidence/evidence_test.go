@@ -141,11 +141,11 @@ func TestFailure(t *testing.T) {
 		{"recorded", true, outcome.Outcome{SQLState: "22012"}, false},
 	} {
 		e, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.95, MaxTrials: 10}, 1)
+		if test.recorded {
+			e, err = evidence.NewRecorded(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.95, MaxTrials: 10}, 1, true)
+		}
 		if err != nil {
 			t.Fatal(err)
-		}
-		if test.recorded {
-			e.Recorded(true)
 		}
 		for range 4 {
 			e.Add([]outcome.Outcome{{SQLState: "22012"}, {SQLState: "22012"}})
@@ -168,10 +168,12 @@ func TestRestored(t *testing.T) {
 	for _, inOrder := range []bool{true, false} {
 		coin := rand.New(rand.NewPCG(3, 4))
 		whole, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.975, MaxTrials: 400}, 2)
+		if !inOrder {
+			whole, err = evidence.NewRecorded(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.975, MaxTrials: 400}, 2, inOrder)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole.Recorded(inOrder)
 		broken := restored(t, whole)
 		for n := 0; !whole.Decided() || whole.Found() && !whole.Measuring(); n++ {
 			if whole.Found() && !whole.Confirming() {

@@ -16,15 +16,6 @@ type observed struct {
 	unverified string // see SetReads
 }
 
-// Recorded declares that the outcomes are read from files: in the order of their execution, or in random order, in
-// which drift does not show.
-func (s *observed) Recorded(inOrder bool) {
-	s.recorded = true
-	if !inOrder {
-		s.drifts = nil
-	}
-}
-
 // Executions returns the number of trials, on all worlds.
 func (s *observed) Executions() int { return s.trials }
 

@@ -71,7 +71,7 @@ func NewReplayed(claim analysis.Claim, opt analysis.Options, neighbours int, hoi
 	whole := 1.0
 	if budget := alone.audits[0].Budget(); budget >= leastOpening {
 		few := opt
-		few.Share, few.MaxTrials = openingShare, budget/openingPart
+		few.Share, few.MaxTrials, few.Suspicion = openingShare, budget/openingPart, true
 		if s.opening.audits, err = begin(claim, few, neighbours); err == nil { // otherwise they could not refute the claim
 			s.opening.share, whole = openingShare, 1-openingShare
 		}
@@ -204,11 +204,11 @@ func (s *streams) OpeningTrials(neighbour int) int {
 // beginHoisted begins the evidence of hoisted trials.
 func (s *streams) beginHoisted(neighbours int) (err error) {
 	opt := s.opt
-	opt.Share = s.hoisted.share
+	opt.Share, opt.Suspicion = s.hoisted.share, true
 	if s.hoisted.audits, err = begin(s.claim, opt, neighbours); err != nil {
 		return fmt.Errorf("evidence of hoisted trials: %w", err)
 	}
-	opt.Share, opt.Confidence, opt.Deterministic = 1, 1-(1-sameLaws)/float64(1+neighbours), analysis.DeterministicIgnore
+	opt.Share, opt.Suspicion, opt.Confidence, opt.Deterministic = 1, false, 1-(1-sameLaws)/float64(1+neighbours), analysis.DeterministicIgnore
 	if s.laws, err = begin(analysis.Claim{}, opt, 1+neighbours); err != nil {
 		return fmt.Errorf("comparison of hoisted and whole trials: %w", err)
 	}
