@@ -182,12 +182,18 @@ func Temper(r Report, d0, d1 *Drift) Report {
 		r.Warnings = append(slices.Clone(r.Warnings), withheld.Public(text))
 		return r
 	}
+	return r.inconclusive(text + "; audit it again when nothing changes")
+}
+
+// inconclusive returns the report with the verdict Inconclusive for a reason that has nothing to do with the evidence.
+func (r Report) inconclusive(reason string) Report {
 	if r.Confirmation != nil {
 		c := *r.Confirmation
 		c.State = NotConfirmed
 		r.Confirmation = &c
 	}
-	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, text+"; audit it again when nothing changes", nil, 0
-	r.Finding = nil
+	r.Verdict, r.Reason, r.DetectedAt, r.EpsilonLower = Inconclusive, reason, nil, 0
+	r.Attacker = r.Attacker.at(0)
+	r.Finding, r.ClopperPearson = nil, nil
 	return r
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -113,6 +114,48 @@ func TestAnalyzeSorted(t *testing.T) {
 		}
 		if input, _ := report["input"].(map[string]any); inOrder != (input["seed"] == nil) {
 			t.Errorf("in order %t: seed %v", inOrder, input["seed"])
+		}
+	}
+}
+
+// TestAnalyzeDependent: Gaussian noise that is correlated with that of the trial before gives no verdict, in either
+// order. With independent noise the verdict stands, also if the lines are sorted. The seeds are fixed.
+func TestAnalyzeDependent(t *testing.T) {
+	t.Parallel()
+	verdict := func(seed uint64, shift, correlation float64, sorted bool, extra ...string) (verdict, reason string) {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		var worlds [2]string
+		for w := range worlds {
+			z, lines := rng.NormFloat64(), make([]float64, 1500)
+			for i := range lines {
+				z = correlation*z + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
+				lines[i] = shift*float64(w) + z
+			}
+			if sorted {
+				slices.Sort(lines)
+			}
+			text := ""
+			for _, x := range lines {
+				text += fmt.Sprintf("%.3f\n", x)
+			}
+			worlds[w] = file(t, "dependent.txt", text)
+		}
+		r := call(t, "", append([]string{"analyze", "--d0", worlds[0], "--d1", worlds[1], "--epsilon", "0.5", "-o", "json"}, extra...)...).object(t)
+		return fmt.Sprint(r["verdict"]), fmt.Sprint(r["reason"])
+	}
+	for seed := range uint64(16) {
+		for _, extra := range [][]string{nil, {"--in-order"}} {
+			if v, reason := verdict(seed, .1, .9, false, extra...); v != "inconclusive" || !strings.Contains(reason, "depend on each other") {
+				t.Errorf("dependent, seed %d, %v: %s (%s)", seed, extra, v, reason)
+			}
+		}
+	}
+	for _, sorted := range []bool{false, true} {
+		if v, reason := verdict(1, 2, 0, sorted); v != "violation" {
+			t.Errorf("independent, sorted %t: %s (%s), want a violation", sorted, v, reason)
+		}
+		if v, reason := verdict(1, .05, 0, sorted); v != "no_evidence" {
+			t.Errorf("independent, sorted %t: %s (%s), want no evidence", sorted, v, reason)
 		}
 	}
 }

@@ -219,8 +219,13 @@ func TestAnalyzeReadsPipes(t *testing.T) {
 // JSON.
 func TestAnalyzeValues(t *testing.T) {
 	t.Parallel()
-	d0 := file(t, "d0", strings.Repeat(`{"columns":["ward","n"],"rows":[["MRN777",1],["b",2]]}`+"\n"+`{"columns":["ward","n"],"rows":[["MRN777",2],["b",1]]}`+"\n", 100))
-	d1 := file(t, "d1", strings.Repeat(`{"columns":["ward","n"],"rows":[["b",1]]}`+"\n"+`{"columns":["ward","n"],"rows":[["b",2]]}`+"\n", 100))
+	rng := rand.New(rand.NewPCG(1, 11))
+	var text0, text1 strings.Builder
+	for range 200 {
+		fmt.Fprintf(&text0, `{"columns":["ward","n"],"rows":[["MRN777",%d],["b",%d]]}`+"\n", rng.IntN(3), rng.IntN(3))
+		fmt.Fprintf(&text1, `{"columns":["ward","n"],"rows":[["b",%d]]}`+"\n", rng.IntN(3))
+	}
+	d0, d1 := file(t, "d0", text0.String()), file(t, "d1", text1.String())
 	for _, format := range []string{"text", "json"} {
 		shown := call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "-o", format)
 		hidden := call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "1", "-o", format, "--values=false")

@@ -80,7 +80,7 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 				return read.Conclusion{}, err
 			}
 		}
-		found.Report = e.Report(0)
+		found.Report = order.Temper(e.Report(0), o.InOrder)
 		e.Audit(0).AddProfile(&found.Report)
 		found.Claimed.Source = "flag"
 	}
