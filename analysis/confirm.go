@@ -123,6 +123,22 @@ const (
 // confirming reports whether the pairs now are of a confirmation.
 func (p *phases) confirming() bool { return p.first.pairs > 0 }
 
+// Unexplained reports whether a confirmation has ended without the violation, and nothing shows that trials depend on
+// each other: no test of the first or of the fresh trials, nor first answers that never varied.
+func (a *Audit) Unexplained() bool {
+	f := &a.phases.first
+	return a.phases.confirming() && !a.phases.measuring() && a.Decided() && a.evidence.detectedAt == 0 &&
+		f.detectedAt > 0 && f.ratio < likelyRelation && a.observed.unsound() == ""
+}
+
+// Again returns an audit without evidence of the same claim, with the same options but for the budget and the error rate,
+// which is multiplied by share. The error is that of New.
+func (a *Audit) Again(share float64, budget int) (*Audit, error) {
+	o := a.opts
+	o.Share, o.MaxTrials = o.Share*share, budget
+	return New(a.claim, o)
+}
+
 // confirmation returns the confirmation for the report, nil before it begins. v is the verdict after pairs of the most
 // pairs.
 func (p *phases) confirmation(v Verdict, pairs, most int, decided bool) *Confirmation {

@@ -74,6 +74,8 @@ type Report struct {
 	Deterministic *Deterministic `json:"deterministic"`
 	// Confirmation is the state of the violation on fresh trials; null before these begin.
 	Confirmation *Confirmation `json:"confirmation"`
+	// UnconfirmedSuspicions counts the violations of earlier trials that fresh trials did not confirm; set by the caller.
+	UnconfirmedSuspicions int `json:"unconfirmed_suspicions,omitempty"`
 	// Measurement is the state of the trials after the violation, which raise the bound; null before these begin.
 	Measurement *Measurement `json:"measurement"`
 	// Finding explains a violation; null for another verdict.

@@ -147,3 +147,13 @@ func TestHonestFleet(t *testing.T) {
 		t.Logf("at the level of single audits: %d suspicions among %d queries", suspicions, some)
 	}
 }
+
+// TestUnconfirmedFleet: at the level of single audits and a low confidence some honest queries are suspected. Fresh
+// trials do not confirm most, whose audits go on to their verdict. Seeds are fixed.
+func TestUnconfirmedFleet(t *testing.T) {
+	t.Parallel()
+	findings, suspicions, _, pairs := fleet(t, 60, 300, 0.75, false)
+	if suspicions == 0 || findings >= suspicions || pairs < 60*300*9/10 {
+		t.Errorf("%d suspicions, %d findings, %d pairs; want some that are not confirmed, and about %d", suspicions, findings, pairs, 60*300)
+	}
+}

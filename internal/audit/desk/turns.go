@@ -250,7 +250,11 @@ func (t *Turns) advance(j *job, now turn.Advance) {
 		t.violations.confirmationBegan(j)
 	} else if gaveUp {
 		j.suspected = 0
-		t.violations.notConfirmed(j, j.hoisting.Reason)
+		reason := "fresh trials do not show it; the audit goes on"
+		if j.hoisting != nil && j.hoisting.Reason != "" {
+			reason = j.hoisting.Reason
+		}
+		t.violations.notConfirmed(j, reason)
 	}
 	for i, r := range j.reports {
 		if r.Verdict == analysis.Violation && !j.reported[i] && t.opt.Findings {

@@ -106,7 +106,7 @@ func (e *Evidence) report(i int, drifts []analysis.Drift) analysis.Report {
 	if e.failure != "" && !e.recorded {
 		r.Warnings = append(r.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", e.failure))
 	}
-	return e.withReads(r)
+	return e.withReads(e.withUnconfirmed(r, i))
 }
 
 // Neighbours returns the number of neighbours.
@@ -194,8 +194,8 @@ func (e *Evidence) measuredAll() bool {
 
 // Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own. A
 // violation shown by hoisted trials, or by the first ones of sessions, is confirmed at the error rate of their part of
-// the audit, so that this rate does not depend on what they assume. If it is not confirmed, whole trials go on where
-// they were.
+// the audit, so that this rate does not depend on what they assume. If it is not confirmed, whole trials go on; see
+// giveUp.
 func (e *Evidence) Confirm() error {
 	before := make([]*analysis.Report, len(e.audits))
 	set := map[int]aside{}
@@ -222,29 +222,6 @@ func (e *Evidence) Confirm() error {
 		e.drifts = make([]analysis.Drift, len(e.drifts))
 	}
 	return nil
-}
-
-// giveUp ends a confirmation of what whole trials alone did not show, once it has failed: these go on, without the
-// trials of other kinds.
-func (e *Evidence) giveUp() {
-	s := &e.streams
-	if !e.Confirming() || len(s.aside) == 0 || e.Measuring() {
-		return
-	}
-	for i, a := range e.audits {
-		if !e.settled(i) && !a.Decided() {
-			return
-		}
-	}
-	if e.Found() {
-		return
-	}
-	for i, x := range s.aside {
-		e.audits[i] = x.Audit
-	}
-	e.before, e.drifts, e.earlier, s.aside = nil, e.earlier, nil, nil
-	const reason = "trials showed a violation that fresh trials of the whole query did not confirm"
-	s.opening.refuted, s.hoisted.refuted = reason, reason
 }
 
 // Wealth returns the largest log-wealth of all neighbours, at least 0.

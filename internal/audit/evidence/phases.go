@@ -8,6 +8,8 @@ type phases struct {
 	earlier  []analysis.Drift   // during a confirmation: drifts before it
 	measured []*analysis.Report // during a measurement: the reports of the neighbours that are not measured; nil = the neighbour is measured
 	between  []analysis.Drift   // during a measurement: drifts of the confirmation
+
+	unconfirmed []Unconfirmed // by neighbour; nil = none
 }
 
 // Confirming reports whether a confirmation has begun.

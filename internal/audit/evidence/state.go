@@ -10,7 +10,7 @@ import (
 )
 
 // stateVersion changes whenever the saved form does. The audits inside have a version of their own.
-const stateVersion = 3
+const stateVersion = 4
 
 // state is the saved form.
 type state struct {
@@ -27,6 +27,7 @@ type state struct {
 	ReadsKnown     bool   // false = this is verified before further trials
 	Unverified     string // see Evidence.SetReads
 	Streams        streamsState
+	Unconfirmed    []Unconfirmed // nil = none
 }
 
 // streamsState is the saved form of streams.
@@ -76,7 +77,7 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 	s := state{
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
 		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
-		Streams: e.streams.state(), ReadsKnown: e.readsKnown, Unverified: e.unverified,
+		Streams: e.streams.state(), ReadsKnown: e.readsKnown, Unverified: e.unverified, Unconfirmed: e.unconfirmed,
 	}
 	for _, r := range e.before {
 		s.Settled = append(s.Settled, r != nil)
@@ -105,7 +106,7 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 	}
 	fits := func(drifts []*analysis.Drift) bool { return drifts == nil || len(drifts) == 1+len(s.Audits) }
 	if len(s.Audits) == 0 || !fits(s.Drifts) || !fits(s.Earlier) || !fits(s.Between) ||
-		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) {
+		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) || s.Unconfirmed != nil && len(s.Unconfirmed) != len(s.Audits) {
 		return errState
 	}
 	if !s.Streams.fits(len(s.Audits), s.Settled != nil) {
@@ -114,7 +115,7 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 	restored := Evidence{
 		audits: s.Audits, budget: s.Budget, streams: s.Streams.streams(),
 		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded, readsKnown: s.ReadsKnown, unverified: s.Unverified},
-		phases:   phases{earlier: values(s.Earlier), between: values(s.Between)},
+		phases:   phases{earlier: values(s.Earlier), between: values(s.Between), unconfirmed: s.Unconfirmed},
 	}
 	if s.Settled != nil && restored.aside == nil {
 		restored.aside = map[int]aside{} // an empty map has no form

@@ -144,7 +144,7 @@ func (p *play) rounds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keep := false
+	keep, confirming := false, p.t.Evidence.Confirming()
 	defer func() { p.sessions.rest(p.s, run, keep, p.Recovered) }()
 	if _, err := trial.Reads(ctx, run, p.t.Evidence); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (p *play) rounds(ctx context.Context) error {
 		}
 		p.publish()
 	}
-	keep = !e.Decided()
+	keep = !e.Decided() && e.Confirming() == confirming // trials of a confirmation have other sessions
 	return nil
 }
 
