@@ -9,8 +9,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// searched is a percentile in [0, 100] by noisy binary search: with probability .17 a step finds too few values, and the
-// answer is exactly the middle of what is left. Each step goes up with a probability of its world.
+// searched is a percentile in [0, 100] by noisy binary search: with probability .17 a step finds too few values, and
+// the answer is exactly the middle of what is left. Each step goes up with a probability of its world.
 func searched(up [2]float64) draw {
 	return worlds(func(r *rand.Rand, world float64) analysis.Outcome {
 		lo, hi := 0., 100.

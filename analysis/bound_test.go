@@ -23,8 +23,8 @@ func boundOf(t testing.TB, c analysis.Claim, o analysis.Options, seed uint64, d 
 	return float64(a.Report().EpsilonLower)
 }
 
-// TestBoundComesClose: the bound of an engine with half the noise, of epsilon 2, comes within 5 % after 30,000 pairs and
-// within 3 % after 100,000. Seeds are fixed: the median of three.
+// TestBoundComesClose: the bound of an engine with half the noise, of epsilon 2, comes within 5 % after 30,000 pairs
+// and within 3 % after 100,000. Seeds are fixed: the median of three.
 func TestBoundComesClose(t *testing.T) {
 	longtest.SkipFast(t)
 	t.Parallel()

@@ -131,8 +131,8 @@ func (a *Audit) Unexplained() bool {
 		f.detectedAt > 0 && f.ratio < likelyRelation && a.observed.unsound() == ""
 }
 
-// Again returns an audit without evidence of the same claim, with the same options but for the budget and the error rate,
-// which is multiplied by share. The error is that of New.
+// Again returns an audit without evidence of the same claim, with the same options but for the budget and the error
+// rate, which is multiplied by share. The error is that of New.
 func (a *Audit) Again(share float64, budget int) (*Audit, error) {
 	o := a.opts
 	o.Share, o.MaxTrials = o.Share*share, budget

@@ -93,10 +93,10 @@ func (o *Order) Findings() []string {
 	return all
 }
 
-// Temper returns the report of results that were recorded in this order and analyzed in it (inOrder) or in random order.
-// Shuffling hides that trials depend on each other, and does not undo it: every verdict is then inconclusive. In random
-// order, a violation is inconclusive if the law of a world changes, too. Results that are sorted have no order of
-// execution that could be tested. In order, the noise that the trials of a pair share is accounted for.
+// Temper returns the report of results that were recorded in this order and analyzed in it (inOrder) or in random
+// order. Shuffling hides that trials depend on each other, and does not undo it: every verdict is then inconclusive. In
+// random order, a violation is inconclusive if the law of a world changes, too. Results that are sorted have no order
+// of execution that could be tested. In order, the noise that the trials of a pair share is accounted for.
 func (o *Order) Temper(r Report, inOrder bool) Report {
 	const remedy = ". Run each trial in a session of its own; if the order of the lines has nothing to do with their execution, shuffle the lines of each file"
 	depend, changes := o.dependence(inOrder), o.changes()
@@ -121,8 +121,8 @@ func (o *Order) changes() (all []string) {
 	return all
 }
 
-// dependence returns which trials depend on each other, empty for none. Relations between the worlds are left out if the
-// noise that they share is accounted for.
+// dependence returns which trials depend on each other, empty for none. Relations between the worlds are left out if
+// the noise that they share is accounted for.
 func (o *Order) dependence(shared bool) string {
 	if o.depend.Evidence(shared) < -math.Log(DependenceErrorRate) {
 		return ""
