@@ -213,10 +213,10 @@ func TestNotHoisted(t *testing.T) {
 }
 
 // TestHoistedErrorRate: where the claim is spent exactly, at most 5 % of audits show a violation, whichever of the two
-// kinds does so. Of 80 audits more than 20 do so with a probability below 10^-8 if that holds, of 400 more than 55.
+// kinds does so. Of 80 audits more than 20 do so with a probability below 10^-8 if that holds, of 200 more than 32.
 func TestHoistedErrorRate(t *testing.T) {
 	t.Parallel()
-	alarms, audits := 0, longtest.Count(80, 400)
+	alarms, audits := 0, longtest.Count(80, 200)
 	for seed := range audits {
 		h := newHoistable(t, 1, 400)
 		h.coin = rand.New(rand.NewPCG(seed, 9))
@@ -234,7 +234,7 @@ func TestHoistedErrorRate(t *testing.T) {
 		}
 	}
 	t.Logf("%d alarms in %d audits", alarms, audits)
-	if most := map[bool]int{false: 20, true: 55}[audits > 80]; alarms > most {
+	if most := map[bool]int{false: 20, true: 32}[audits > 80]; alarms > most {
 		t.Errorf("%d of %d audits show a violation, want at most one in 20 on average", alarms, audits)
 	}
 }
