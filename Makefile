@@ -28,7 +28,7 @@ MODULES := bench browsertest
 PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/audit ./proxy ./...
 # Tests wait for servers, processes and clocks as long as they compute: more packages at a time than processors.
 AT_A_TIME ?= 3
-TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 30m -p $(AT_A_TIME) -parallel 4
+TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4
 
 .PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours bench-schedule bench-flood bench-workers docker clean help
 
