@@ -27,14 +27,8 @@ type statuses struct {
 func (s *statuses) now() view.Status {
 	catalog, shadow, warnings := s.surroundings.trouble()
 	ledger := s.keeper.State()
-	var all view.Status
-	var waiting *desk.Waiting
-	out := 0
-	s.use(func(d *desk.Desk) {
-		all, waiting = d.Overview.Show()
-		out = d.Overview.Out()
-	})
-	all.Audits = s.entries(waiting, s.commonWait(ledger, shadow))
+	all, snapshot, out := s.snapshot()
+	all.Audits = snapshot.Entries(s.commonWait(ledger, shadow))
 	all.Panics, all.Shadow, all.Catalog, all.Warnings = s.guard.Panics(), shadow, catalog, warnings
 	all.Resting = s.resting()
 	all.Ledger, all.Budget, all.PrivacyBudgets = ledger, s.pace.state(), s.budgets.state()
@@ -48,18 +42,23 @@ func (s *statuses) now() view.Status {
 	return all
 }
 
-// entriesAtOnce is the number of audits that are shown in one use of the desk, so that others do not wait for long.
-const entriesAtOnce = 100
+// refreshedAtOnce is the number of audits that are looked at in one use of the desk, so that others do not wait for
+// long.
+const refreshedAtOnce = 100
 
-// entries returns what the status shows of all audits, those that were seen first first.
-func (s *statuses) entries(w *desk.Waiting, common string) []view.Entry {
-	w.Sort()
-	all := make([]view.Entry, 0, len(w.Keys))
-	for keys := range slices.Chunk(w.Keys, entriesAtOnce) {
-		s.use(func(d *desk.Desk) { all = append(all, d.Overview.Entries(keys, w, common)...) })
+// snapshot returns what the status shows of all audits at one time, and how many turns workers have. What has changed
+// is made anew before that, in several uses of the desk.
+func (s *statuses) snapshot() (all view.Status, snapshot *desk.Snapshot, out int) {
+	var keys []string
+	s.use(func(d *desk.Desk) { keys = d.Overview.Keys() })
+	for some := range slices.Chunk(keys, refreshedAtOnce) {
+		s.use(func(d *desk.Desk) { d.Overview.Refresh(some) })
 	}
-	slices.SortStableFunc(all, func(x, y view.Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
-	return all
+	s.use(func(d *desk.Desk) {
+		all, snapshot = d.Overview.Show()
+		out = d.Overview.Out()
+	})
+	return all, snapshot, out
 }
 
 // commonWait returns why all audits wait; "" = for their turns alone.

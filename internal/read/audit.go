@@ -71,6 +71,7 @@ type Audit struct {
 
 	EngineName string          `json:"-"` // in the ledger and the configuration
 	Raw        json.RawMessage `json:"-"` // the audit, or the Record of an evicted one, as a status has it; nil = it is from the ledger
+	Encoding   *Encoding       `json:"-"` // nil = the audit may change
 }
 
 // Status returns the status of the audit's violation.

@@ -235,7 +235,8 @@ func reportUntil(ctx context.Context, out *link.Writer, status func() view.Statu
 
 func report(out *link.Writer, status func() view.Status, settled func() capture.Settled, registry *prometheus.Registry, log *zap.Logger) {
 	sendSettled(out)(settled())
-	text, err := json.Marshal(status())
+	s := status()
+	text, err := s.AppendJSON(nil)
 	if err != nil {
 		log.Error("write status", zap.Error(err))
 		return

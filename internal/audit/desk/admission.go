@@ -58,7 +58,7 @@ func (a *Admission) Arrive(q capture.Query, r recognize.Recognized, key, route s
 // placeQuery finds the audit of a query or creates one; done is the result of Arrive, placed means that the query has
 // an audit.
 func (a *Admission) placeQuery(q capture.Query, r recognize.Recognized, key, route string) (done, placed bool) {
-	if j := a.jobs[key]; j != nil {
+	if j := a.job(key); j != nil {
 		outdated, due := a.outdated(j), a.due(j)
 		if outdated || due {
 			if r.Plan == nil {

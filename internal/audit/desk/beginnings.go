@@ -26,7 +26,7 @@ type Beginnings struct {
 // Recall gives an audit in its turn what the ledger has of it, unless that is of other copies, and reports whether the
 // audit is decided. The error says why its evidence cannot be used.
 func (b *Beginnings) Recall(key string, row *ledger.Audit, found bool, copies string) (decided bool, fault error) {
-	j := b.jobs[key]
+	j := b.job(key)
 	j.recalled = true
 	if !found {
 		return false, nil
@@ -45,7 +45,7 @@ func (b *Beginnings) Recall(key string, row *ledger.Audit, found bool, copies st
 // Compare returns how the evidence of an audit's turn begins in an environment. same reports that the texts are those
 // of the evidence.
 func (b *Beginnings) Compare(key string, now *environment.Environment, same bool) Beginning {
-	j := b.jobs[key]
+	j := b.job(key)
 	switch {
 	case j.evidence == nil:
 		j.copies = now.Copies
@@ -61,12 +61,12 @@ func (b *Beginnings) Compare(key string, now *environment.Environment, same bool
 
 // Present reports whether the evidence of an audit belongs to the copies and the engine of an environment.
 func (b *Beginnings) Present(key string, now *environment.Environment) bool {
-	return b.versions.present(b.jobs[key], now)
+	return b.versions.present(b.job(key), now)
 }
 
 // Row returns the row with which the ledger records that the evidence of an audit begins.
 func (b *Beginnings) Row(key string) (ledger.Audit, error) {
-	row, err := stored(b.jobs[key], nil)
+	row, err := stored(b.job(key), nil)
 	row.State, row.Progress = string(view.Running), nil
 	return row, err
 }
@@ -81,7 +81,7 @@ type Begun struct {
 // ledger. now is the environment if the evidence before was of another one, else nil. With an error, which is an
 // Unjudgeable, the audit has no evidence.
 func (b *Beginnings) Begin(key string, counted *Begun, now *environment.Environment) error {
-	j := b.jobs[key]
+	j := b.job(key)
 	if counted == nil {
 		counted = b.count(j)
 	}
@@ -121,14 +121,14 @@ func (b *Beginnings) share(j *job, fleet ledger.Fleet) float64 {
 // Unbegun drops the evidence of an audit: the ledger could not record that it begins again, and the next turn begins
 // it.
 func (b *Beginnings) Unbegun(key string) {
-	j := b.jobs[key]
+	j := b.job(key)
 	b.violations.abandon(j)
 	j.worlds, j.evidence = nil, nil
 }
 
 // Turn returns the turn of an audit, which has texts, and moves the evidence into it.
 func (b *Beginnings) Turn(key string, kind turn.Kind) turn.Turn {
-	j := b.jobs[key]
+	j := b.job(key)
 	j.stored = false
 	return b.turnOf(j, kind)
 }
@@ -136,7 +136,7 @@ func (b *Beginnings) Turn(key string, kind turn.Kind) turn.Turn {
 // Watch returns the turn of a decided audit in the watch share. The error says why the state of its change detector
 // cannot be used, which then starts again.
 func (b *Beginnings) Watch(key string) (t turn.Turn, fault error) {
-	j := b.jobs[key]
+	j := b.job(key)
 	t = b.turnOf(j, turn.Watch)
 	if j.watch.state != nil {
 		t.State, fault = ledger.Unseal(j.watch.state)

@@ -39,8 +39,7 @@ type load struct {
 	start   time.Time
 	free    time.Duration              // when the events before have ended, since the start
 	took    map[string][]time.Duration // by kind of event: the event alone
-	waiting *desk.Waiting
-	parts   [][]string      // of a status, that are not taken yet
+	parts   [][]string      // of the audits, that are not refreshed yet for a status
 	waited  []time.Duration // from an arrival until it has ended, with those before it
 }
 
@@ -107,27 +106,26 @@ func (l *load) turn(at time.Duration) {
 	})
 }
 
-// show begins a status, which takes the entries of the audits one part after the other, between arrivals.
+// show begins a status, which looks at the audits one part after the other, between arrivals.
 func (l *load) show(at time.Duration) {
-	l.use("show", at, func() { _, l.waiting = l.Overview.Show() })
-	l.waiting.Sort()
-	l.parts = slices.Collect(slices.Chunk(l.waiting.Keys, 100))
+	var keys []string
+	l.use("keys", at, func() { keys = l.Overview.Keys() })
+	l.parts = slices.Collect(slices.Chunk(keys, 100))
 }
 
-// showPart takes the next part of a status.
+// showPart looks at the next part for a status; the last one completes it.
 func (l *load) showPart(at time.Duration) {
-	if len(l.parts) > 0 {
-		l.use("entries", at, func() { l.Overview.Entries(l.parts[0], l.waiting, "") })
-		l.parts = l.parts[1:]
+	if len(l.parts) == 0 {
+		return
+	}
+	l.use("refresh", at, func() { l.Overview.Refresh(l.parts[0]) })
+	if l.parts = l.parts[1:]; len(l.parts) == 0 {
+		l.use("show", at, func() { l.Overview.Show() })
 	}
 }
 
-// BenchmarkEvents measures the events of a desk with 10,000 audits, at 5,000 arrivals a second, of which a hundredth
-// are new queries, with turns and statuses. It reports the 99th percentile of the time that an event takes, for each
-// kind and for all, and of the time from an arrival until it has ended, with the events before it (wait).
-func BenchmarkEvents(b *testing.B) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+// newLoad returns a Desk with audits that wait for their first turns.
+func newLoad() *load {
 	l := &load{
 		Desk: desk.New(&desk.Options{
 			D0: "d0", D1: []string{"d1"}, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 10_000}, MaxAudits: audits, PerShape: 20,
@@ -141,6 +139,43 @@ func BenchmarkEvents(b *testing.B) {
 	}
 	clear(l.took)
 	l.waited, l.free = nil, 0
+	return l
+}
+
+// BenchmarkStatus measures the status of 10,000 audits, of which 3,000 have had a turn and 100 have one between two
+// statuses, with its JSON form.
+func BenchmarkStatus(b *testing.B) {
+	l := newLoad()
+	at := time.Duration(0)
+	turns := func(n int) {
+		for range n {
+			at += time.Millisecond
+			l.turn(at)
+		}
+	}
+	turns(3000)
+	var text []byte
+	for b.Loop() {
+		b.StopTimer()
+		turns(100)
+		b.StartTimer()
+		s, all := l.Overview.Show()
+		s.Audits = all.Entries("")
+		var err error
+		if text, err = s.AppendJSON(text[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(text)), "bytes")
+}
+
+// BenchmarkEvents measures the events of a desk with 10,000 audits, at 5,000 arrivals a second, of which a hundredth
+// are new queries, with turns and statuses. It reports the 99th percentile of the time that an event takes, for each
+// kind and for all, and of the time from an arrival until it has ended, with the events before it (wait).
+func BenchmarkEvents(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l := newLoad()
 	i := 0
 	for b.Loop() {
 		at := time.Duration(i) * time.Second / arrivals

@@ -86,6 +86,15 @@ func (c *core) At(now, wall time.Time, env *environment.Environment) {
 // Drain ends a use of the desk, and returns its effects, which are valid until the next use.
 func (c *core) Drain() []Effect { return c.effects }
 
+// job returns the audit with a key, to look at it or to change it; nil = there is none.
+func (c *core) job(key string) *job {
+	j := c.jobs[key]
+	if j != nil {
+		j.shown = nil
+	}
+	return j
+}
+
 // do adds an effect.
 func (c *core) do(e Effect) { c.effects = append(c.effects, e) }
 

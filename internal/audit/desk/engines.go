@@ -46,7 +46,7 @@ func (e *Engines) CatalogsAdopted(changed bool) {
 	}
 	for _, j := range e.order {
 		if j.held {
-			j.held, j.NotBefore = false, time.Time{}
+			j.held, j.NotBefore, j.shown = false, time.Time{}, nil
 		}
 	}
 	e.do(Wake{})
@@ -55,7 +55,7 @@ func (e *Engines) CatalogsAdopted(changed bool) {
 // Diverted makes an audit inconclusive at the beginning of a turn if its functions differ from production's, and
 // reports whether it did.
 func (e *Engines) Diverted(key string) bool {
-	j := e.jobs[key]
+	j := e.job(key)
 	differ, known := e.versions.differ(j)
 	if !known || len(differ) == 0 {
 		return false
@@ -108,6 +108,7 @@ func (e *Engines) review(changed []string) {
 
 // setApart makes a job inconclusive because the shadow database runs other functions than production.
 func (e *Engines) setApart(j *job, differ []string) {
+	j.shown = nil
 	e.violations.stand(j)
 	j.Measuring, j.Watched, j.life.Differ = false, false, differ
 	e.turns.markInconclusive(j, errors.New("the shadow database runs another "+strings.Join(differ[:min(len(differ), shownFunctions)], ", ")+

@@ -62,7 +62,8 @@ type job struct {
 
 	requested *int // how often the evidence had begun when an operator's request was fulfilled; nil = none waits for the ledger
 
-	unshown bool // its entry in the status panics
+	unshown bool   // its entry in the status panics
+	shown   *shown // what the status shows of it; nil = it may have changed since
 }
 
 // source returns the source of the claim.

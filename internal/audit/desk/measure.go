@@ -56,7 +56,7 @@ func (e *EndOfMeasurement) Error() string { return e.Err.Error() }
 
 // endMeasurement ends a measurement, whose evidence is not needed any more. why is the reason if it ended early.
 func (p *places) endMeasurement(j *job, why string) {
-	j.Measuring = false
+	j.Measuring, j.shown = false, nil
 	r := j.worst()
 	fields := []zap.Field{
 		zap.String("audit", j.id), zap.String("db.query.summary", j.plan.Summary),

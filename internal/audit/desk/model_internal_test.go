@@ -2,11 +2,13 @@ package desk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +121,7 @@ func (m *model) begin() {
 	opt := &Options{
 		D0: "d0", D1: []string{"d1", "d2"}, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 200}, MaxAudits: 5, PerShape: 3, MeasureTrials: 50,
 		RetryAfter: time.Second, WatchShare: 0.2, WatchEvery: time.Second, Kept: true, Findings: true, Suspected: true,
-		Say: error.Error, Seed: m.coin.Uint64,
+		Say: error.Error, Seed: m.coin.Uint64, Contain: func(_ string, f func() error) error { return f() },
 	}
 	m.Desk = New(opt, "secret")
 	m.at()
@@ -202,12 +204,33 @@ func (m *model) consistent() {
 		if len(j.reports) == 0 {
 			m.fail("%s has no report", j.Key)
 		}
+		m.shows(j)
 	}
 	if busy != len(m.turns) {
 		m.fail("%d turns are out, %d audits have one", len(m.turns), busy)
 	}
 	if len(m.order) != len(m.jobs) || m.roster.Len() != len(m.jobs) || len(m.jobs) > m.opt.MaxAudits {
 		m.fail("%d in order, %d by key, %d in the roster", len(m.order), len(m.jobs), m.roster.Len())
+	}
+}
+
+// shows compares what is shown of an audit with what it is.
+func (m *model) shows(j *job) {
+	m.Helper()
+	before := j.shown
+	if before == nil {
+		m.Overview.Refresh([]string{j.Key})
+		return
+	}
+	now := m.Overview.newShown(j)
+	was, err1 := json.Marshal(before.entry)
+	is, err2 := json.Marshal(now.entry)
+	if err1 != nil || err2 != nil || string(was) != string(is) {
+		m.fail("%s is shown as\n%s\nand is\n%s\n%v %v", j.Key, was, is, err1, err2)
+	}
+	now.entry = before.entry
+	if !reflect.DeepEqual(now, before) {
+		m.fail("%s waits as\n%+v\nand is shown as\n%+v", j.Key, now, before)
 	}
 }
 

@@ -3,6 +3,7 @@ package desk
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
@@ -18,57 +19,101 @@ type Overview struct {
 	counts      *counts
 }
 
-// Show returns what a status shows besides the audits, and the audits as they wait: those come from Entries.
-func (o *Overview) Show() (view.Status, *Waiting) {
+// Snapshot is all audits at one time. It does not change, and needs no Desk.
+type Snapshot struct {
+	now      time.Time
+	shadowUp bool
+	audits   []*shown                  // in order of admission
+	accepted map[string]*view.Accepted // the acceptances in force, by key of the audit
+	queue    schedule.Queue            // of the audits that wait
+}
+
+// shown is what is shown of one audit, until the audit changes. It does not change itself.
+type shown struct {
+	entry      view.Entry // without WaitingFor and Accepted
+	queued     bool
+	since      time.Time // it waits
+	notBefore  time.Time
+	ledgerAway bool
+	background bool
+}
+
+// Refresh makes anew what is shown of those of some audits that have changed.
+func (o *Overview) Refresh(keys []string) {
+	for _, key := range keys {
+		if j := o.jobs[key]; j != nil {
+			o.show(j)
+		}
+	}
+}
+
+// Show returns what a status shows besides the audits, and the audits.
+func (o *Overview) Show() (view.Status, *Snapshot) {
 	s := view.Status{
 		At: o.now, Captured: o.counts.captured, Skipped: maps.Clone(o.counts.skipped), Evicted: maps.Clone(o.places.evictions), Faults: o.faults,
 		Memory: view.Memory{Audits: o.roster.Bytes(), Budget: o.opt.Memory}, Observe: o.opt.Observe, Records: o.places.records.list(),
 	}
 	s.Coverage.Queries, s.Coverage.AuditedQueries = o.counts.covered()
 	s.Coverage.Owners = o.roster.Owners()
-	o.showAcceptances(&s)
-	w := &Waiting{Keys: make([]string, len(o.order)), queue: o.roster.Queue(o.now)}
+	all := &Snapshot{
+		now: o.now, shadowUp: o.shadowUp, audits: make([]*shown, len(o.order)), accepted: map[string]*view.Accepted{}, queue: o.roster.Queue(o.now),
+	}
 	for i, j := range o.order {
-		w.Keys[i] = j.Key
+		all.audits[i] = o.show(j)
 	}
-	return s, w
-}
-
-// Waiting is which audits there are, and in which order they wait for their turns.
-type Waiting struct {
-	Keys     []string // of all audits, in order of admission
-	queue    schedule.Queue
-	position map[string]int // in the queue, from 1 on, by key
-}
-
-// Sort finds the positions of the audits. It takes long, and needs no Desk.
-func (w *Waiting) Sort() {
-	keys := w.queue.Keys()
-	w.position = make(map[string]int, len(keys))
-	for i, key := range keys {
-		w.position[key] = i + 1
-	}
-}
-
-// Entries returns what the status shows of audits. w was sorted. common is why all audits wait; "" = for their turns
-// alone. An audit that is not there any more has no entry.
-func (o *Overview) Entries(keys []string, w *Waiting, common string) []view.Entry {
-	all := make([]view.Entry, 0, len(keys))
-	for _, key := range keys {
-		j := o.jobs[key]
-		if j == nil {
-			continue
+	for key := range o.acceptances.accepted {
+		if c := o.acceptances.acceptance(key); c != nil {
+			if all.accepted[key] = c; s.Accepted == nil {
+				s.Accepted = map[string]view.Accepted{}
+			}
+			s.Accepted[ShortID(key)] = *c
 		}
-		e := o.entry(j)
+	}
+	for i := range s.Records {
+		s.Records[i].Accepted = all.accepted[o.places.records.order[i].seat.Key]
+	}
+	return s, all
+}
+
+// Entries returns what the status shows of the audits, those that were seen first first. common is why all audits
+// wait; "" = for their turns alone.
+func (s *Snapshot) Entries(common string) []view.Entry {
+	waiting := s.queue.Keys()
+	position := make(map[string]int, len(waiting)) // from 1 on
+	for i, key := range waiting {
+		position[key] = i + 1
+	}
+	all := make([]view.Entry, len(s.audits))
+	for i, x := range s.audits {
+		all[i] = x.entry
+		e := &all[i]
 		if e.Status() == finding.Open {
-			e.Accepted = o.acceptances.acceptance(key)
+			e.Accepted = s.accepted[e.Key]
 		}
-		if j.Phase() == schedule.Queued {
-			e.WaitingFor = o.waitingFor(j, w, common)
+		if x.queued {
+			e.WaitingFor = s.waitingFor(x, common)
+			if e.WaitingFor.Reason == WaitsForTurn || e.WaitingFor.Reason == WaitsForBudget {
+				e.WaitingFor.Position, e.WaitingFor.Of = position[e.Key], len(position)
+			}
 		}
-		all = append(all, e)
 	}
+	slices.SortStableFunc(all, func(x, y view.Entry) int { return x.FirstSeen.Compare(y.FirstSeen) })
 	return all
+}
+
+// show returns what is shown of a job.
+func (o *Overview) show(j *job) *shown {
+	if j.shown == nil {
+		j.shown = o.newShown(j)
+		j.shown.entry.Encoding = &view.Encoding{}
+	}
+	return j.shown
+}
+
+func (o *Overview) newShown(j *job) *shown {
+	return &shown{
+		entry: o.entry(j), queued: j.Phase() == schedule.Queued, since: j.Since(), notBefore: j.NotBefore, ledgerAway: j.ledgerAway, background: j.Background,
+	}
 }
 
 // entry returns what the status shows of a job; little if that panics, which is logged once.
@@ -83,22 +128,6 @@ func (o *Overview) entry(j *job) (e view.Entry) {
 	return e
 }
 
-// showAcceptances adds to a status which violations are accepted, besides those of audits.
-func (o *Overview) showAcceptances(s *view.Status) {
-	a := o.acceptances
-	for i := range s.Records {
-		s.Records[i].Accepted = a.acceptance(o.places.records.order[i].seat.Key)
-	}
-	for key := range a.accepted {
-		if c := a.acceptance(key); c != nil {
-			if s.Accepted == nil {
-				s.Accepted = map[string]view.Accepted{}
-			}
-			s.Accepted[ShortID(key)] = *c
-		}
-	}
-}
-
 // Reasons why an audit waits, besides its turn. The caller of Entries knows those that all audits have in common.
 const (
 	WaitsForTurn    = "turn"
@@ -110,24 +139,21 @@ const (
 	waitsForRetries = "retry" // its replays failed
 )
 
-// waitingFor returns why a job waits.
-func (o *Overview) waitingFor(j *job, w *Waiting, common string) *view.WaitingFor {
-	f := &view.WaitingFor{Reason: WaitsForTurn, Since: j.Since(), Position: w.position[j.Key], Of: len(w.position)}
+// waitingFor returns why an audit waits.
+func (s *Snapshot) waitingFor(x *shown, common string) *view.WaitingFor {
+	f := &view.WaitingFor{Reason: WaitsForTurn, Since: x.since}
 	switch {
-	case j.NotBefore.After(o.now):
-		if f.Reason = waitsForRetries; j.ledgerAway {
+	case x.notBefore.After(s.now):
+		if f.Reason = waitsForRetries; x.ledgerAway {
 			f.Reason = WaitsForLedger
-		} else if !o.shadowUp {
+		} else if !s.shadowUp {
 			f.Reason = WaitsForShadow
 		}
-		f.Until = j.NotBefore
+		f.Until = x.notBefore
 	case common != "":
 		f.Reason = common
-	case j.Background:
+	case x.background:
 		f.Reason = waitsForShare
-	}
-	if f.Reason != WaitsForTurn && f.Reason != WaitsForBudget {
-		f.Position, f.Of = 0, 0
 	}
 	return f
 }

@@ -54,6 +54,7 @@ func (p *places) enter(j *job) {
 
 // again restarts a decided audit with a plan, and the edition of the catalogs with which it was made.
 func (p *places) again(j *job, q capture.Query, plan *rewrite.Plan, edition uint64) {
+	j.shown = nil
 	p.violations.stand(j)
 	if plan != j.plan {
 		j.setPlan(plan, edition)
@@ -92,7 +93,7 @@ const warnEvery = time.Minute
 
 // forget drops an audit that has left the roster.
 func (p *places) forget(seat *schedule.Audit, reason string) {
-	j := p.jobs[seat.Key]
+	j := p.job(seat.Key)
 	p.violations.abandon(j)
 	delete(p.jobs, seat.Key)
 	p.order = slices.DeleteFunc(p.order, func(o *job) bool { return o == j })
@@ -127,7 +128,7 @@ func (p *places) shed() {
 // retire replaces violations that occupy too many of the places by records.
 func (p *places) retire() {
 	for seat := p.roster.Retire(); seat != nil; seat = p.roster.Retire() {
-		j := p.jobs[seat.Key]
+		j := p.job(seat.Key)
 		p.violations.stand(j)
 		p.versions.callsOf(&j.life, j.plan)
 		lost := p.records.add(&seatedRecord{Record: j.record(), seat: seat, standing: j.life.standing, life: j.life, copies: j.copies})

@@ -26,7 +26,9 @@ func TestReportWithoutEvidence(t *testing.T) {
 	if err := d.Beginnings.resetEvidence(j, 1e-12); err == nil || j.evidence != nil {
 		t.Fatal("evidence begins with a share of 1e-12")
 	}
-	if e := d.Overview.Entries([]string{"k"}, &Waiting{}, "")[0]; e.State != view.Queued || e.Report.Trials.D0 != 0 {
+	if _, all := d.Overview.Show(); len(all.audits) != 1 {
+		t.Errorf("the status has %d audits", len(all.audits))
+	} else if e := all.Entries("")[0]; e.State != view.Queued || e.Report.Trials.D0 != 0 {
 		t.Errorf("the status has %+v", e)
 	}
 	if f := d.Overview.Figures(); f.States[view.Queued] != 1 {

@@ -10,7 +10,7 @@ type Requests struct {
 
 // Noted notes that the ledger has the beginning of a requested audit.
 func (r *Requests) Noted(key string) {
-	if j := r.jobs[key]; j != nil {
+	if j := r.job(key); j != nil {
 		j.requested = nil
 	}
 }
@@ -18,7 +18,7 @@ func (r *Requests) Noted(key string) {
 // Begin begins a decided audit again, and returns whether the ledger has the beginning: until then a process that
 // ends leaves the wish to the next one. It does nothing if the audit is not in memory or has a turn.
 func (r *Requests) Begin(key string) bool {
-	j := r.jobs[key]
+	j := r.job(key)
 	if j == nil || j.Busy() {
 		return false
 	}

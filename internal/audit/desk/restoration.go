@@ -26,7 +26,7 @@ type Stored struct {
 // Before reports whether an audit was restored before the ledger was lost again. Another process may have gone on with
 // it since: its next turn reads its evidence again.
 func (r *Restoration) Before(key string) bool {
-	j := r.jobs[key]
+	j := r.job(key)
 	if j != nil && j.Phase() == schedule.Queued {
 		j.recalled, j.worlds, j.reported, j.evidence = false, nil, nil, nil
 	}

@@ -23,7 +23,7 @@ type Statement struct {
 
 // Statement returns the query of an audit in its turn.
 func (b *Beginnings) Statement(key string) Statement {
-	j := b.jobs[key]
+	j := b.job(key)
 	s := Statement{
 		Query: j.query, Plan: j.plan, Edition: j.edition, Captured: j.admitted, Recalled: j.recalled, Reduced: j.life.released, HasTexts: j.hasTexts(),
 		Texts: make([]view.SQLPair, len(j.worlds)),
@@ -36,19 +36,19 @@ func (b *Beginnings) Statement(key string) Statement {
 
 // Analyzed gives an audit in its turn a complete plan, and the edition of the catalogs with which it was made.
 func (b *Beginnings) Analyzed(key string, plan *rewrite.Plan, edition uint64) {
-	b.jobs[key].setPlan(plan, edition)
+	b.job(key).setPlan(plan, edition)
 }
 
 // AnalyzedAgain is Analyzed for an audit whose texts are those of other catalogs: they are dropped.
 func (b *Beginnings) AnalyzedAgain(key string, plan *rewrite.Plan, edition uint64) {
-	j := b.jobs[key]
+	j := b.job(key)
 	j.worlds = withoutTexts(j.worlds)
 	j.setPlan(plan, edition)
 }
 
 // Rewritten gives an audit in its turn the texts to replay.
 func (b *Beginnings) Rewritten(key string, worlds []turn.World) {
-	j := b.jobs[key]
+	j := b.job(key)
 	j.adopt(worlds)
 	j.plan = summaryOf(j.plan)
 }

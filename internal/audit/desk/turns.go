@@ -37,7 +37,7 @@ func (t *Turns) Next() (g Given, ok bool, wait time.Duration) {
 		return g, false, wait
 	}
 	t.do(Wake{}) // another worker, for further jobs
-	j := t.jobs[seat.Key]
+	j := t.job(seat.Key)
 	g = Given{Key: j.Key, ID: j.id, Kind: turn.KindOf(j.Measuring, j.Turns())}
 	if j.Phase() == schedule.Watching {
 		g.Kind = turn.Watch
@@ -58,12 +58,12 @@ func (t *Turns) Due() bool { return t.roster.Due(t.now) }
 func (t *Turns) Waiting() (n int, running bool) { return t.roster.Waiting(t.now), t.running() }
 
 // Advance takes the results of a turn so far: it publishes the reports and reports every violation once.
-func (t *Turns) Advance(key string, now turn.Advance) { t.advance(t.jobs[key], now) }
+func (t *Turns) Advance(key string, now turn.Advance) { t.advance(t.job(key), now) }
 
 // TakeOutcome takes the results of a turn, and its evidence back. After a Restart the caller begins the evidence again
 // before the turn ends.
 func (t *Turns) TakeOutcome(key string, o turn.Outcome) {
-	j := t.jobs[key]
+	j := t.job(key)
 	if o.Evidence != nil {
 		j.evidence = o.Evidence
 	}
@@ -75,7 +75,7 @@ func (t *Turns) TakeOutcome(key string, o turn.Outcome) {
 
 // End ends the turn of an audit, whose outcome was taken. stopping reports that the process ends.
 func (t *Turns) End(key string, stopping bool, o turn.Outcome) {
-	j := t.jobs[key]
+	j := t.job(key)
 	progress := t.store.progress(j)
 	if j.stored && o.Trouble == nil && (j.evidence == nil || !j.evidence.Decided()) {
 		progress = nil // a worker has stored it
@@ -92,7 +92,7 @@ func (t *Turns) End(key string, stopping bool, o turn.Outcome) {
 
 // BreakOff ends the turn of an audit that panicked, unless it has ended. The ledger keeps the evidence.
 func (t *Turns) BreakOff(key string) {
-	j := t.jobs[key]
+	j := t.job(key)
 	if j == nil {
 		return
 	}
@@ -114,13 +114,13 @@ func (t *Turns) BreakOff(key string) {
 
 // GiveBack ends a turn that had no trials: the audit waits again.
 func (t *Turns) GiveBack(key string) {
-	t.roster.Return(&t.jobs[key].Audit, 0, t.now)
+	t.roster.Return(&t.job(key).Audit, 0, t.now)
 	t.do(Wake{})
 }
 
 // Kept notes whether the ledger has the latest evidence of an audit.
 func (t *Turns) Kept(key string, kept bool) {
-	if j := t.jobs[key]; j != nil {
+	if j := t.job(key); j != nil {
 		j.Kept = kept
 	}
 }

@@ -23,7 +23,7 @@ type Watches struct {
 
 // Renewal returns why a watched audit begins again in an environment.
 func (w *Watches) Renewal(key string, now *environment.Environment) Renewal {
-	j := w.jobs[key]
+	j := w.job(key)
 	switch {
 	case j.copies != "" && now.Copies != j.copies:
 		return CopiesReplaced
@@ -34,11 +34,11 @@ func (w *Watches) Renewal(key string, now *environment.Environment) Renewal {
 }
 
 // Repeated reports whether a decided audit was decided so long ago that it is repeated.
-func (w *Watches) Repeated(key string) bool { return w.repeatDue(w.jobs[key]) }
+func (w *Watches) Repeated(key string) bool { return w.repeatDue(w.job(key)) }
 
 // Watched takes the result of the trials of a change detector, and the sealed form of its state.
 func (w *Watches) Watched(key string, o *turn.Watched, sealed []byte) {
-	j := w.jobs[key]
+	j := w.job(key)
 	w.lastTrial, w.shadowUp = w.now, true
 	j.watch = watch{state: sealed, rounds: o.Rounds, evidence: o.Evidence, last: w.now}
 	if o.Alarm {
@@ -50,7 +50,7 @@ func (w *Watches) Watched(key string, o *turn.Watched, sealed []byte) {
 
 // Renew ends the turn of a watched audit, which begins again with a plan.
 func (w *Watches) Renew(key string, took time.Duration, why Renewal, plan *rewrite.Plan, edition uint64) {
-	j := w.jobs[key]
+	j := w.job(key)
 	w.roster.Rest(&j.Audit, min(took, 2*turn.Longest), w.now)
 	w.renewAudit(j, why, plan, edition)
 	w.do(Wake{})
@@ -58,7 +58,7 @@ func (w *Watches) Renew(key string, took time.Duration, why Renewal, plan *rewri
 
 // End ends the turn of a watched audit. err is why it failed, or nil.
 func (w *Watches) End(key string, took time.Duration, err error) {
-	j := w.jobs[key]
+	j := w.job(key)
 	if err != nil {
 		w.watchFailed(j, err)
 	}

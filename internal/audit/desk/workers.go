@@ -23,7 +23,7 @@ type Workers struct {
 
 // Put notes the evidence of an audit in its turn for the ledger, and reports whether the ledger lacks it.
 func (w *Workers) Put(key string) (lacks bool) {
-	j := w.jobs[key]
+	j := w.job(key)
 	if !j.stored {
 		w.store.put(j, w.store.progress(j))
 	}
@@ -31,17 +31,17 @@ func (w *Workers) Put(key string) (lacks bool) {
 }
 
 // Stored notes that the ledger has the latest evidence of an audit in its turn.
-func (w *Workers) Stored(key string) { w.jobs[key].stored = true }
+func (w *Workers) Stored(key string) { w.job(key).stored = true }
 
 // Had returns how many turns an audit has had, this one included, and the time in them.
 func (w *Workers) Had(key string) (turns int, used time.Duration) {
-	j := w.jobs[key]
+	j := w.job(key)
 	return j.Turns(), j.Used()
 }
 
 // Sent notes that the turn of an audit was given to the workers. The ledger has its evidence; this process keeps none.
 func (w *Workers) Sent(key, worker string) {
-	j := w.jobs[key]
+	j := w.job(key)
 	j.given = &given{worker: worker}
 	if j.evidence != nil {
 		j.given.before = j.evidence.Executions()
@@ -51,11 +51,11 @@ func (w *Workers) Sent(key, worker string) {
 }
 
 // Taken notes which worker has the turn of an audit; "" = none yet.
-func (w *Workers) Taken(key, worker string) { w.jobs[key].given.worker = worker }
+func (w *Workers) Taken(key, worker string) { w.job(key).given.worker = worker }
 
 // Adopt gives an audit the turn that a worker was given by an earlier process, and reports whether it can have it.
 func (w *Workers) Adopt(key string) bool {
-	j := w.jobs[key]
+	j := w.job(key)
 	if j == nil || j.given != nil || j.Busy() || j.state() == view.Decided {
 		return false
 	}
@@ -72,7 +72,7 @@ type Landed struct {
 
 // Land takes the evidence of an audit back from the ledger. The error says why it cannot be used.
 func (w *Workers) Land(key string, row *ledger.Audit, found bool) (l Landed, fault error) {
-	j := w.jobs[key]
+	j := w.job(key)
 	before, confirming := j.given.before, j.confirming
 	fault = w.unload(j, row, found)
 	if j.evidence == nil {
@@ -115,7 +115,7 @@ func (w *Workers) unload(j *job, row *ledger.Audit, found bool) error {
 // fault, and the turn is no measurement, now is the environment after the turn, or trouble why it could not be read:
 // the engine may have changed during the turn.
 func (w *Workers) Delivered(key string, d ledger.Outcome, now *environment.Environment, trouble error) turn.Outcome {
-	j := w.jobs[key]
+	j := w.job(key)
 	o := turn.Outcome{Took: d.Took}
 	if j.before = nil; j.Measuring {
 		j.before = w.store.progress(j)

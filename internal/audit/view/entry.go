@@ -14,6 +14,7 @@ type (
 	Accepted   = read.Accepted
 	Standing   = read.Standing
 	Resolution = read.Resolution
+	Encoding   = read.Encoding
 )
 
 // The states of an audit.
