@@ -35,12 +35,12 @@ const (
 // before it have ended, as the auditor's goroutines do.
 type load struct {
 	*desk.Desk
-	coin    *rand.Rand
-	start   time.Time
-	free    time.Duration              // when the events before have ended, since the start
-	took    map[string][]time.Duration // by kind of event: the event alone
-	parts   [][]string      // of the audits, that are not refreshed yet for a status
-	waited  []time.Duration // from an arrival until it has ended, with those before it
+	coin   *rand.Rand
+	start  time.Time
+	free   time.Duration              // when the events before have ended, since the start
+	took   map[string][]time.Duration // by kind of event: the event alone
+	parts  [][]string                 // of the audits, that are not refreshed yet for a status
+	waited []time.Duration            // from an arrival until it has ended, with those before it
 }
 
 // cpuTime returns the CPU time of the thread, so that other programs of a busy machine do not count.

@@ -23,7 +23,9 @@ func TestAppendJSON(t *testing.T) {
 	for _, change := range []func(){
 		func() {},
 		func() { s.Audits[0].WaitingFor, s.Audits[1].Accepted = nil, nil },
-		func() { s.Audits[0].Accepted, s.Audits[2].WaitingFor = &view.Accepted{At: at}, &view.WaitingFor{Since: at} },
+		func() {
+			s.Audits[0].Accepted, s.Audits[2].WaitingFor = &view.Accepted{At: at}, &view.WaitingFor{Since: at}
+		},
 		func() { s.Audits = s.Audits[:0] },
 	} {
 		change()
