@@ -30,7 +30,7 @@ PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/aud
 AT_A_TIME ?= 3
 TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4
 
-.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-neighbours bench-schedule bench-flood bench-workers docker clean help
+.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -108,6 +108,12 @@ bench-hoist: bin/bench ## what hoisting gains for the queries of a directory: ma
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench hoist $(ARGS)
 bench-power: bin/bench ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000", several neighbours with ARGS="-neighbours 8"
 	nice -n 19 ./bin/bench power $(ARGS)
+PEERS := bin/peers
+PYTHON ?= python3
+bench-peers: bin/bench ## the same samples read by dpwatch and by other testers of differential privacy: pairs to a violation, lower bounds, false alarms: markdown (an hour; needs Python 3.8 to 3.11); ARGS="-cells Laplace"
+	@[ -x $(PEERS)/bin/python ] || $(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install -q --no-deps -r bench/power/peers.txt
+	nice -n 19 ./bin/bench peers -python $(PEERS)/bin/python $(ARGS)
 
 bench-flood: build bin/bench ## 10,000 distinct texts at 2,000 statements a second, then one broken query: first trials, memory, the ledger against what was sent; ARGS="-minutes 5"
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench flood $(ARGS)

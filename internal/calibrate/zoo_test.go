@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 func TestWholeZoo(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
-	r := zooReport(t, calibrate.ZooOptions{Runs: 3, MaxTrials: 3000, Confidence: .9999})
+	r := zooReport(t, calibrate.ZooOptions{Runs: 2, MaxTrials: 3000, Confidence: .9999})
 	var b strings.Builder
 	if err := r.Write(&b); err != nil {
 		t.Fatal(err)
