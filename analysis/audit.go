@@ -113,5 +113,9 @@ func (a *Audit) Wealth() float64 {
 	return a.evidence.lead.Now(&a.evidence.book, a.evidence.epoch)
 }
 
+// HighestWealth returns the greatest log of the wealth against the claim at any of the looks so far, and 0 if it was
+// never above that.
+func (a *Audit) HighestWealth() float64 { return max(a.evidence.lead.Highest, 0) }
+
 // DetectedAt returns the number of pairs at which the bound passed the claim, 0 for not yet.
 func (a *Audit) DetectedAt() int { return a.evidence.detectedAt }

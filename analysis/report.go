@@ -74,6 +74,8 @@ type Report struct {
 	Deterministic *Deterministic `json:"deterministic"`
 	// Confirmation is the state of the violation on fresh trials; null before these begin.
 	Confirmation *Confirmation `json:"confirmation"`
+	// Control is the state of the control of the violation on D0 and its twin; null before it begins.
+	Control *Control `json:"control"`
 	// UnconfirmedSuspicions counts the violations of earlier trials that fresh trials did not confirm; set by the caller.
 	UnconfirmedSuspicions int `json:"unconfirmed_suspicions,omitempty"`
 	// Measurement is the state of the trials after the violation, which raise the bound; null before these begin.
@@ -84,7 +86,7 @@ type Report struct {
 
 // Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
 func (r Report) Reveal() Report {
-	r.Event, r.Finding = r.Event.reveal(), r.Finding.Reveal()
+	r.Event, r.Finding, r.Control = r.Event.reveal(), r.Finding.Reveal(), r.Control.reveal()
 	if r.ClopperPearson != nil {
 		c := *r.ClopperPearson
 		c.Event = c.Event.reveal()

@@ -50,6 +50,7 @@ type Shadow struct {
 	Engine           ReplayEngine `yaml:"engine"`
 	D0               string       `yaml:"d0"`
 	D1               []string     `yaml:"d1"`
+	Twin             string       `yaml:"twin"` // a second copy of D0; none or "" = there is none
 	SearchPath       []string     `yaml:"search_path"`
 	StatementTimeout Duration     `yaml:"statement_timeout"`
 	MaxRows          int          `yaml:"max_rows"`
@@ -69,6 +70,17 @@ type ReplayEngine struct {
 // Copies returns the schemas of the copies, D0 first.
 func (s Shadow) Copies() []string { return append([]string{s.D0}, s.D1...) }
 
+// NoTwin is the value of shadow.twin with which copies that dpwatch makes have no twin.
+const NoTwin = "none"
+
+// TwinSchema returns the schema of the second copy of D0; "" = there is none.
+func (s Shadow) TwinSchema() string {
+	if s.Twin == NoTwin {
+		return ""
+	}
+	return s.Twin
+}
+
 // Beside reports whether the engine is beside the database.
 func (s Shadow) Beside() bool { return len(s.Engine.DSN) > 0 }
 
@@ -76,7 +88,7 @@ func (s Shadow) Beside() bool { return len(s.Engine.DSN) > 0 }
 func (s Shadow) OwnEngines() bool { return len(s.Engine.DSN) > 1 }
 
 // Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each
-// of the given copies that has one, in their order.
+// of the given copies that has one, in their order. The twin's is the last one.
 func (s Shadow) Engines(copies []string) []string {
 	var engines []string
 	if !s.OwnEngines() {
@@ -85,7 +97,7 @@ func (s Shadow) Engines(copies []string) []string {
 		}
 		return engines
 	}
-	all := s.Copies()
+	all := append(s.Copies(), s.TwinSchema())
 	for _, schema := range copies {
 		if i := slices.Index(all, schema); i >= 0 && i < len(s.Engine.DSN) {
 			engines = append(engines, s.Engine.DSN[i].Reveal())

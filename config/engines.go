@@ -165,6 +165,7 @@ func (e *engineSections) separateCopies(c *Config) {
 			copies[p] = one.EngineName()
 		}
 		claim("shadow.d0", one.Shadow.D0)
+		claim("shadow.twin", one.Shadow.TwinSchema())
 		for i, schema := range one.Shadow.D1 {
 			if slices.Index(one.Shadow.D1, schema) == i && schema != one.Shadow.D0 {
 				claim(fmt.Sprintf("shadow.d1[%d]", i), schema)

@@ -80,7 +80,7 @@ func (n *Neighbours) units() int {
 const maxUnits = 1000
 
 // neighbours validates the section. If dpwatch makes the copies and the file does not set shadow.d1, it sets it to
-// d1_1, d1_2 and so on.
+// d1_1, d1_2 and so on, and shadow.twin to the name of D0 and _twin.
 func (e *engineSections) neighbours(c *Config) {
 	n := &c.Neighbours
 	for i := range n.Choose {
@@ -126,6 +126,10 @@ func (e *engineSections) neighbours(c *Config) {
 		}
 	case k != len(c.Shadow.D1):
 		e.add("neighbours.choose", "selects %d units, but shadow.d1 names %d schemas: use the same number, or omit shadow.d1", k, len(c.Shadow.D1))
+	}
+	// A configuration with an engine for each copy has a twin only if it names the engine of the twin, too.
+	if c.Shadow.Twin == "" && !(c.Shadow.OwnEngines() && len(c.Shadow.Engine.DSN) == len(c.Shadow.Copies())) {
+		c.Shadow.Twin = c.Shadow.D0 + "_twin"
 	}
 }
 

@@ -75,6 +75,9 @@ func (e *engineSections) shadow(s *Shadow) {
 			e.add(path, "%q is listed twice", name)
 		}
 	}
+	if twin := s.TwinSchema(); twin != "" && slices.Contains(s.Copies(), twin) {
+		e.add("shadow.twin", "is also shadow.d0 or in shadow.d1: the twin is a schema of its own with the rows of D0")
+	}
 	e.engines(s)
 	e.positive("shadow.statement_timeout", s.StatementTimeout)
 	e.atLeast("shadow.max_rows", s.MaxRows, 1)
@@ -233,7 +236,7 @@ func (e *engineSections) ledger(c *Config) {
 	switch {
 	case c.Ledger.Schema == "":
 		e.add("ledger.schema", "must name the schema of the ledger")
-	case c.Ledger.Schema == c.ControlSchema() || slices.Contains(c.Shadow.Copies(), c.Ledger.Schema):
+	case c.Ledger.Schema == c.ControlSchema() || slices.Contains(append(c.Shadow.Copies(), c.Shadow.TwinSchema()), c.Ledger.Schema):
 		e.add("ledger.schema", "%q is also a schema of the copies: the ledger needs its own, which the role of shadow.dsn cannot read", c.Ledger.Schema)
 	}
 }

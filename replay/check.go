@@ -14,7 +14,7 @@ import (
 // Check returns an error if the engines, if any, or the shadow database cannot be reached, or if a schema does not
 // contain every table (names without schema), readable for the role, with the columns of the table in d0 in the same
 // physical order. It returns the first error, a SetupError or Transient error. The warnings name what works but should
-// be corrected, such as privileges of the role beyond reading the copies.
+// be corrected, such as privileges of the role beyond reading the copies, or a twin that cannot be used.
 func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
@@ -25,8 +25,15 @@ func (p *Player) Check(ctx context.Context, d0 string, d1, tables []string) (war
 		return ask(ctx, conn, "check the shadow database", columns, sql, args...)
 	}
 	schemas := append([]string{d0}, d1...)
-	if warnings, err = p.rights(ctx, conn, schemas); err != nil {
+	if warnings, err = p.rights(ctx, conn, p.opt.withTwin(schemas)); err != nil {
 		return nil, err
+	}
+	fault, err := p.twinFault(query, d0)
+	if err != nil {
+		return nil, err
+	}
+	if fault != "" {
+		warnings = append(warnings, fault)
 	}
 	for _, table := range tables {
 		want, err := p.columnsOf(query, schemas, d0, table)

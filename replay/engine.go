@@ -46,7 +46,9 @@ func newEngines(opt Options) (engines, error) {
 // checkStatement returns an error if a statement cannot be replayed with the configured engines and protocol.
 func (p *Player) checkStatement(s Statement) error {
 	switch n := len(p.engines); {
-	case n > 1 && n != len(s.Worlds):
+	case s.Places != nil && len(s.Places) != len(s.Worlds):
+		return fmt.Errorf("replay: %d places for %d worlds", len(s.Places), len(s.Worlds))
+	case n > 1 && s.Places != nil && slices.Max(s.Places) >= n, n > 1 && s.Places == nil && n != len(s.Worlds) && (p.opt.Twin == "" || n != len(s.Worlds)+1):
 		return fmt.Errorf("replay: %d engines for %d worlds: give one for all, or one for each", n, len(s.Worlds))
 	case p.simple(s) && len(s.Params) > 0:
 		return &SetupError{Op: "replay", Hint: "the query has parameters, and a simple query has none: set shadow.engine.protocol to captured or extended"}
@@ -152,8 +154,8 @@ func (x *executor) openEngine(ctx context.Context, i int) (*pgconn.PgConn, error
 func (x *executor) runThroughEngines(ctx context.Context, s *session, trials []trial) error {
 	s.used += len(trials)
 	for _, t := range trials {
-		i := min(t.world, len(s.engines)-1) // one engine for all worlds, or one for each
-		if s.engines[i].IsClosed() {        // after a timeout, or by an engine that closes sessions after an error
+		i := min(x.stmt.place(t.world), len(s.engines)-1) // one engine for all worlds, or one for each
+		if s.engines[i].IsClosed() {                      // after a timeout, or by an engine that closes sessions after an error
 			conn, err := x.openEngine(ctx, i)
 			if err != nil {
 				return err

@@ -53,6 +53,17 @@ const kindsOfRelations = `WITH RECURSIVE relations AS (
 	WHERE r.nspname <> ALL ($1::text[]) AND r.nspname NOT IN (SELECT nspname FROM others) AND NOT r.public
 )`
 
+// schemas returns the schemas of the copies, by their place: see Statement.Places.
+func (o *Options) schemas() []string { return o.withTwin(o.Copies) }
+
+// withTwin adds the schema of the twin to those of D0 and the neighbours.
+func (o *Options) withTwin(schemas []string) []string {
+	if o.Twin == "" {
+		return schemas
+	}
+	return append(slices.Clone(schemas), o.Twin)
+}
+
 // kinds returns the arguments of kindsOfRelations; schemas are those of the copies.
 func (o *Options) kinds(schemas []string) []string {
 	return []string{array(schemas), array(o.SearchPath), array(o.Public), array(o.Originals)}
@@ -95,7 +106,7 @@ const relationsQuery = kindsOfRelations + ` SELECT pg_catalog.format('%s.%s', r.
 
 // relations returns the relations that OIDs identify, without the server's own, and all foreign tables of the copies.
 func (o *Options) relations(ctx context.Context, conn *pgconn.PgConn, oids []string) (all []relation, err error) {
-	rows, err := ask(ctx, conn, opReads, 4, relationsQuery, append(o.kinds(o.Copies), array(oids))...)
+	rows, err := ask(ctx, conn, opReads, 4, relationsQuery, append(o.kinds(o.schemas()), array(oids))...)
 	if err != nil {
 		return nil, err
 	}

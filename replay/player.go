@@ -45,6 +45,7 @@ type Options struct {
 	HoistBytes int64
 	// Copies are the schemas of the worlds, D0 first, whose copies trials must read; nil = Run.Reads verifies nothing.
 	Copies   []string
+	Twin     string            // schema of a second copy of D0; "" = there is none
 	Protocol Protocol          // of trials, except hoisted ones
 	Warn     func(text string) // called once for each warning about an engine; may be nil
 }
@@ -55,10 +56,10 @@ type Player struct {
 	cfg     *pgconn.Config
 	engines engines // one for each world, one for all, or none
 
-	space     space         // of hoisted tables
-	verifying chan struct{} // held by countReads; capacity 1
-	counted   *Reads        // what countReads found; nil = nothing yet
-	trials    sync.RWMutex  // held for reading by each trial through an engine, for writing by countReads
+	space     space            // of hoisted tables
+	verifying chan struct{}    // held by countReads; capacity 1
+	counted   map[string]Reads // what countReads found, by the places of a statement
+	trials    sync.RWMutex     // held for reading by each trial through an engine, for writing by countReads
 
 	warnings warnings
 	means    means
@@ -102,7 +103,7 @@ func New(opt Options) (*Player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{opt: opt, cfg: cfg, engines: engines, verifying: make(chan struct{}, 1), means: newMeans()}
+	p := &Player{opt: opt, cfg: cfg, engines: engines, verifying: make(chan struct{}, 1), counted: map[string]Reads{}, means: newMeans()}
 	p.warnings.send = opt.Warn
 	p.space.limit = opt.HoistBytes
 	return p, nil

@@ -26,6 +26,7 @@ type Reads struct {
 // them would be one about nothing.
 type ReadsError struct {
 	World  int
+	Twin   bool     // the world is the twin of D0
 	Schema string   // of the copies of this world
 	Wrong  []string // what its trials read that they must not, with why not; none = they read no copy
 	Tables []string // all tables that they read
@@ -34,7 +35,7 @@ type ReadsError struct {
 
 // Error says what trials read, and what to do.
 func (e *ReadsError) Error() string {
-	who := fmt.Sprintf("trials do not read the copies: those on D%d (schema %s)", e.World, e.Schema)
+	who := fmt.Sprintf("trials do not read the copies: those on %s (schema %s)", worldName(e.World, e.Twin), e.Schema)
 	if e.engine != "" {
 		who += ", which run through " + e.engine + ","
 	}
@@ -50,6 +51,14 @@ func (e *ReadsError) Error() string {
 		return what + ": let its source find the tables in " + e.Schema + " (search_path, say), or correct shadow.engine.dsn"
 	}
 	return what + ": a function of the query names this table itself; let it take arrays that the statement or an SQL function reads for it, or create a copy of it in the schema of each world that names the tables of that schema"
+}
+
+// worldName returns the name of a world by its place among the copies.
+func worldName(place int, twin bool) string {
+	if twin {
+		return "the twin of D0"
+	}
+	return fmt.Sprintf("D%d", place)
 }
 
 // The number of trials of each world that show what is read: as many as minReads, or one if it takes readTime, and up to
@@ -70,12 +79,13 @@ const (
 // counters of the whole shadow database; see countReads.
 func (r *Run) Reads(ctx context.Context) (Reads, error) {
 	p := r.exec.player
-	switch len(p.opt.Copies) {
-	case 0:
+	switch worlds, copies := len(r.exec.stmt.Worlds), len(p.opt.Copies); {
+	case copies == 0:
 		return Reads{}, nil
-	case len(r.exec.stmt.Worlds):
-	default:
-		return Reads{}, fmt.Errorf("replay: %d worlds, and copies in %d schemas", len(r.exec.stmt.Worlds), len(p.opt.Copies))
+	case r.exec.stmt.Places == nil && worlds != copies:
+		return Reads{}, fmt.Errorf("replay: %d worlds, and copies in %d schemas", worlds, copies)
+	case r.exec.stmt.Places != nil && slices.Max(r.exec.stmt.Places) >= len(p.opt.schemas()):
+		return Reads{}, fmt.Errorf("replay: a world at the place %d, and copies in %d schemas", slices.Max(r.exec.stmt.Places), len(p.opt.schemas()))
 	}
 	if err := p.checkOriginals(ctx); err != nil {
 		return Reads{}, err
@@ -107,8 +117,11 @@ var errNotExact = errors.New("replay: the engine is not PostgreSQL itself")
 // reading finds out what trials of a world read.
 type reading struct {
 	exec  executor
-	world int
+	world int // of the statement
 }
+
+// place returns the place of the world among the copies.
+func (r *reading) place() int { return r.exec.stmt.place(r.world) }
 
 // reads returns what trials read.
 func (r *reading) reads(ctx context.Context) (tables []string, unverified string, err error) {
@@ -170,7 +183,7 @@ func (r *reading) trials(ctx context.Context, conn *pgconn.PgConn) (read []relat
 		if read, err = r.exec.player.opt.relations(ctx, conn, grown(before, after, 1)); err != nil {
 			return nil, false, err
 		}
-		if failed || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(r.world) }) {
+		if failed || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(r.place()) }) {
 			break
 		}
 	}
@@ -180,8 +193,8 @@ func (r *reading) trials(ctx context.Context, conn *pgconn.PgConn) (read []relat
 // judge returns the names of what trials of a world read, or a ReadsError. failed reports that all trials failed,
 // perhaps before they read anything. elsewhere says that the engine is another database; its copies may have any names.
 func (r *reading) judge(read []relation, failed bool, elsewhere string) (tables []string, unverified string, err error) {
-	world := r.world
-	fault := &ReadsError{World: world, Schema: r.exec.player.opt.Copies[world]}
+	world, opt := r.place(), &r.exec.player.opt
+	fault := &ReadsError{World: world, Twin: world >= len(opt.Copies), Schema: opt.schemas()[world]}
 	if len(r.exec.player.engines) > 0 {
 		fault.engine = r.exec.player.engines.name(world)
 	}
@@ -220,7 +233,7 @@ func (r *reading) judge(read []relation, failed bool, elsewhere string) (tables 
 	case own:
 		return tables, unverified, nil
 	case failed:
-		return tables, fmt.Sprintf("the trials on D%d fail before they read a copy", world), nil
+		return tables, fmt.Sprintf("the trials on %s fail before they read a copy", worldName(world, fault.Twin)), nil
 	}
 	return nil, "", fault
 }

@@ -24,7 +24,7 @@ func (r *reading) session(ctx context.Context) (conn *pgconn.PgConn, elsewhere s
 		conn, err = p.connect(ctx, r.exec.stmt)
 		return conn, "", err
 	}
-	conn, err = r.exec.openEngine(ctx, min(r.world, len(p.engines)-1))
+	conn, err = r.exec.openEngine(ctx, min(r.place(), len(p.engines)-1))
 	if err != nil {
 		return nil, "", err
 	}
@@ -42,7 +42,7 @@ func (r *reading) session(ctx context.Context) (conn *pgconn.PgConn, elsewhere s
 		return nil, "", err
 	}
 	if len(here) != 1 || string(here[0][1]) != string(there[1]) {
-		elsewhere = fmt.Sprintf("%s is another database than that of shadow.dsn, whose copies are checked", p.engines.name(r.world))
+		elsewhere = fmt.Sprintf("%s is another database than that of shadow.dsn, whose copies are checked", p.engines.name(r.place()))
 	}
 	return conn, elsewhere, nil
 }
@@ -81,8 +81,9 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 	case <-ctx.Done():
 		return all, ctx.Err()
 	}
-	if p.counted != nil {
-		return Reads{Unverified: p.counted.Unverified}, nil
+	key := fmt.Sprint(r.exec.stmt.Places)
+	if found, ok := p.counted[key]; ok {
+		return Reads{Unverified: found.Unverified}, nil
 	}
 	p.trials.Lock() // trials of other Runs wait: they would be counted as well
 	defer p.trials.Unlock()
@@ -91,14 +92,14 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 		return all, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	for world, schema := range p.opt.Copies {
-		c := counting{r, conn, world}
+	for world := range r.exec.stmt.Worlds {
+		c := counting{r, conn, world, r.exec.stmt.place(world)}
 		read, err := c.read(ctx)
 		if err != nil {
 			return all, err
 		}
 		if !slices.ContainsFunc(read, func(t relation) bool { return len(t.worlds) > 0 || t.kind == kindOriginal || t.kind == kindOther }) {
-			all.add(nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", p.engines.name(world), schema))
+			all.add(nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", p.engines.name(c.place), p.opt.schemas()[c.place]))
 			break // the others would take the same time
 		}
 		tables, unverified, err := (&reading{r.exec, world}).judge(read, false, "")
@@ -109,7 +110,7 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 		}
 		all.add(tables, unverified)
 	}
-	p.counted = &all
+	p.counted[key] = all
 	return all, nil
 }
 
@@ -117,7 +118,8 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 type counting struct {
 	*Run
 	conn  *pgconn.PgConn // of the shadow database
-	world int
+	world int            // of the statement
+	place int            // of the world among the copies
 }
 
 // read runs trials and returns what was read countedTrials times meanwhile. It returns as soon as a copy of the world is
@@ -139,14 +141,14 @@ func (c *counting) read(ctx context.Context) (read []relation, err error) {
 			if read, err = c.exec.player.opt.relations(ctx, c.conn, grown(before, after, countedTrials)); err != nil {
 				return nil, err
 			}
-			if time.Since(start) > scanInterval || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.world) }) {
+			if time.Since(start) > scanInterval || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.place) }) {
 				break
 			}
 			if err := pause(ctx, 100*time.Millisecond); err != nil {
 				return nil, err
 			}
 		}
-		if further == furtherTrials || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.world) }) {
+		if further == furtherTrials || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.place) }) {
 			return read, nil
 		}
 		if err := c.run(ctx, 1); err != nil {
@@ -158,7 +160,7 @@ func (c *counting) read(ctx context.Context) (read []relation, err error) {
 // run runs trials in a new session of the engine. If the engine then ends its session at the source, the counts are
 // reported at once.
 func (c *counting) run(ctx context.Context, trials int) error {
-	engine, err := c.exec.openEngine(ctx, min(c.world, len(c.exec.player.engines)-1))
+	engine, err := c.exec.openEngine(ctx, min(c.place, len(c.exec.player.engines)-1))
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func (c *counting) busy(ctx context.Context, fault error) (unverified string, er
 			return "", fault
 		}
 	}
-	return fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", c.exec.player.engines.name(c.world), strings.Join(names, ", ")), nil
+	return fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", c.exec.player.engines.name(c.place), strings.Join(names, ", ")), nil
 }
 
 // others returns the tables, except copies of the world, that are read while no trials run.
@@ -204,7 +206,7 @@ func (c *counting) others(ctx context.Context) (names []string, err error) {
 	}
 	read, err := c.exec.player.opt.relations(ctx, c.conn, grown(before, after, 1))
 	for _, t := range read {
-		if t.kind != kindForeign && !t.of(c.world) {
+		if t.kind != kindForeign && !t.of(c.place) {
 			names = append(names, t.name)
 		}
 	}

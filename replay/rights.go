@@ -111,14 +111,14 @@ type Excess struct {
 }
 
 // Excess returns all privileges that the replay role has and should not have; schemas are those of D0 and of every
-// neighbour.
+// neighbour. It may read the twin, too.
 func (p *Player) Excess(ctx context.Context, schemas []string) ([]Excess, error) {
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	return excessOf(ctx, conn, &p.opt, schemas)
+	return excessOf(ctx, conn, &p.opt, p.opt.withTwin(schemas))
 }
 
 func excessOf(ctx context.Context, conn *pgconn.PgConn, opt *Options, schemas []string) ([]Excess, error) {
@@ -160,7 +160,7 @@ func (p *Player) checkOriginals(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	_, err = p.rights(ctx, conn, p.opt.Copies)
+	_, err = p.rights(ctx, conn, p.opt.schemas())
 	return err
 }
 

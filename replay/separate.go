@@ -113,7 +113,7 @@ func (x *executor) inOwnSession(ctx context.Context, t *separate) (ran time.Dura
 	one.planning = newPlanning(freshPlanning)
 	var s *session
 	if engines := len(x.player.engines); engines > 0 {
-		conn, err := x.openEngine(ctx, min(t.world, engines-1))
+		conn, err := x.openEngine(ctx, min(x.stmt.place(t.world), engines-1))
 		if err != nil {
 			return 0, err
 		}

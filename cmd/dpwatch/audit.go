@@ -49,6 +49,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.Var(choice{&o.Protocol, []string{"extended", "simple"}}, "protocol", "how the query is sent: extended, or simple, which has no parameters and is planned\nagain in every trial")
 	fs.StringVar(&o.D0, "d0", "", "schema with the data (required without --config)")
 	fs.StringSliceVar(&o.D1, "d1", nil, "schema with the data without one privacy unit (required without --config); several,\nseparated by commas, share the trials on D0")
+	fs.StringVar(&o.Twin, "twin", "", "schema with a second copy of D0: a violation is reported only if the answers on both are alike")
 	fs.StringVar(&o.From, "from", "public", "schema that the query's tables are in")
 	sql := fs.StringArray("sql", nil, "the query; repeat it to audit a sequence: the answers of several queries of one session\ntogether, against --epsilon and --delta or the composition of their claims")
 	o.Composition = "sum"

@@ -20,8 +20,8 @@ import (
 func neighboursCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use: "neighbours", Short: "Create, verify and drop the shadow copies D0 and D1", Args: cobra.NoArgs,
-		Long: `Copy the protected tables from neighbours.source into the shadow database: D0, and neighbours D1 that differ from it by one
-privacy unit each. The source is only read, in one snapshot.
+		Long: `Copy the protected tables from neighbours.source into the shadow database: D0, neighbours D1 that differ from it by one
+privacy unit each, and the twin (shadow.twin), a second copy of D0 with which each violation is controlled. The source is only read, in one snapshot.
 
 Exit codes: 0 done, 1 error, 2 (verify) a pair is not neighbouring.`,
 	}
@@ -92,11 +92,15 @@ of the time. After an interrupt the command removes what it has created; only a 
 		screen.Done()
 		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{
-				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
+				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "twin": set.Twin, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
 			})
 		}
-		_, err = fmt.Fprintf(env.Stdout, "epoch %d: %s and %s, by method %s, in %.1f s\n",
-			set.Epoch, set.D0, strings.Join(set.D1, ", "), set.Method, time.Since(began).Seconds())
+		twin := ""
+		if set.Twin != "" {
+			twin = ", and the twin " + set.Twin
+		}
+		_, err = fmt.Fprintf(env.Stdout, "epoch %d: %s and %s%s, by method %s, in %.1f s\n",
+			set.Epoch, set.D0, strings.Join(set.D1, ", "), twin, set.Method, time.Since(began).Seconds())
 		return err
 	})
 	return cmd
@@ -119,8 +123,9 @@ func verifyCommand(env environment) *cobra.Command {
 		Use: "verify", Short: "Check that every pair differs by exactly one unit, and that D0 matches the source's definitions",
 		Long: `Compare D0 with every neighbour: by checksums per table, of the unit's rows and of all others, and by everything that affects
 plans, results and privileges: columns, constraints, indexes, statistics, views, functions, sequences, rules, row security and
-the privileges of the replay role. Also compare D0 with what create would make from the source's present definitions; if the
-source cannot be reached, the output says so. The exit code is 2 if a pair is not neighbouring or D0 does not match.`,
+the privileges of the replay role. The twin must have the rows of D0. Also compare D0 with what create would make from the source's present definitions; if the
+source cannot be reached, the output says so. The exit code is 2 if a pair is not neighbouring, the
+twin has other rows, or D0 does not match.`,
 	}
 	asJSON := outputFlag(cmd)
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
@@ -149,13 +154,21 @@ func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 			Added   map[string]int64 `json:"added"`
 			Faults  []string         `json:"faults"`
 		}
+		type twin struct {
+			Schema string   `json:"schema"`
+			Faults []string `json:"faults"`
+		}
 		out := struct {
 			Epoch       int64    `json:"epoch"`
 			D0          string   `json:"d0"`
 			Faults      []string `json:"faults"`
 			NotCompared string   `json:"source_not_compared,omitempty"`
 			Pairs       []pair   `json:"pairs"`
-		}{set.Epoch, set.D0, append([]string{}, report.Faults...), report.NotCompared, []pair{}}
+			Twin        *twin    `json:"twin"` // null = none
+		}{set.Epoch, set.D0, append([]string{}, report.Faults...), report.NotCompared, []pair{}, nil}
+		if t := report.Twin; t != nil {
+			out.Twin = &twin{t.Schema, append([]string{}, t.Faults...)}
+		}
 		for _, d := range pairs {
 			out.Pairs = append(out.Pairs, pair{d.Schema, d.Unit, d.Removed, d.Added, append([]string{}, d.Faults...)})
 		}
@@ -193,8 +206,22 @@ func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 			fmt.Fprintln(&text, "  "+f)
 		}
 	}
+	writeTwin(&text, report)
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// writeTwin writes what was found of the twin.
+func writeTwin(w io.Writer, report neighbours.Report) {
+	d0 := report.Set.D0
+	switch t := report.Twin; {
+	case t == nil:
+		fmt.Fprintf(w, "no twin of %s: `dpwatch neighbours create --replace` makes one, unless shadow.twin is none\n", d0)
+	case len(t.Faults) > 0:
+		fmt.Fprintf(w, "%s: NOT a twin of %s\n  %s\n", t.Schema, d0, strings.Join(t.Faults, "\n  "))
+	default:
+		fmt.Fprintf(w, "%s: a twin of %s, with the same rows\n", t.Schema, d0)
+	}
 }
 
 func listCommand(env environment) *cobra.Command {
@@ -233,11 +260,14 @@ func writeMembers(w io.Writer, set neighbours.Set, members []neighbours.Member, 
 	}
 	if asJSON {
 		return json.NewEncoder(w).Encode(map[string]any{
-			"epoch": set.Epoch, "d0": set.D0, "relation": set.Relation, "method": set.Method, "source": set.Source, "made": set.Made, "neighbours": out,
+			"epoch": set.Epoch, "d0": set.D0, "twin": set.Twin, "relation": set.Relation, "method": set.Method, "source": set.Source, "made": set.Made, "neighbours": out,
 		})
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "epoch %d, made %s from %s: %s, relation %s, method %s\n", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Source, set.D0, set.Relation, set.Method)
+	if set.Twin != "" {
+		fmt.Fprintf(table, "%s\ttwin of %s\n", set.Twin, set.D0)
+	}
 	for _, m := range out {
 		fmt.Fprintf(table, "%s\t%s\t%s", m.Schema, m.Unit, m.Why)
 		if reveal {

@@ -34,7 +34,7 @@ func (a *auditor) run(ctx context.Context, s replay.Statement, claim analysis.Cl
 	once := trial.Once{
 		Player: a.player, Copies: copies, Statement: s, Claim: claim,
 		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: true},
-		Begin:    func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
+		Begin:    func() {}, Controlling: func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
 	}
 	e, err := once.Run(ctx)
 	if errors.As(err, new(*analysis.InfeasibleError)) || errors.As(err, new(*replay.ReadsError)) {

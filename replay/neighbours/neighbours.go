@@ -35,6 +35,7 @@ type (
 	PlannedNeighbour = build.PlannedNeighbour
 	Report           = verify.Report
 	Difference       = verify.Difference
+	Twin             = verify.Twin
 )
 
 // The values of Relation, Method and Rule.
@@ -69,7 +70,7 @@ func Refresh(ctx context.Context, o Options) (Set, error) { return build.Create(
 // identity from the records. It also compares the schemas, as far as plans, results and rights depend on them: D0 with
 // what create would make of the source's present definitions, if the source can be reached, and every neighbour with
 // D0. The server does the work; it reads every table of every schema once. Rows are not compared with the source's,
-// which change.
+// which change. The twin must have the rows and the definitions of D0.
 func Verify(ctx context.Context, o Options) (Report, error) { return verify.Run(ctx, o) }
 
 // Current returns the set that audits may use; the session is that of the copies' owner. The error is ErrNoSet if there

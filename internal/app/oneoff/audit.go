@@ -23,6 +23,7 @@ import (
 // Options are the flags of dpwatch audit; the fields are named after them.
 type Options struct {
 	DSN, D0, From, SQL, File   string
+	Twin                       string // schema of a second copy of D0; "" = there is none
 	Protocol                   string
 	Engines                    []string
 	D1, SearchPath, Params     []string
@@ -46,6 +47,7 @@ type Options struct {
 	sorted bool           // the query determines the order of its rows
 
 	Captured  *capture.Query // replayed instead of SQL or File; nil = none
+	twin      []string       // the texts of the statements on the twin; nil = there is none that can be used
 	following []capture.Step // statements after the first one
 	Claimed   *rewrite.Claim // what the configuration claims for the query; nil = nothing
 }
@@ -64,10 +66,11 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 		return read.Conclusion{}, err
 	}
 	once := trial.Once{
-		Player: player, Copies: copies, Statement: statement, VaryText: f.VaryText, Measure: f.Measure,
+		Player: player, Copies: copies, Statement: statement, Twin: f.twin, VaryText: f.VaryText, Measure: f.Measure,
 		Claim: analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}, Analysis: f.analysisOptions(),
-		Begin:      func() { progress.Begin("trials", f.MaxTrials) },
-		Confirming: func() { progress.Begin("confirming", f.MaxTrials) },
+		Begin:       func() { progress.Begin("trials", f.MaxTrials) },
+		Controlling: func() { progress.Begin("controlling", f.MaxTrials) },
+		Confirming:  func() { progress.Begin("confirming", f.MaxTrials) },
 		Measuring: func(failed error) {
 			if failed != nil {
 				fmt.Fprintln(env.Stderr, "dpwatch: warning: the violation is not measured:", failed)
@@ -78,7 +81,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 		Progress: progress.Add,
 	}
 	var reads *read.Reads
-	once.Read = func(r *replay.Reads) { reads = f.reads(r) }
+	once.Read = func(r *replay.Reads, places []int) { reads = f.reads(reads, r, places) }
 	shown, err := once.Run(ctx)
 	progress.End()
 	switch {
@@ -101,13 +104,18 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	return c, err
 }
 
-// reads returns what trials read by the schema of the copies.
-func (f *Options) reads(r *replay.Reads) *read.Reads {
-	shown := &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified}
-	for i, schema := range f.schemas() {
-		if i < len(r.Tables) {
-			shown.Tables[schema] = r.Tables[i]
+// reads adds what trials read, by the schema of the copies. places are those of the worlds among the copies and the twin;
+// nil = the worlds are the copies.
+func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.Reads {
+	if shown == nil {
+		shown = &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified}
+	}
+	schemas := f.withTwin()
+	for i, tables := range r.Tables {
+		if places != nil {
+			i = places[i]
 		}
+		shown.Tables[schemas[i]] = tables
 	}
 	return shown
 }
@@ -126,10 +134,20 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 	if err != nil {
 		return nil, nil, s, err
 	}
-	if copies, err = trial.WatchCopies(ctx, player, f.schemas()); err != nil {
+	fault, err := player.TwinFault(ctx, f.D0) // Check prints it
+	if err != nil {
 		return nil, nil, s, err
 	}
-	s, err = f.Rewrite(ctx, env, player, q)
+	watched := f.withTwin()
+	if fault != "" {
+		watched = f.schemas()
+	}
+	if copies, err = trial.WatchCopies(ctx, player, watched); err != nil {
+		return nil, nil, s, err
+	}
+	if s, err = f.Rewrite(ctx, env, player, q); fault != "" {
+		f.twin = nil
+	}
 	return player, copies, s, copies.Explain(ctx, err)
 }
 

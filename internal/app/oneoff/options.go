@@ -54,10 +54,21 @@ func (f *Options) fill() {
 	if c.Shadow.Engine.Protocol != "captured" {
 		set("protocol", func() { f.Protocol = c.Shadow.Engine.Protocol })
 	}
-	set("engine", func() { f.Engines = c.Shadow.Engines(f.schemas()) })
+	if !f.Given["d0"] && !f.Given["engine"] { // otherwise the configured twin is one of other data, or has no engine
+		set("twin", func() { f.Twin = c.Shadow.TwinSchema() })
+	}
+	set("engine", func() { f.Engines = c.Shadow.Engines(f.withTwin()) })
 }
 
-// schemas returns the schemas of the copies, D0 first.
+// withTwin returns the schemas of the copies and that of the twin, if there is one.
+func (f *Options) withTwin() []string {
+	if f.Twin == "" {
+		return f.schemas()
+	}
+	return append(f.schemas(), f.Twin)
+}
+
+// schemas returns the schemas of the copies, D0 first, without the twin.
 func (f *Options) schemas() []string { return append([]string{f.D0}, f.D1...) }
 
 func (f *Options) validate() error {
@@ -93,10 +104,12 @@ func (f *Options) validate() error {
 		return errors.New("--timing is for one query, and --sql is given several times")
 	case f.Timeout <= 0:
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
-	case f.Loaded != nil && f.Loaded.Shadow.OwnEngines() && !f.Given["engine"] && len(f.Engines) != len(f.schemas()):
+	case f.Loaded != nil && f.Loaded.Shadow.OwnEngines() && !f.Given["engine"] && len(f.Engines) != len(f.withTwin()):
 		return errors.New("shadow.engine.dsn has no engine for one of --d0 and --d1: add it there, or give --engine")
-	case len(f.Engines) > 1 && len(f.Engines) != len(f.schemas()):
-		return fmt.Errorf("--engine is given %d times: give one for all copies, or one for D0 and one for each --d1 (%d)", len(f.Engines), len(f.schemas()))
+	case len(f.Engines) > 1 && len(f.Engines) != len(f.withTwin()):
+		return fmt.Errorf("--engine is given %d times: give one for all copies, or one for D0, one for each --d1 and one for --twin, if there is one (%d)", len(f.Engines), len(f.withTwin()))
+	case f.Twin != "" && slices.Contains(f.schemas(), f.Twin):
+		return fmt.Errorf("--twin %s is also --d0 or a --d1: the twin is a schema of its own with the rows of D0", f.Twin)
 	}
 	for i, schema := range f.D1 {
 		switch {
@@ -122,6 +135,6 @@ func (f *Options) ReplayOptions() replay.Options {
 		o.Originals = []string{f.From}
 	}
 	o.DSN, o.SearchPath, o.StatementTimeout = f.DSN, f.SearchPath, f.Timeout
-	o.Engines, o.Copies, o.Protocol = f.Engines, f.schemas(), replay.Protocol(f.Protocol)
+	o.Engines, o.Copies, o.Twin, o.Protocol = f.Engines, f.schemas(), f.Twin, replay.Protocol(f.Protocol)
 	return o
 }

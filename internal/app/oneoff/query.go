@@ -109,6 +109,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 		return replay.Statement{}, err
 	}
 	f.sorted, f.Claimed = plan.Sorted, plan.Claim
+	f.twin = nil
 	s := replay.Statement{Params: q.Params}
 	if f.Captured != nil {
 		s.Simple, s.Named = q.Protocol == capture.Simple, q.Named
@@ -132,9 +133,9 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	return s, f.sequence(rewriter, q, &s)
 }
 
-// texts returns the text of a statement for each schema, D0 first.
+// texts returns the text of a statement for each schema, D0 first. It keeps that for the twin.
 func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
-	for _, schema := range f.schemas() {
+	for _, schema := range f.withTwin() {
 		text := plan.Text()
 		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy
 			if text, err = plan.For(schema); err != nil {
@@ -142,6 +143,9 @@ func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
 			}
 		}
 		texts = append(texts, text)
+	}
+	if last := len(f.schemas()); len(texts) > last {
+		f.twin, texts = append(f.twin, texts[last]), texts[:last]
 	}
 	return texts, nil
 }
@@ -172,10 +176,11 @@ func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (op
 			opt.Protected = append(opt.Protected, rewrite.Table{Schema: f.From, Name: name})
 		}
 	}
-	opt.MaxBytes, opt.Neighbours, opt.OwnEngines = MaxSQLBytes, f.schemas(), len(f.Engines) > 1
+	opt.MaxBytes, opt.OwnEngines = MaxSQLBytes, len(f.Engines) > 1
 	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks
 	// look private.
 	opt.Shadow, err = read.Catalog(ctx, f.DSN, stages.CatalogTimeout)
+	opt.Neighbours = stages.WithTwin(f.schemas(), f.Twin, opt.Shadow)
 	return opt, err
 }
 

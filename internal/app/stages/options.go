@@ -38,7 +38,7 @@ func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public, Originals: schemas(c.Privacy.Protected),
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
-		Engines: c.Shadow.Engines(c.Shadow.Copies()), Copies: c.Shadow.Copies(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
+		Engines: c.Shadow.Engines(append(c.Shadow.Copies(), c.Shadow.TwinSchema())), Copies: c.Shadow.Copies(), Twin: c.Shadow.TwinSchema(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
 	}
 }
 
@@ -137,7 +137,7 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 		return neighbours.Column{Table: table(name[:i]), Name: name[i+1:]}
 	}
 	o := neighbours.Options{
-		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: c.ControlSchema(), D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: c.ControlSchema(), D0: c.Shadow.D0, D1: c.Shadow.D1, Twin: c.Shadow.TwinSchema(),
 		Unit:       neighbours.Unit{Table: table(c.Privacy.Unit.Table), Key: c.Privacy.Unit.Key},
 		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath,
 		Relation: neighbours.Relation(n.Relation), Method: neighbours.Method(n.Method), CopyLimit: int64(n.CopyLimit),
@@ -183,6 +183,15 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 	return o, nil
 }
 
+// WithTwin adds the twin of D0 to the schemas of the copies if the shadow database has it: copies that were made before
+// there were twins have none.
+func WithTwin(copies []string, twin string, shadow *catalog.Catalog) []string {
+	if shadow == nil || twin == "" || !slices.ContainsFunc(shadow.Relations, func(r catalog.Relation) bool { return r.Schema == twin }) {
+		return copies
+	}
+	return append(slices.Clone(copies), twin)
+}
+
 // CatalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
 const CatalogTimeout = time.Minute
 
@@ -213,7 +222,9 @@ func Rewriters(c config.Config) func(context.Context) (*rewrite.Rewriter, error)
 		if !changed {
 			return last, errors.Join(errs...)
 		}
-		r, err := rewrite.New(opt)
+		now := opt
+		now.Neighbours = WithTwin(opt.Neighbours, c.Shadow.TwinSchema(), opt.Shadow)
+		r, err := rewrite.New(now)
 		last = r
 		return r, errors.Join(append(errs, err)...)
 	}

@@ -30,14 +30,15 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// simulation is a Player whose answers are numbers with Laplace noise. On d1 those of a statement with the word
-// "broken" are larger by ten scales.
+// simulation is a Player whose answers are numbers with Laplace noise. On d1 and d2 those of a statement with the word
+// "broken" are larger by ten scales, and on the twin of D0 those of one with the word "stored", too.
 type simulation struct{ coin *rand.Rand }
 
 func (simulation) Check(context.Context, string, []string, []string) ([]string, error) {
 	return nil, nil
 }
-func (simulation) Epoch(context.Context, []string) (string, error) { return "", nil }
+func (simulation) Epoch(context.Context, []string) (string, error)   { return "", nil }
+func (simulation) TwinFault(context.Context, string) (string, error) { return "", nil }
 
 func (s simulation) Start(q replay.Statement, _ uint64) (trial.Trials, error) {
 	if s.coin.IntN(12) == 0 {
@@ -46,13 +47,26 @@ func (s simulation) Start(q replay.Statement, _ uint64) (trial.Trials, error) {
 	if s.coin.IntN(40) == 0 {
 		panic("planted")
 	}
-	return simulated{s, strings.Contains(q.Worlds[0], "broken"), len(q.Worlds)}, nil
+	shifts := []float64{0, 0, 0, 0} // by place
+	if strings.Contains(q.Worlds[0], "broken") {
+		shifts[1], shifts[2] = 10, 10
+	}
+	if strings.Contains(q.Worlds[0], "stored") {
+		shifts[3] = 10
+	}
+	if q.Places == nil {
+		return simulated{s, shifts[:len(q.Worlds)]}, nil
+	}
+	var placed []float64
+	for _, place := range q.Places {
+		placed = append(placed, shifts[place])
+	}
+	return simulated{s, placed}, nil
 }
 
 type simulated struct {
 	simulation
-	broken bool
-	worlds int
+	shifts []float64 // by world
 }
 
 func (s simulated) Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error] {
@@ -60,12 +74,8 @@ func (s simulated) Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, er
 		for range 4 {
 			var b replay.Batch
 			for range n {
-				round := make(replay.Round, s.worlds)
-				for w := range round {
-					shift := 0.0
-					if s.broken && w > 0 {
-						shift = 10
-					}
+				round := make(replay.Round, len(s.shifts))
+				for w, shift := range s.shifts {
 					round[w], _ = new(outcome.Parser).ParseLine(strconv.AppendFloat(nil, shift+s.coin.ExpFloat64()-s.coin.ExpFloat64(), 'g', -1, 64))
 				}
 				b.Rounds = append(b.Rounds, round)
@@ -260,7 +270,7 @@ func (m *model) beginTurn() {
 	if !st.HasTexts {
 		var worlds []turn.World
 		for _, d1 := range m.opt.D1 {
-			worlds = append(worlds, turn.World{Schema: d1, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
+			worlds = append(worlds, turn.World{Schema: d1, Twin: []string{st.Query.SQL}, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
 		}
 		m.Beginnings.Rewritten(g.Key, worlds)
 	}
@@ -371,7 +381,7 @@ func (m *model) endWatch(key string, o *turn.Outcome) {
 // replaceCopies replaces the copies, so that a violation that is found again alerts again.
 func (m *model) replaceCopies() {
 	n, _ := strconv.Atoi(m.environment.Copies)
-	m.environment = &environment.Environment{Copies: strconv.Itoa(n + 1), Read: m.now}
+	m.environment = &environment.Environment{Copies: strconv.Itoa(n + 1), Twin: n%2 == 0, Read: m.now}
 	m.at()
 	clear(m.firing)
 	m.Engines.Review()

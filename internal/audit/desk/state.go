@@ -46,7 +46,7 @@ func (j *job) display(r *analysis.Report) string {
 		switch {
 		case !j.confirming:
 			r.Reason = fmt.Sprintf("unconfirmed: %d pairs of trials would show a violation if no other query were audited; trials go on until they do among all", r.Trials.D0)
-		case r.Confirmation != nil:
+		case r.Confirmation != nil || r.Control != nil:
 			r.Reason = "unconfirmed: " + r.Reason
 		}
 	case view.Running:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
@@ -141,7 +142,7 @@ func (w *Workers) Delivered(key string, d ledger.Outcome, now *environment.Envir
 		o.Fresh = d.Fresh
 	}
 	if o.Fresh {
-		o.Reports, o.Confirming = turn.Reports(o.Evidence, j.source(), true), o.Evidence.Confirming()
+		o.Reports, o.Confirming = turn.Reports(o.Evidence, j.source(), true), o.Evidence.Stage() != evidence.Searching
 	}
 	return o
 }

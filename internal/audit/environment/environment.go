@@ -17,6 +17,7 @@ import (
 // Environment is what was read last. It is immutable.
 type Environment struct {
 	Copies             string           // their version; "" = not read yet
+	Twin               bool             // there is a twin of D0 that can be used, which is part of the version
 	Shadow, Production *engine.Snapshot // the engine of the trials, and that of the clients; nil = not read yet, or unknown
 	Label              string           // of the last deploy; "" = none
 	ShadowKnown        bool             // Shadow can be read
@@ -40,7 +41,7 @@ func (e *Environment) Version(calls engine.Calls) string {
 
 // Sources read the parts of an Environment. Engine and Production may be nil: then they are not known.
 type Sources struct {
-	Copies             func(context.Context) (version string, err error)
+	Copies             func(context.Context) (version string, twin bool, err error)
 	Engine, Production func(context.Context) (*engine.Snapshot, error)
 }
 
@@ -76,11 +77,11 @@ func (r *Reader) publish(change func(*Environment)) (before, after *Environment)
 
 // ReadCopies reads the version of the copies.
 func (r *Reader) ReadCopies(ctx context.Context) error {
-	version, err := r.sources.Copies(ctx)
+	version, twin, err := r.sources.Copies(ctx)
 	if err != nil {
 		return err
 	}
-	before, after := r.publish(func(e *Environment) { e.Copies = version })
+	before, after := r.publish(func(e *Environment) { e.Copies, e.Twin = version, twin })
 	if before.Copies != version {
 		r.changed(before, after)
 	}

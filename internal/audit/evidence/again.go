@@ -57,7 +57,7 @@ func (e *Evidence) giveUp() {
 		return
 	}
 	e.audits, e.unconfirmed = next, unconfirmed
-	e.before, e.drifts, e.earlier, s.aside = nil, e.earlier, nil, nil
+	e.before, e.control, e.drifts, e.earlier, s.aside = nil, nil, e.earlier, nil, nil
 	const reason = "trials showed a violation that fresh trials of the whole query did not confirm"
 	s.opening.refuted, s.hoisted.refuted = reason, reason
 }

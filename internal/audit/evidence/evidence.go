@@ -13,7 +13,8 @@ import (
 
 // Evidence compares the outcomes of one query on D0 with those on each neighbour. A violation in the first trials is a
 // suspicion: it is reported after new trials have confirmed it, without hoisting and each in its own session (see
-// Confirm). It is not safe for concurrent use.
+// Confirm), and if there is a twin of D0, after that has answered like D0 (see Control). It is not safe for concurrent
+// use.
 type Evidence struct {
 	audits []*analysis.Audit // by neighbour: of trials of the whole query
 	budget int               // of a confirmation, in pairs
@@ -63,11 +64,16 @@ func begin(claim analysis.Claim, opt analysis.Options, n int) (all []*analysis.A
 	return all, nil
 }
 
-// Add adds one round: the outcomes on D0 and on each neighbour. It ignores the outcomes of worlds that Settled marks.
+// Add adds one round: the outcomes on D0 and on each neighbour, or those of the present Stage. It ignores the outcomes of
+// worlds that Settled marks.
 func (e *Evidence) Add(round []outcome.Outcome) { e.AddPart(round, nil) }
 
 // AddPart is Add for a round that may have left out worlds: spared marks them, D0 first; nil = none.
 func (e *Evidence) AddPart(round []outcome.Outcome, spared []bool) {
+	if e.Controlling() {
+		e.addControl(round)
+		return
+	}
 	e.count(0, round[0])
 	for i, a := range e.audits {
 		if e.settled(i) || spared != nil && spared[i+1] || e.exhausted(i) {
@@ -87,12 +93,17 @@ func (e *Evidence) Report(i int) analysis.Report {
 	case e.measured != nil && e.measured[i] != nil:
 		return *e.measured[i]
 	}
+	return e.withControl(e.suspicion(i), i)
+}
+
+// suspicion returns the report of the present trials of a neighbour without the state of a control.
+func (e *Evidence) suspicion(i int) analysis.Report {
 	r := e.report(i, e.drifts)
 	if r.Verdict == analysis.Violation {
 		return r
 	}
 	if by := e.streams.accuser(i); by != Whole {
-		return e.streams.of(by).audits[i].Report() // a suspicion
+		return e.streams.of(by).audits[i].Report()
 	}
 	return r
 }
@@ -117,8 +128,11 @@ func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
 
 // Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and
 // otherwise the budget of each must be used. A confirmation continues as long as it may still confirm one. During a
-// measurement it reports whether the measurement has ended.
+// measurement it reports whether the measurement has ended, and during a control whether that has.
 func (e *Evidence) Decided() bool {
+	if e.Controlling() {
+		return e.control.done()
+	}
 	if e.Measuring() {
 		return e.measuredAll()
 	}
@@ -135,8 +149,12 @@ func (e *Evidence) Decided() bool {
 	return all || e.Found()
 }
 
-// Found reports whether a neighbour shows a violation: a suspicion before a confirmation, a verdict in one.
+// Found reports whether a neighbour shows a violation: a suspicion before a confirmation, a verdict in one. During a
+// control it reports whether that has passed.
 func (e *Evidence) Found() bool {
+	if e.Controlling() {
+		return e.control.report().State == analysis.ControlPassed
+	}
 	for i, a := range e.audits {
 		if !e.settled(i) && (a.Decided() || e.streams.accuser(i) != Whole) && e.Report(i).Verdict == analysis.Violation {
 			return true
@@ -192,7 +210,8 @@ func (e *Evidence) measuredAll() bool {
 	return true
 }
 
-// Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own. A
+// Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own, after
+// a control with those of the twin in place of those of D0. A
 // violation shown by hoisted trials, or by the first ones of sessions, is confirmed at the error rate of their part of
 // the audit, so that this rate does not depend on what they assume. If it is not confirmed, whole trials go on; see
 // giveUp.
@@ -200,7 +219,10 @@ func (e *Evidence) Confirm() error {
 	before := make([]*analysis.Report, len(e.audits))
 	set := map[int]aside{}
 	for i := range e.audits {
-		r, level := e.Report(i), float64(analysis.ConfirmationLevel)
+		r, level := e.suspicion(i), float64(analysis.ConfirmationLevel)
+		if e.control != nil {
+			level = 1
+		}
 		switch {
 		case r.Verdict != analysis.Violation:
 			before[i] = &r
@@ -246,6 +268,9 @@ func (e *Evidence) Size() int {
 	for _, a := range e.audits {
 		n += a.Size()
 	}
+	if e.control != nil {
+		n += e.control.Audit.Size()
+	}
 	return n + e.streams.size()
 }
 
@@ -258,8 +283,8 @@ func (e *Evidence) Worst() (neighbour int, reports []analysis.Report) {
 	return Worst(reports), reports
 }
 
-// Worst returns the index of the most important report: a violation first, then one that is being confirmed or was not
-// confirmed, then the highest lower bound.
+// Worst returns the index of the most important report: a violation first, then one that is being controlled or confirmed
+// or was not confirmed, then the highest lower bound.
 func Worst(reports []analysis.Report) int {
 	worst := 0
 	for i := range reports {
@@ -274,8 +299,8 @@ func worse(a, b *analysis.Report) bool {
 	if (a.Verdict == analysis.Violation) != (b.Verdict == analysis.Violation) {
 		return a.Verdict == analysis.Violation
 	}
-	if (a.Confirmation != nil) != (b.Confirmation != nil) {
-		return a.Confirmation != nil
+	if suspected := a.Confirmation != nil || a.Control != nil; suspected != (b.Confirmation != nil || b.Control != nil) {
+		return suspected
 	}
 	return a.EpsilonLower > b.EpsilonLower
 }

@@ -2,12 +2,14 @@ package evidence
 
 import "github.com/dpwatch/dpwatch/analysis"
 
-// phases are the confirmation and the measurement of a violation, and what was known before each.
+// phases are the control, the confirmation and the measurement of a violation, and what was known before each.
 type phases struct {
 	before   []*analysis.Report // during a confirmation: the reports of the neighbours that are not confirmed; nil = the neighbour is confirmed
 	earlier  []analysis.Drift   // during a confirmation: drifts before it
 	measured []*analysis.Report // during a measurement: the reports of the neighbours that are not measured; nil = the neighbour is measured
 	between  []analysis.Drift   // during a measurement: drifts of the confirmation
+
+	control *control // of the present suspicion; nil = none has begun
 
 	unconfirmed []Unconfirmed // by neighbour; nil = none
 }

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"strings"
+
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -9,8 +11,12 @@ import (
 func (s *observed) ReadsKnown() bool { return s.readsKnown }
 
 // SetReads notes what replay.Reads could not verify; "" = trials read the copies of their world alone. It holds for all
-// trials, before and after.
-func (s *observed) SetReads(unverified string) { s.readsKnown, s.unverified = true, unverified }
+// trials, before and after. What was not verified for the trials of a stage stays so.
+func (s *observed) SetReads(unverified string) {
+	if s.readsKnown = true; !strings.Contains(s.unverified, unverified) {
+		s.unverified = strings.TrimPrefix(s.unverified+"; "+unverified, "; ")
+	}
+}
 
 // withReads adds to a report what is not known of what trials read. Trials that read the same rows in all worlds never
 // show a violation. So there is a conclusion only if answers were seen to differ: if the bound is above 0.

@@ -16,7 +16,7 @@ const (
 // wealth is a nonnegative supermartingale in the rounds that have its trials and constant in others: the error rate is
 // that of its share.
 func (e *Evidence) Spared(n int) []bool {
-	if len(e.audits) < 2 || e.Confirming() || e.Measuring() {
+	if len(e.audits) < 2 || e.Stage() != Searching || e.Measuring() {
 		return nil
 	}
 	spared, favoured, any := make([]bool, 1+len(e.audits)), make([]bool, len(e.audits)), false

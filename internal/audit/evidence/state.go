@@ -10,7 +10,7 @@ import (
 )
 
 // stateVersion changes whenever the saved form does. The audits inside have a version of their own.
-const stateVersion = 4
+const stateVersion = 5
 
 // state is the saved form.
 type state struct {
@@ -27,6 +27,7 @@ type state struct {
 	ReadsKnown     bool   // false = this is verified before further trials
 	Unverified     string // see Evidence.SetReads
 	Streams        streamsState
+	Control        *control      // nil = none has begun
 	Unconfirmed    []Unconfirmed // nil = none
 }
 
@@ -78,6 +79,7 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
 		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
 		Streams: e.streams.state(), ReadsKnown: e.readsKnown, Unverified: e.unverified, Unconfirmed: e.unconfirmed,
+		Control: e.control,
 	}
 	for _, r := range e.before {
 		s.Settled = append(s.Settled, r != nil)
@@ -109,19 +111,24 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) || s.Unconfirmed != nil && len(s.Unconfirmed) != len(s.Audits) {
 		return errState
 	}
-	if !s.Streams.fits(len(s.Audits), s.Settled != nil) {
+	if !s.Streams.fits(len(s.Audits), s.Settled != nil) || s.Control != nil && s.Control.Audit == nil {
 		return errState
 	}
 	restored := Evidence{
 		audits: s.Audits, budget: s.Budget, streams: s.Streams.streams(),
 		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded, readsKnown: s.ReadsKnown, unverified: s.Unverified},
-		phases:   phases{earlier: values(s.Earlier), between: values(s.Between), unconfirmed: s.Unconfirmed},
+		phases:   phases{earlier: values(s.Earlier), between: values(s.Between), unconfirmed: s.Unconfirmed, control: s.Control},
 	}
 	if s.Settled != nil && restored.aside == nil {
 		restored.aside = map[int]aside{} // an empty map has no form
 	}
 	restored.before = restored.reports(s.Settled, restored.earlier)
 	restored.measured = restored.reports(s.NotMeasured, restored.between)
+	for i, r := range restored.measured {
+		if r != nil {
+			*r = restored.withControl(*r, i)
+		}
+	}
 	*e = restored
 	return nil
 }

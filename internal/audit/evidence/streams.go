@@ -101,10 +101,10 @@ func (s *streams) Share() float64 {
 }
 
 // WholeOnly reports whether the evidence takes no hoisted trials (any more).
-func (s *streams) WholeOnly() bool { return !s.takes(&s.hoisted) }
+func (e *Evidence) WholeOnly() bool { return e.Controlling() || !e.takes(&e.hoisted) }
 
 // Opens reports whether the evidence takes (more) opening trials: one for openingPart whole ones.
-func (s *streams) Opens() bool { return s.takes(&s.opening) }
+func (e *Evidence) Opens() bool { return !e.Controlling() && e.takes(&e.opening) }
 
 // takes reports whether the evidence takes trials of a kind.
 func (s *streams) takes(x *stream) bool {
@@ -123,7 +123,7 @@ func (s *streams) takes(x *stream) bool {
 // whole trials get the share of hoisted ones. It does nothing after the first hoisted trials.
 func (e *Evidence) Whole() {
 	s := &e.streams.hoisted
-	if s.share == 0 || s.audits != nil || s.refuted != "" || e.Confirming() {
+	if s.share == 0 || s.audits != nil || s.refuted != "" || e.Stage() != Searching {
 		return
 	}
 	s.share = 0

@@ -24,7 +24,7 @@ func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay
 // Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or
 // shows a violation, until a confirmation ends, or until more returns false. It calls more after each batch.
 func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
-	confirming := e.Confirming()
+	stage := e.Stage()
 	n := 0
 	run.Choose(choice(e, nil))
 	for batch, err := range run.Stream(ctx, rounds) {
@@ -36,7 +36,7 @@ func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, m
 		}
 		n++
 		run.Choose(choice(e, e.Spared(n)))
-		if !more(batch) || e.Decided() || e.Confirming() != confirming {
+		if !more(batch) || e.Decided() || e.Stage() != stage {
 			break
 		}
 	}
@@ -57,9 +57,9 @@ func add(e *evidence.Evidence, batch replay.Batch) error {
 	case batch.Broken != "":
 		e.Refute(batch.Broken)
 	}
-	confirming := e.Confirming()
+	stage := e.Stage()
 	for i := range max(len(batch.Rounds), len(batch.Hoisted)) {
-		if e.Decided() || e.Confirming() != confirming { // rounds of a confirmation leave out worlds
+		if e.Decided() || e.Stage() != stage { // rounds of a confirmation leave out worlds
 			break
 		}
 		var whole replay.Round
@@ -74,7 +74,7 @@ func add(e *evidence.Evidence, batch replay.Batch) error {
 		}
 	}
 	for _, round := range batch.Opening {
-		if e.Decided() || e.Confirming() != confirming {
+		if e.Decided() || e.Stage() != stage {
 			break
 		}
 		e.AddOpening(round, batch.Spared)
@@ -84,7 +84,7 @@ func add(e *evidence.Evidence, batch replay.Batch) error {
 
 // Separation returns how the next trials are replayed: nil before a confirmation.
 func Separation(e *evidence.Evidence, varyText bool) *replay.Separation {
-	if !e.Confirming() {
+	if !e.Separate() {
 		return nil
 	}
 	return &replay.Separation{VaryText: varyText, Skip: e.Settled()}

@@ -18,6 +18,7 @@ type Once struct {
 	Player    *replay.Player
 	Copies    *Copies
 	Statement replay.Statement // one text per world, D0 first
+	Twin      []string         // the texts of the statement and of those of its Then on the twin of D0; nil = there is none
 	Claim     analysis.Claim
 	Analysis  analysis.Options // Confidence holds for all neighbours together
 	VaryText  bool             // see replay.Separation
@@ -25,15 +26,15 @@ type Once struct {
 
 	// Begin is called before the first trials, and before they go on after a confirmation that failed.
 	Begin func()
-	// Confirming is called before the confirmation begins.
-	Confirming func()
+	// Controlling is called before the control begins, and Confirming before the confirmation.
+	Controlling, Confirming func()
 	// Measuring is called before the measurement begins, and again with the reason if it failed: the evidence is then
 	// that of the violation.
 	Measuring func(failed error)
 	// Progress is called after each batch of rounds.
 	Progress func(rounds int)
-	// Read takes what the first trials read; nil = nobody needs it.
-	Read func(*replay.Reads)
+	// Read takes what the first trials read, and those of the control, which have places; nil = nobody needs it.
+	Read func(r *replay.Reads, places []int)
 }
 
 // Minimal number of rounds per batch. Separate trials take longer.
@@ -66,6 +67,15 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 		if err = o.gather(ctx, e, onceBatch); err != nil || !e.Found() {
 			break
 		}
+		if o.Twin != nil {
+			if err = e.Control(); err == nil {
+				o.Controlling()
+				err = o.gather(ctx, e, onceBatch)
+			}
+			if err != nil || !e.Found() {
+				break
+			}
+		}
 		if err = e.Confirm(); err == nil {
 			o.Confirming()
 			err = o.gather(ctx, e, confirmBatch)
@@ -97,7 +107,7 @@ func (o *Once) measure(ctx context.Context, e *evidence.Evidence) (*evidence.Evi
 
 // gather replays rounds until the evidence is decided.
 func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int) error {
-	s := o.Statement
+	s := OnWorlds(o.Statement, e, o.Twin)
 	s.Separate = Separation(e, o.VaryText)
 	if s.Separate == nil && len(s.Then) > 0 {
 		s.Separate = &replay.Separation{VaryText: o.VaryText}
@@ -112,7 +122,7 @@ func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int) err
 		return err
 	}
 	if reads != nil && o.Read != nil {
-		o.Read(reads)
+		o.Read(reads, s.Places)
 	}
 	var replaced error
 	err = Gather(ctx, run, rounds, e, func(batch replay.Batch) bool {

@@ -79,11 +79,12 @@ type play struct {
 	s *session
 	// suspected is the wealth to be confirmed.
 	suspected float64
+	hasTwin   bool // as of the last call of current
 }
 
 // advance returns the present results, with reports or without.
 func (p *play) advance(reports bool) Advance {
-	a := Advance{Confirming: p.t.Evidence.Confirming(), Suspected: p.suspected}
+	a := Advance{Confirming: p.t.Evidence.Stage() != evidence.Searching, Suspected: p.suspected}
 	if reports {
 		a.Reports = Reports(p.t.Evidence, p.t.Source, true)
 	}
@@ -118,6 +119,9 @@ func (p *play) current(ctx context.Context) error {
 	if err == nil && !p.t.same(e) {
 		err = &errRestart{Restart{Environment: e}}
 	}
+	if err == nil {
+		p.hasTwin = e.Twin && p.t.twin() != nil
+	}
 	return err
 }
 
@@ -144,7 +148,7 @@ func (p *play) rounds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keep, confirming := false, p.t.Evidence.Confirming()
+	keep, stage := false, p.t.Evidence.Stage()
 	defer func() { p.sessions.rest(p.s, run, keep, p.Recovered) }()
 	if _, err := trial.Reads(ctx, run, p.t.Evidence); err != nil {
 		return err
@@ -160,11 +164,11 @@ func (p *play) rounds(ctx context.Context) error {
 	}
 	if e.Found() {
 		if !e.Confirming() {
-			return p.confirm()
+			return p.proceed()
 		}
 		p.publish()
 	}
-	keep = !e.Decided() && e.Confirming() == confirming // trials of a confirmation have other sessions
+	keep = !e.Decided() && e.Stage() == stage // trials of another stage have other sessions
 	return nil
 }
 
@@ -194,11 +198,11 @@ func (p *play) stream(ctx context.Context, run trial.Trials) error {
 	})
 }
 
-// confirm begins the confirmation of a violation that trials show, before it is reported: on new trials of the whole
-// query, each in a session of its own, so that no assumption of hoisting matters.
-func (p *play) confirm() error {
+// proceed begins the control of a violation that trials show on the twin of D0, or its confirmation, before it is
+// reported: on new trials of the whole query, so that no assumption of hoisting matters.
+func (p *play) proceed() error {
 	p.suspected = p.t.Evidence.Wealth()
-	if err := p.t.Evidence.Confirm(); err != nil {
+	if err := p.t.Evidence.Proceed(p.hasTwin); err != nil {
 		return err
 	}
 	p.publish()

@@ -12,13 +12,15 @@ type World struct {
 	Schema string
 	SQL    view.SQLPair
 	Steps  [2][]string // of a sequence: the texts of its statements on D0 and on the neighbour
+	Twin   []string    // the texts of the statements on the twin of D0; nil = there is none
 }
 
 // Texts are the rules for the texts of queries.
 type Texts struct {
-	D0  string
-	D1  []string
-	Own bool // every world has an engine of its own: statements are replayed unchanged
+	D0   string
+	D1   []string
+	Twin string // "" = there is none
+	Own  bool   // every world has an engine of its own: statements are replayed unchanged
 }
 
 // Worlds returns the neighbours with the texts of a plan, or of a sequence of plans. It parses each text once more for
@@ -32,13 +34,19 @@ func (x Texts) Worlds(plan *rewrite.Plan, sequence bool) ([]World, error) {
 	if err != nil {
 		return nil, err
 	}
+	var twin []string
+	if x.Twin != "" {
+		if twin, err = x.texts(plans, x.Twin); err != nil {
+			return nil, err
+		}
+	}
 	var worlds []World
 	for _, schema := range x.D1 {
 		d1, err := x.texts(plans, schema)
 		if err != nil {
 			return nil, err
 		}
-		w := World{Schema: schema, SQL: view.SQLPair{D0: strings.Join(d0, ";\n"), D1: strings.Join(d1, ";\n")}}
+		w := World{Schema: schema, Twin: twin, SQL: view.SQLPair{D0: strings.Join(d0, ";\n"), D1: strings.Join(d1, ";\n")}}
 		if sequence {
 			w.Steps = [2][]string{d0, d1}
 		}

@@ -78,7 +78,7 @@ type Hooks struct {
 // Advance is what is known during a turn, or at its end.
 type Advance struct {
 	Reports    []analysis.Report // one per neighbour; nil = as before
-	Confirming bool              // fresh trials must confirm the violation that trials show, or have done so
+	Confirming bool              // fresh trials must control or confirm the violation that trials show, or have done so
 	Suspected  float64           // the wealth to be confirmed, at the beginning of a confirmation in this turn
 	Hoisting   *hoisting.Report
 }
@@ -131,8 +131,11 @@ func (t *Turn) statement(hoist *replay.Hoisting, varyText bool) replay.Statement
 	if len(t.Query.Then) > 0 {
 		t.ofSequence(&s, varyText)
 	}
-	return s
+	return trial.OnWorlds(s, t.Evidence, t.twin())
 }
+
+// twin returns the texts on the twin of D0.
+func (t *Turn) twin() []string { return t.Worlds[0].Twin }
 
 // ofSequence makes s the statements of a sequence. All trials are separate: see docs/statistics.md.
 func (t *Turn) ofSequence(s *replay.Statement, varyText bool) {

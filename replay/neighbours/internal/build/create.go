@@ -139,14 +139,14 @@ func (b *Builder) build(ctx context.Context) error {
 	return b.makeNeighbours(ctx)
 }
 
-// makeNeighbours builds the D1 schemas, several at a time.
+// makeNeighbours builds the D1 schemas and the twin, several at a time.
 func (b *Builder) makeNeighbours(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, b.Options.Workers))
-	for i := range b.units {
+	for i := range len(b.Options.Schemas()) - 1 {
 		g.Go(func() error {
 			if err := b.makeD1(ctx, i+1); err != nil {
-				return fmt.Errorf("make neighbour %s: %w", b.staging.final(i+1), err)
+				return fmt.Errorf("make copy %s: %w", b.staging.final(i+1), err)
 			}
 			return b.analyze(ctx, i+1)
 		})
@@ -189,7 +189,7 @@ func (b *Builder) swap(ctx context.Context, current shadow.Set) error {
 	if current.Epoch != 0 {
 		err = b.Retire(ctx, tx, current)
 	}
-	for i := range len(b.units) + 1 {
+	for i := range b.Options.Schemas() {
 		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", ident.Quote(b.staging.stage(i)), ident.Quote(b.staging.final(i))))
 	}
 	for i, u := range b.units {
@@ -197,7 +197,7 @@ func (b *Builder) swap(ctx context.Context, current shadow.Set) error {
 	}
 	run("UPDATE "+b.Record("neighbour_set")+" SET state = 'current', made = clock_timestamp() WHERE epoch = $1", b.staging.epoch)
 	if err == nil {
-		err = b.Grant(ctx, tx, append([]string{b.Options.D0}, b.Options.D1...))
+		err = b.Grant(ctx, tx, b.Options.Schemas())
 	}
 	if err != nil {
 		return fmt.Errorf("put the new set in place: %w", err)

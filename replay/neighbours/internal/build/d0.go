@@ -18,7 +18,7 @@ import (
 
 // Plan selects the method and prepares the statements.
 func (b *Builder) Plan() error {
-	var rows, bytes int64
+	rows, bytes, copies := int64(0), int64(0), len(b.Options.Schemas())
 	for _, r := range b.Model.Relations {
 		if r.Stores() {
 			rows += r.Rows
@@ -28,13 +28,13 @@ func (b *Builder) Plan() error {
 	b.method = b.Options.Method
 	if b.method == spec.Auto {
 		b.method = spec.Copy
-		if b.Options.Relation == spec.Remove && bytes*int64(len(b.Options.D1)+1) > b.Options.CopyLimit {
+		if b.Options.Relation == spec.Remove && bytes*int64(copies) > b.Options.CopyLimit {
 			b.method = spec.View
-			b.Options.Notef("%d copies of %d MiB would pass neighbours.copy_limit: neighbours are views over d0", len(b.Options.D1)+1, bytes>>20)
+			b.Options.Notef("%d copies of %d MiB would pass neighbours.copy_limit: neighbours are views over d0", copies, bytes>>20)
 		}
 	}
 	if b.method != spec.View {
-		rows *= int64(len(b.Options.D1) + 1)
+		rows *= int64(copies)
 	}
 	b.staging, b.progress = &staging{options: b.Options}, &progress{options: b.Options, total: rows}
 	b.objects = &objects{

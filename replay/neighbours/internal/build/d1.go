@@ -17,15 +17,15 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
-// neighbour fills one neighbour.
+// neighbour fills one neighbour, or the twin.
 type neighbour struct {
 	objects *objects
 	g       *source.Graph
-	unit    units.Chosen
+	unit    *units.Chosen // nil = the twin, which has all rows of D0
 	world   int
 }
 
-// makeD1 builds one neighbour from D0 in one transaction of its own session.
+// makeD1 builds one neighbour, or the twin, from D0 in one transaction of its own session.
 func (b *Builder) makeD1(ctx context.Context, world int) error {
 	conn, err := b.Session(ctx)
 	if err != nil {
@@ -36,7 +36,10 @@ func (b *Builder) makeD1(ctx context.Context, world int) error {
 		if err := b.objects.start(ctx, tx, world); err != nil {
 			return err
 		}
-		n := &neighbour{objects: b.objects, g: b.g, unit: b.units[world-1], world: world}
+		n := &neighbour{objects: b.objects, g: b.g, world: world}
+		if world <= len(b.units) {
+			n.unit = &b.units[world-1]
+		}
 		if b.method == spec.View {
 			return n.viewsOver(ctx, tx)
 		}
@@ -55,7 +58,7 @@ func (b *Builder) makeD1(ctx context.Context, world int) error {
 				return fmt.Errorf("rows of %s: %w", r.Table, err)
 			}
 		}
-		if b.Options.Relation == spec.Extreme {
+		if b.Options.Relation == spec.Extreme && n.unit != nil {
 			if err := n.addUnit(ctx, tx); err != nil {
 				return fmt.Errorf("add a unit: %w", err)
 			}
@@ -69,14 +72,17 @@ func (b *Builder) makeD1(ctx context.Context, world int) error {
 // their order: membership in the unit is tested row by row (with a hash table if it fits in memory, otherwise with the
 // index), because an anti join may return rows in the order of a hash table.
 func (n *neighbour) rowsOf(ctx context.Context, tx pgx.Tx, r *source.Relation) error {
-	units := fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
-		n.objects.staging.gone(), n.unit.Number, ident.Literal(n.objects.staging.in(0, r)))
+	units := "false"
+	if n.unit != nil {
+		units = fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
+			n.objects.staging.gone(), n.unit.Number, ident.Literal(n.objects.staging.in(0, r)))
+	}
 	values := make([]string, 0, len(r.Columns))
 	for _, name := range r.Stored() {
 		values = append(values, n.moved(r, name, units))
 	}
 	from := n.objects.staging.in(0, r) + " t"
-	if n.objects.options.Relation == spec.Remove {
+	if n.objects.options.Relation == spec.Remove && n.unit != nil {
 		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS without CASE would become a join
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
@@ -112,7 +118,7 @@ func (b *Builder) analyze(ctx context.Context, world int) error {
 // maxKeys bounds the list of keys in the condition of a view.
 const maxKeys = 100_000
 
-// viewsOver creates a view for every table: D0's rows without those of the unit. The conditions are on values, so the
+// viewsOver creates a view for every table: D0's rows without those of the unit, or all for the twin. The conditions are on values, so the
 // views stay correct when rows move.
 func (n *neighbour) viewsOver(ctx context.Context, tx pgx.Tx) error {
 	for _, r := range n.objects.model.Tables() {
@@ -144,6 +150,9 @@ func (n *neighbour) viewsOver(ctx context.Context, tx pgx.Tx) error {
 // without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references
 // one of its rows; NULL references nothing.
 func (n *neighbour) without(ctx context.Context, tx pgx.Tx, r *source.Relation) ([]string, error) {
+	if n.unit == nil {
+		return nil, nil
+	}
 	if n.g.Model.Within(r, n.g.Unit) {
 		return []string{notEqual(n.g.Key, n.unit.Key, n.g.Unit, n.g.Key)}, nil
 	}

@@ -25,7 +25,7 @@ func (n *neighbour) measure(r *source.Relation, name string) *spec.Measure {
 // measure moves to the farther of its bounds.
 func (n *neighbour) moved(r *source.Relation, name, units string) string {
 	m := n.measure(r, name)
-	if m == nil || n.objects.options.Relation != spec.Replace {
+	if m == nil || n.objects.options.Relation != spec.Replace || n.unit == nil {
 		return "t." + ident.Quote(name)
 	}
 	typ := r.Column(name).Type

@@ -288,9 +288,9 @@ func (p *planner) list(g *source.Graph) {
 		p.plan.Tables = append(p.plan.Tables, t)
 	}
 	one := float64(p.plan.Bytes)
-	p.plan.Seconds = one/copyRate + perRelation*float64(len(m.Relations)*(len(p.o.D1)+1))
+	p.plan.Seconds = one/copyRate + perRelation*float64(len(m.Relations)*len(p.o.Schemas()))
 	if b.method == spec.Copy {
-		p.plan.Seconds += one * float64(len(p.o.D1)) / neighbourRate
-		p.plan.Bytes *= int64(len(p.o.D1) + 1)
+		p.plan.Seconds += one * float64(len(p.o.Schemas())-1) / neighbourRate
+		p.plan.Bytes *= int64(len(p.o.Schemas()))
 	}
 }

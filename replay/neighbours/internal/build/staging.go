@@ -15,15 +15,12 @@ type staging struct {
 	epoch   int64 // 0 = a dry run, which has no record
 }
 
-// stage returns the staging name of world i, 0 = D0.
+// stage returns the staging name of world i: 0 = D0, then the neighbours, then the twin.
 func (s *staging) stage(i int) string { return fmt.Sprintf("%s%d_%d", spec.StagePrefix, s.epoch, i) }
 
 // final returns the final name of world i.
 func (s *staging) final(i int) string {
-	if i == 0 {
-		return s.options.D0
-	}
-	return s.options.D1[i-1]
+	return s.options.Schemas()[i]
 }
 
 // work returns the staging name of the schema of work tables.

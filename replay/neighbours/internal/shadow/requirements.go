@@ -38,14 +38,14 @@ func (r Requirements) CheckRoles(ctx context.Context) error {
 
 // CheckNames rejects existing schemas with the set's names, unless they belong to the current set.
 func (s *DB) CheckNames(ctx context.Context, current Set) error {
-	names := append([]string{s.Options.D0}, s.Options.D1...)
+	names := s.Options.Schemas()
 	there, err := read.Schemas(ctx, s.Conn, names...)
 	faults := []error{s.Explain(err)}
 	for _, name := range names {
-		if _, taken := there[name]; !taken || name == current.D0 || slices.Contains(current.D1, name) {
+		if _, taken := there[name]; !taken || slices.Contains(current.Schemas(), name) {
 			continue
 		}
-		faults = append(faults, fmt.Errorf("schema %s of the shadow database was not created by `dpwatch neighbours`: drop it, or give shadow.d0 and shadow.d1 other names", name))
+		faults = append(faults, fmt.Errorf("schema %s of the shadow database was not created by `dpwatch neighbours`: drop it, or give shadow.d0, shadow.d1 and shadow.twin other names", name))
 	}
 	return errors.Join(faults...)
 }

@@ -20,7 +20,7 @@ import (
 
 // Retire marks a set as old: its schemas become leftovers.
 func (s *DB) Retire(ctx context.Context, tx pgx.Tx, set Set) error {
-	schemas := append([]string{set.D0}, set.D1...)
+	schemas := set.Schemas()
 	there, err := read.Schemas(ctx, tx, schemas...)
 	if err != nil {
 		return err
@@ -50,7 +50,11 @@ type Set struct {
 	Source   string   // the database that was copied
 	Tables   []string // names of the relations in every schema
 	Made     time.Time
+	Twin     string // schema of a second copy of D0; "" = none, as in a set of an earlier version
 }
+
+// Schemas returns the schemas of the set: D0, the neighbours, and the twin if there is one.
+func (s *Set) Schemas() []string { return spec.Schemas(s.D0, s.D1, s.Twin) }
 
 // Member is one neighbour and its difference from D0.
 type Member struct {
@@ -70,7 +74,8 @@ func (s *DB) Current(ctx context.Context) (Set, error) {
 	if !there {
 		return Set{}, ErrNoSet
 	}
-	sets, err := connect.Structs[Set](ctx, s.Conn, "SELECT epoch, d0, d1, relation, method, source, tables, made FROM "+s.Record("neighbour_set")+" WHERE state = 'current'")
+	sets, err := connect.Structs[Set](ctx, s.Conn, `SELECT epoch, d0, d1, relation, method, source, tables, made, coalesce(to_jsonb(s)->>'twin', '')
+		FROM `+s.Record("neighbour_set")+` s WHERE state = 'current'`) // records of earlier versions have no column twin
 	if err != nil {
 		return Set{}, fmt.Errorf("read the records in schema %s: %w", s.Options.Control, s.Explain(err))
 	}

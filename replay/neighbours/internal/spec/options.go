@@ -113,6 +113,7 @@ type Options struct {
 	Control string
 	D0      string
 	D1      []string // one schema for each chosen unit
+	Twin    string   // schema of a second copy of D0; "" = none
 
 	Protected []ident.Table // the tables and views to copy; their partitions, children and dependent views are included
 	Public    []ident.Table // tables that views may read in place
@@ -162,18 +163,30 @@ func (o *Options) Check() error {
 	if o.Relation != Remove && len(o.Measures) == 0 {
 		add("relation %s needs neighbours.measures: the columns whose bounds are declared", o.Relation)
 	}
-	names := append([]string{o.D0, o.Control}, o.D1...)
+	names := append(o.Schemas(), o.Control)
 	for i, name := range names {
 		switch {
 		case name == "" || len(name) > 63:
 			add("%q cannot be the name of a schema", name)
 		case slices.Contains(names[:i], name):
-			add("the schema %q has two roles: d0, each d1 and the control schema must differ", name)
+			add("the schema %q has two roles: d0, each d1, the twin and the control schema must differ", name)
 		case strings.HasPrefix(name, "pg_") || strings.HasPrefix(name, StagePrefix):
 			add("the schema name %q is reserved", name)
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// Schemas returns the schemas of the copies: D0, the neighbours, and the twin if there is one.
+func (o *Options) Schemas() []string { return Schemas(o.D0, o.D1, o.Twin) }
+
+// Schemas returns the schemas of the copies of a set.
+func Schemas(d0 string, d1 []string, twin string) []string {
+	all := append([]string{d0}, d1...)
+	if twin != "" {
+		all = append(all, twin)
+	}
+	return all
 }
 
 func (o *Options) ReportProgress(step string, done, total int64) {

@@ -29,6 +29,7 @@ type Difference struct {
 type Report struct {
 	Set    shadow.Set
 	Pairs  []Difference
+	Twin   *Twin    // nil = the set has none
 	Faults []string // of D0 itself, and its differences from the source; empty = none
 	// NotCompared is why D0 was not compared with the source; empty = it was.
 	NotCompared string
@@ -36,7 +37,7 @@ type Report struct {
 
 // OK reports whether no faults were found in what was compared.
 func (r *Report) OK() bool {
-	return len(r.Faults) == 0 && !slices.ContainsFunc(r.Pairs, func(d Difference) bool { return len(d.Faults) > 0 })
+	return len(r.Faults) == 0 && (r.Twin == nil || len(r.Twin.Faults) == 0) && !slices.ContainsFunc(r.Pairs, func(d Difference) bool { return len(d.Faults) > 0 })
 }
 
 // Run verifies the current set: see neighbours.Verify.
@@ -55,7 +56,7 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 	if err != nil {
 		return report, s.Explain(err)
 	}
-	for _, schema := range append([]string{set.D0}, set.D1...) {
+	for _, schema := range set.Schemas() {
 		if err := s.CheckComplete(ctx, schema, set.Tables); err != nil {
 			return report, err
 		}
@@ -82,6 +83,11 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 		}
 		o.ReportProgress("verify "+m.Schema, int64(i+1), int64(len(members)))
 		report.Pairs = append(report.Pairs, d)
+	}
+	if set.Twin != "" {
+		if report.Twin, err = v.compareTwin(ctx); err != nil {
+			return report, fmt.Errorf("verify %s: %w", set.Twin, s.Explain(err))
+		}
 	}
 	return report, nil
 }
@@ -151,19 +157,9 @@ func (v *verifier) readWorld(ctx context.Context, schema string) (*source.Model,
 // compare verifies one pair and returns its faults.
 func (v *verifier) compare(ctx context.Context, number int, m shadow.Member) (Difference, error) {
 	d := Difference{Schema: m.Schema, Unit: m.Unit, Removed: map[string]int64{}, Added: map[string]int64{}}
-	held, labels, err := v.describe(ctx, m.Schema)
-	if err != nil {
+	var err error
+	if d.Faults, err = v.definitions(ctx, m.Schema); err != nil {
 		return d, err
-	}
-	if v.set.Method == spec.View {
-		d.Faults = differences(v.d0.Columns, held.Columns, "D0", "it")
-	} else {
-		d.Faults = append(differences(v.d0.Lines, held.Lines, "D0", "it"), differences(v.labels, labels, "D0", "it")...)
-		for name, s := range v.d0.Sequences {
-			if h, ok := held.Sequences[name]; ok && (h.Last != s.Last || h.Called != s.Called) {
-				d.Faults = append(d.Faults, fmt.Sprintf("sequence %s is at another value than in D0", name))
-			}
-		}
 	}
 	d0 := v.worlds[v.set.D0]
 	key := m.Key
@@ -216,6 +212,24 @@ func (v *verifier) compare(ctx context.Context, number int, m shadow.Member) (Di
 		d.Faults = append(d.Faults, "no row differs: it is D0 itself")
 	}
 	return d, nil
+}
+
+// definitions compares the definitions and the sequences of a schema of the set with those of D0.
+func (v *verifier) definitions(ctx context.Context, schema string) (faults []string, err error) {
+	held, labels, err := v.describe(ctx, schema)
+	if err != nil {
+		return nil, err
+	}
+	if v.set.Method == spec.View {
+		return differences(v.d0.Columns, held.Columns, "D0", "it"), nil
+	}
+	faults = append(differences(v.d0.Lines, held.Lines, "D0", "it"), differences(v.labels, labels, "D0", "it")...)
+	for name, s := range v.d0.Sequences {
+		if h, ok := held.Sequences[name]; ok && (h.Last != s.Last || h.Called != s.Called) {
+			faults = append(faults, fmt.Sprintf("sequence %s is at another value than in D0", name))
+		}
+	}
+	return faults, nil
 }
 
 // newKey returns the key of the one unit that a neighbour has and D0 does not; nil = none, or several.
