@@ -42,6 +42,7 @@ type Options struct {
 	ConnectTimeout time.Duration
 	D0             string
 	D1             []string
+	Twin           string   // schema of a second copy of D0; "" = none
 	Protected      []string // schema.table
 	Public         []string // schema.table
 	SearchPath     []string // of replays: shadow.search_path

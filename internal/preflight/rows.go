@@ -155,6 +155,7 @@ func (r *rows) compare(ctx context.Context) {
 		}
 	}
 	r.neighbours(ctx, here[:len(r.o.Protected)], ours)
+	r.twin(ctx, here[:len(r.o.Protected)], ours)
 }
 
 // withSource compares a copy or a public table with the engine's table.
@@ -231,11 +232,7 @@ func (r *rows) neighbours(ctx context.Context, tables []ident.Table, d0 map[iden
 		for _, t := range tables {
 			wanted = append(wanted, ident.Table{Schema: schema, Name: t.Name})
 		}
-		// A neighbour of the method view has views over D0: they are counted if the table of D0 is.
-		found, err := r.numbers(ctx, wanted, func(t ident.Table) bool {
-			original := d0[ident.Table{Schema: r.o.D0, Name: t.Name}]
-			return !original.about && original.Kind != catalog.KindView
-		})
+		found, err := r.copiesOf(ctx, wanted, d0)
 		if err != nil {
 			r.report.failed("rows", err)
 			return
@@ -255,6 +252,15 @@ func (r *rows) neighbours(ctx context.Context, tables []ident.Table, d0 map[iden
 		}
 		r.unit(schema, lacking, exact)
 	}
+}
+
+// copiesOf returns the numbers of rows of copies of tables of D0. A copy of the method view is a view over D0: it is
+// counted if the table of D0 is.
+func (r *rows) copiesOf(ctx context.Context, copies []ident.Table, d0 map[ident.Table]number) (map[ident.Table]number, error) {
+	return r.numbers(ctx, copies, func(t ident.Table) bool {
+		original := d0[ident.Table{Schema: r.o.D0, Name: t.Name}]
+		return !original.about && original.Kind != catalog.KindView
+	})
 }
 
 // empty reports a table of a hand-made neighbour that is empty, and not in D0.

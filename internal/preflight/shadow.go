@@ -23,6 +23,7 @@ func Shadow(o Options) Task {
 		defer s.close()
 		s.rolePaths = rolePaths(ctx, &o)
 		s.copies(ctx, &o)
+		s.twin(ctx, &o)
 		if len(o.Public) > 0 {
 			s.public(ctx, &o)
 		}

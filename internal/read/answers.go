@@ -35,6 +35,10 @@ func reportAnswers(a *Audit, r analysis.Report) (howBad, what, why []string) {
 		}
 		what = append(what, prefix+fmt.Sprintf("%s; its probability is about %.3g on D0 and %.3g on D1", e.Description, float64(e.D0), float64(e.D1)))
 	}
+	if c := r.Control; c.Blocks() {
+		writeControl(func(name, format string, args ...any) { what = append(what, name+": "+fmt.Sprintf(format, args...)) }, r)
+		why = append(why, "Likely: "+causeOfCopy)
+	}
 	if d := r.Deterministic; d != nil {
 		what = append(what, d.Description)
 	}

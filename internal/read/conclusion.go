@@ -98,6 +98,7 @@ func (c Conclusion) Write(w io.Writer) error {
 	if c := r.Confirmation; c != nil {
 		row("confirmation", "%s after %d pairs on fresh sessions (%d pairs before)", strings.ReplaceAll(string(c.State), "_", " "), c.Pairs, c.After)
 	}
+	writeControl(row, r)
 	if m := r.Measurement; m != nil {
 		row("measurement", "%s after %d pairs; the violation was found at %s", measurementWords[m.State], m.Pairs, show.Number(m.ReportedLower))
 	}
@@ -108,6 +109,9 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", show.Number(cp.Epsilon), cp.Trials)
 	}
 	writeFinding(row, r)
+	if r.Control.Blocks() {
+		row("why", "likely: %s", causeOfCopy)
+	}
 	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
 		row("would have been found", "a true epsilon of at least %.3g, with 90 %% probability", least)
 	}

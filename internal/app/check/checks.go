@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func checkPace(c config.Config) preflight.Task {
 
 func preflightOptions(c config.Config) preflight.Options {
 	o := preflight.Options{
-		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: stages.ConnectTimeout, D0: c.Shadow.D0, D1: c.Shadow.D1,
+		Shadow: c.Shadow.DSN.Reveal(), ConnectTimeout: stages.ConnectTimeout, D0: c.Shadow.D0, D1: c.Shadow.D1, Twin: c.Shadow.TwinSchema(),
 		Protected: c.Privacy.Protected, Public: c.Privacy.Public, SearchPath: c.Shadow.SearchPath, ClientPath: c.Privacy.SearchPath,
 		Hoist: c.Audit.Hoist, Catalog: c.Privacy.Catalog.Reveal(), Safe: c.Claims.SafeFunctions, Beside: c.Shadow.Beside(),
 	}
@@ -270,6 +271,10 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 		check.Message = fmt.Sprintf("the copies are %s and %s, relation %s; the configuration has %s and %s, relation %s",
 			set.D0, strings.Join(set.D1, ", "), set.Relation, c.Shadow.D0, strings.Join(c.Shadow.D1, ", "), c.Neighbours.Relation)
 		check.Fix = "run `dpwatch neighbours create --replace`, or correct shadow.d0, shadow.d1 and neighbours.relation"
+	case set.Twin != c.Shadow.TwinSchema():
+		check.Status = preflight.Warning
+		check.Message = fmt.Sprintf("the copies have the twin %s, and the configuration has %s", cmp.Or(set.Twin, "none"), cmp.Or(c.Shadow.TwinSchema(), "none"))
+		check.Fix = "run `dpwatch neighbours create --replace`, or correct shadow.twin"
 	default:
 		check.Status = preflight.OK
 		check.Message = fmt.Sprintf("epoch %d, made %s, relation %s, method %s", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Relation, set.Method)
