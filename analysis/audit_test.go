@@ -286,13 +286,13 @@ func TestReportJSON(t *testing.T) {
 	for _, k := range []string{
 		"verdict", "reason", "claimed", "epsilon_lower", "confidence", "error_rate", "epsilon_estimate", "wealth_log", "trials", "event",
 		"attacker", "detected_at", "minimal_detectable_epsilon", "partitions", "warnings", "clopper_pearson", "deterministic", "confirmation",
-		"measurement", "finding",
+		"control", "measurement", "finding",
 	} {
 		if _, ok := got[k]; !ok {
 			keys = append(keys, k)
 		}
 	}
-	if len(keys) > 0 || len(got) != 20 {
+	if len(keys) > 0 || len(got) != 21 {
 		t.Errorf("keys missing %v of %s", keys, raw)
 	}
 	if diff := cmp.Diff(map[string]any{"epsilon": 1., "delta": 0., "source": "flag"}, got["claimed"]); diff != "" {

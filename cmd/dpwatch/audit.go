@@ -22,7 +22,8 @@ func auditCommand(env environment) *cobra.Command {
 Tables in the schema --from are replaced by those in --d0 and --d1. Nothing is written; use a role that can only read these
 schemas. The report and error messages show values of rows; --values=false withholds them, as the alerts of dpwatch run do.
 With several neighbours, the report is about the one with the strongest evidence, and they share the error rate. A violation
-is reported after fresh trials, each in its own session, have confirmed it. If the copies are replaced during the audit, it
+is reported after fresh trials, each in its own session, have confirmed it. With a twin (a second copy of D0, shadow.twin or
+--twin), it is reported only if the answers on D0 and the twin are alike. If the copies are replaced during the audit, it
 ends without a verdict. If trials do not read the copies, or read the tables that these were made from, it is inconclusive;
 a role that may read those tables is an error.
 
@@ -44,7 +45,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.StringVarP(&o.Config, "config", "c", "", "path of dpwatch.yaml, for everything that is not given by a flag")
 	fs.StringVar(&o.EngineName, "engine-name", "", "name of an engine, if the configuration has several (engines)")
 	fs.StringVar(&o.DSN, "dsn", "", "connection string of the database with both copies (required without --config)")
-	fs.StringArrayVar(&o.Engines, "engine", nil, "connection string of an engine beside the database: trials go through it; repeat it to give one\nfor D0 and one for each --d1, then the query is sent unchanged")
+	fs.StringArrayVar(&o.Engines, "engine", nil, "connection string of an engine beside the database: trials go through it; repeat it to give one\nfor D0, each --d1 and --twin, then the query is sent unchanged")
 	o.Protocol = "extended"
 	fs.Var(choice{&o.Protocol, []string{"extended", "simple"}}, "protocol", "how the query is sent: extended, or simple, which has no parameters and is planned\nagain in every trial")
 	fs.StringVar(&o.D0, "d0", "", "schema with the data (required without --config)")

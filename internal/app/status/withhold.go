@@ -61,6 +61,10 @@ func withholdEntry(a *read.Audit, hide func(*string)) {
 		hide(&r.Reason)
 	}
 	r.Event, r.Partitions, r.Warnings, r.ClopperPearson = nil, nil, nil, nil
+	if c := r.Control; c != nil {
+		public := *c
+		public.Event, r.Control = nil, &public
+	}
 	if f := r.Finding; f != nil {
 		public := *f
 		public.Line, public.Paragraph, public.What.Text, public.What.Parts = withheld.Public(withheldText), withheld.Public(withheldText), withheld.Public(withheldText), nil

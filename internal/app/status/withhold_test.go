@@ -114,7 +114,7 @@ var harmless = []string{
 	"audits.accepted.operator", "audits.accepted.reason", "audits.application_name", "audits.assumed", "audits.claim_rule", "audits.database", "audits.destinations",
 	"audits.engine_epoch", "audits.fingerprint", "audits.functions_differ", "audits.hoisting.reason", "audits.id", "audits.key", "audits.neighbour",
 	"audits.neighbours.schema", "audits.neighbours.verdict", "audits.previous_verdict", "audits.report.claimed.source",
-	"audits.report.confirmation.state", "audits.report.deterministic.description", "audits.report.deterministic.kind",
+	"audits.report.confirmation.state", "audits.report.control.state", "audits.report.deterministic.description", "audits.report.deterministic.kind",
 	"audits.report.finding.causes.basis", "audits.report.finding.causes.code", "audits.report.finding.causes.name", "audits.report.finding.causes.page",
 	"audits.report.finding.how_bad.basis", "audits.report.finding.how_bad.text", "audits.report.finding.what.basis", "audits.report.measurement.state",
 	"audits.resolved.engine_epoch", "audits.resolved.first_engine_epoch", "audits.resolved.neighbour", "audits.resolved.resolved_by_engine_epoch",
