@@ -137,7 +137,7 @@ func TestAuditGatewayFaults(t *testing.T) {
 	}{
 		{"not a connection string", []string{"--engine", "::"}, "engine 0: not a connection string"},
 		{"nobody listens", []string{"--engine", nobody}, "engine x at 127.0.0.1:1"},
-		{"too many", []string{"--engine", nobody, "--engine", nobody, "--engine", nobody}, "one for D0 and one for each --d1"},
+		{"too many", []string{"--engine", nobody, "--engine", nobody, "--engine", nobody}, "give one for all copies, or one for D0, one for each --d1 and one for --twin"},
 		{"protocol", []string{"--engine", nobody, "--protocol", "smoke"}, "must be extended or simple"},
 		{"parameters in simple queries", []string{"--engine", dsn, "--protocol", "simple", "--param", "1"}, "parameters"},
 	} {

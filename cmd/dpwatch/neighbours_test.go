@@ -59,11 +59,11 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 		t.Errorf("plan: %q, %v", plan, err)
 	}
 	out, progress := dpwatch(exitDone, "create")
-	if !strings.Contains(out, "d0 and d1_1, d1_2, by method copy") || !strings.Contains(progress, "rows") {
+	if !strings.Contains(out, "d0 and d1_1, d1_2, and the twin d0_twin, by method copy") || !strings.Contains(progress, "rows") {
 		t.Errorf("create: %q, %q", out, progress)
 	}
 	check := call(t, "", "doctor", "--config", file)
-	check.want(t, exitDone, "the set of copies: epoch", "relation remove, method copy")
+	check.want(t, exitDone, "the set of copies: epoch", "relation remove, method copy", "d0_twin: has the relations of d0, alike and readable")
 	if strings.Contains(check.stdout, "\nwarning") {
 		t.Errorf("what create granted is called too much: %s", check.stdout)
 	}
@@ -73,7 +73,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	}
 	call(t, "", "doctor", "--config", other).want(t, exitFailure, "the copies are d0 and d1_1, d1_2, relation remove; the configuration has d0 and d1_1, d1_2, d1_3")
 	out, _ = dpwatch(exitDone, "verify")
-	if strings.Count(out, "differs from d0 by exactly one unit") != 2 {
+	if strings.Count(out, "differs from d0 by exactly one unit") != 2 || !strings.Contains(out, "d0_twin: a twin of d0, with the same rows") {
 		t.Errorf("verify: %q", out)
 	}
 	type listed struct {
@@ -111,6 +111,14 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 	if err := json.Unmarshal([]byte(out), &verified); err != nil || len(verified.Pairs[0].Faults) != 0 || len(verified.Pairs[1].Faults) != 1 {
 		t.Errorf("verify of a spoiled neighbour: %q, %v", out, err)
 	}
+	pgtest.Exec(t, shadow, "DELETE FROM d0_twin.tx WHERE id = 11")
+	call(t, "", "doctor", "--config", file).want(t, exitFailure, "d0_twin.tx: has another number of rows than d0.tx: one of them was changed")
+	out, _ = dpwatch(exitViolation, "verify")
+	if !strings.Contains(out, "d0_twin: NOT a twin of d0\n  table tx: other rows than in D0") {
+		t.Errorf("verify of a spoiled twin: %q", out)
+	}
+	pgtest.Exec(t, shadow, "DROP SCHEMA d0_twin CASCADE")
+	call(t, "", "doctor", "--config", file).want(t, exitFailure, "d0_twin.tx: does not exist: violations are not controlled", "neighbours create --replace")
 	dpwatch(exitDone, "drop")
 	dpwatch(exitDone, "drop")
 	dpwatch(exitFailure, "verify")

@@ -1,0 +1,94 @@
+package audit_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// twinSQL makes a twin of D0 in which only the group 9 has another number of rows.
+const twinSQL = `CREATE SCHEMA d0_twin; CREATE TABLE d0_twin.people AS SELECT * FROM d0.people UNION ALL SELECT 1000 + g, 9 FROM generate_series(1, 9) g`
+
+// TestTwin: a violation whose answers differ between D0 and its twin is inconclusive, whoever runs the trials, and one
+// whose answers are alike is confirmed and measured on the twin. A new process restores both.
+func TestTwin(t *testing.T) {
+	t.Parallel()
+	for name, workers := range map[string]int{"here": 1, "a worker": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLedgerRigOn(t, replay.Options{Copies: []string{"d0", "d1"}, Twin: "d0_twin"}, func(o *audit.Options) {
+				o.Workers, o.Twin, o.MeasureTrials = workers, "d0_twin", 100
+			})
+			pgtest.Exec(t, l.dsn, twinSQL)
+			stop := l.begin(t)
+			if workers == 0 {
+				l.worker(t, "one", nil)
+			}
+			l.Submit(query("SELECT noisy(count(*), 0.2) FROM people WHERE grp < 9 /*dp_epsilon='0.5'*/"))
+			l.Submit(query(leakyQuery))
+			entries := l.decided(t)
+			stop()
+			controlled(t, entries, analysis.ControlPassed, analysis.ControlNamed)
+			l.mu.Lock()
+			if len(l.findings) != 1 || l.findings[0].ID != entries[0].ID {
+				t.Errorf("findings %+v, want that of the first audit", l.findings)
+			}
+			l.mu.Unlock()
+
+			l.restart(t, nil)
+			stop = l.begin(t)
+			l.restored(t)
+			controlled(t, l.decided(t), analysis.ControlPassed, analysis.ControlNamed)
+			stop()
+		})
+	}
+}
+
+// controlled checks the results of two audits, of which the second one is blocked if it was controlled.
+func controlled(t *testing.T, entries []view.Entry, states ...analysis.ControlState) {
+	t.Helper()
+	for i, e := range entries {
+		r := e.Report
+		verdict := analysis.Violation
+		if r.Control.Blocks() {
+			verdict = analysis.Inconclusive
+		}
+		if r.Control == nil || r.Control.State != states[i] || r.Verdict != verdict || r.Control.Blocks() != strings.HasPrefix(r.Reason, analysis.BlockedReason) {
+			t.Errorf("audit %d: %s (%s), control %+v; want %s", i, r.Verdict, r.Reason, r.Control, states[i])
+		}
+	}
+}
+
+// TestMissingTwin: copies that were made before there was a twin are audited without control, with a warning. Once the
+// twin is there, audits begin again, and are controlled.
+func TestMissingTwin(t *testing.T) {
+	t.Parallel()
+	l := newLedgerRigOn(t, replay.Options{Copies: []string{"d0", "d1"}, Twin: "d0_twin"}, func(o *audit.Options) { o.Twin = "d0_twin" })
+	stop := l.begin(t)
+	defer func() { stop() }()
+	l.Submit(query("SELECT noisy(count(*), 0.2) FROM people WHERE grp < 9 /*dp_epsilon='0.5'*/"))
+	controlled(t, l.decided(t), analysis.ControlMissing)
+	l.until(t, "a warning", func(s view.Status) bool {
+		return len(s.Warnings) > 0 && strings.Contains(strings.Join(s.Warnings, "; "), "violations are not controlled with a twin of D0, so that noise which belongs to a copy of the data may look like a leak: d0_twin.people does not exist")
+	})
+	pgtest.Exec(t, l.dsn, twinSQL)
+	l.Submit(query("SELECT noisy(count(*), 0.2) FROM people WHERE grp < 8 /*dp_epsilon='0.5'*/"))
+	entries := l.decided(t)
+	if len(entries) != 2 {
+		t.Fatalf("%d audits, want 2", len(entries))
+	}
+	for _, e := range entries {
+		if !strings.Contains(e.Summary, "people") || e.Report.Verdict != analysis.Violation {
+			t.Errorf("%s: %s", e.Summary, e.Report.Verdict)
+		}
+	}
+	states := map[analysis.ControlState]bool{entries[0].Report.Control.State: true, entries[1].Report.Control.State: true}
+	if !states[analysis.ControlPassed] {
+		t.Errorf("controls %v, want one that passed", states)
+	}
+}
