@@ -64,8 +64,8 @@ func ControlBudget(pairs, most int) int {
 	return min(max(leastControl, controlFactor*pairs), max(most, leastControl/8))
 }
 
-// Control returns the audit of D0, as D0, and its twin, as D1, at epsilon 0, with the options of this audit, for the given
-// number of pairs.
+// Control returns the audit of D0, as D0, and its twin, as D1, at epsilon 0, with the options of this audit, for the
+// given number of pairs.
 func (a *Audit) Control(pairs int) (*Audit, error) {
 	o := a.opts
 	o.Share, o.Suspicion, o.NoClaim, o.Deterministic = 1, false, false, DeterministicIgnore

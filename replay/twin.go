@@ -25,8 +25,8 @@ const twinQuery = `WITH copies AS (SELECT n.nspname, c.relname, pg_catalog.has_s
 	FROM copies d LEFT JOIN copies t ON t.nspname = $2 AND t.relname = d.relname
 	WHERE d.nspname = $1 AND d.readable AND (t.relname IS NULL OR NOT t.readable OR t.columns IS DISTINCT FROM d.columns) ORDER BY t.relname IS NOT NULL, 1 LIMIT 1`
 
-// TwinFault returns why the twin of D0 (schema d0) cannot be used, and what to do; "" = it can, or there is none. Audits
-// go on without it, and their violations are not controlled.
+// TwinFault returns why the twin of D0 (schema d0) cannot be used, and what to do; "" = it can, or there is none.
+// Audits go on without it, and their violations are not controlled.
 func (p *Player) TwinFault(ctx context.Context, d0 string) (string, error) {
 	if p.opt.Twin == "" {
 		return "", nil

@@ -8,9 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestTwin: the twin has the rows and the definitions of D0, and draws of its own where a copy draws. Verify compares the
-// rows, create --replace replaces it with the set, and drop drops it. A set whose records are of a version without twins
-// is valid, and gets a twin when it is created again.
+// TestTwin: the twin has the rows and the definitions of D0, and draws of its own where a copy draws. Verify compares
+// the rows, create --replace replaces it with the set, and drop drops it. A set whose records are of a version without
+// twins is valid, and gets a twin when it is created again.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	for _, method := range []neighbours.Method{neighbours.Copy, neighbours.View} {

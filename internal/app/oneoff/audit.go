@@ -104,8 +104,8 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	return c, err
 }
 
-// reads adds what trials read, by the schema of the copies. places are those of the worlds among the copies and the twin;
-// nil = the worlds are the copies.
+// reads adds what trials read, by the schema of the copies. places are those of the worlds among the copies and the
+// twin; nil = the worlds are the copies.
 func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.Reads {
 	if shown == nil {
 		shown = &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified}

@@ -21,8 +21,8 @@ type Unconfirmed struct {
 }
 
 // giveUp ends a confirmation that has failed. What another kind of trials showed does not count any more, and whole
-// trials go on where they were. If whole trials showed it, they begin again: with new evidence, the rest of their budget
-// and a share of the error rate. The evidence stays as it is if none of them can go on.
+// trials go on where they were. If whole trials showed it, they begin again: with new evidence, the rest of their
+// budget and a share of the error rate. The evidence stays as it is if none of them can go on.
 func (e *Evidence) giveUp() {
 	s := &e.streams
 	if !e.Confirming() || e.Measuring() || e.recorded {

@@ -43,8 +43,8 @@ func (e *Evidence) Control() error {
 // Controlling reports whether rounds are those of a control, or a control has ended the audit.
 func (p *phases) Controlling() bool { return p.control != nil && !p.Confirming() }
 
-// TwinInPlace reports whether the trials of the twin are in the place of those of D0: in a confirmation after a control,
-// and in the measurement after that.
+// TwinInPlace reports whether the trials of the twin are in the place of those of D0: in a confirmation after a
+// control, and in the measurement after that.
 func (p *phases) TwinInPlace() bool { return p.control != nil && p.Confirming() }
 
 // addControl adds one round of a control: the outcomes on D0 and on the twin.

@@ -14,8 +14,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// worlds draws the answers on D0, its twin and D1, in this order: of a mechanism with Laplace noise of scale noise in each
-// answer, around values that belong to the copies.
+// worlds draws the answers on D0, its twin and D1, in this order: of a mechanism with Laplace noise of scale noise in
+// each answer, around values that belong to the copies.
 type worlds struct {
 	coin   *rand.Rand
 	values [3]float64
@@ -134,11 +134,11 @@ func TestWorstControlled(t *testing.T) {
 	}
 }
 
-// TestSynopsisPerCopy: a synopsis with the noise of the claim that is drawn once for each copy, and read with more noise,
-// keeps the claim whatever the number of reads, and no test of trials can see that. The control blocks most of the
-// suspicions, and wrong mechanisms without state lose few convictions. Of 400 audits, 17 synopses were violations and 211
-// blocked, and 396 wrong mechanisms were violations. At rates of 5 % and 98 %, more violations than the test allows, or
-// fewer convictions, have a probability of about 1e-6 each. Seeds are fixed.
+// TestSynopsisPerCopy: a synopsis with the noise of the claim that is drawn once for each copy, and read with more
+// noise, keeps the claim whatever the number of reads, and no test of trials can see that. The control blocks most of
+// the suspicions, and wrong mechanisms without state lose few convictions. Of 400 audits, 17 synopses were violations
+// and 211 blocked, and 396 wrong mechanisms were violations. At rates of 5 % and 98 %, more violations than the test
+// allows, or fewer convictions, have a probability of about 1e-6 each. Seeds are fixed.
 func TestSynopsisPerCopy(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()

@@ -64,8 +64,8 @@ func begin(claim analysis.Claim, opt analysis.Options, n int) (all []*analysis.A
 	return all, nil
 }
 
-// Add adds one round: the outcomes on D0 and on each neighbour, or those of the present Stage. It ignores the outcomes of
-// worlds that Settled marks.
+// Add adds one round: the outcomes on D0 and on each neighbour, or those of the present Stage. It ignores the outcomes
+// of worlds that Settled marks.
 func (e *Evidence) Add(round []outcome.Outcome) { e.AddPart(round, nil) }
 
 // AddPart is Add for a round that may have left out worlds: spared marks them, D0 first; nil = none.
@@ -210,11 +210,10 @@ func (e *Evidence) measuredAll() bool {
 	return true
 }
 
-// Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own, after
-// a control with those of the twin in place of those of D0. A
-// violation shown by hoisted trials, or by the first ones of sessions, is confirmed at the error rate of their part of
-// the audit, so that this rate does not depend on what they assume. If it is not confirmed, whole trials go on; see
-// giveUp.
+// Confirm begins the confirmation of what Found reports: from now on, Add takes trials with a session of their own,
+// after a control with those of the twin in place of those of D0. A violation shown by hoisted trials, or by the first
+// ones of sessions, is confirmed at the error rate of their part of the audit, so that this rate does not depend on
+// what they assume. If it is not confirmed, whole trials go on; see giveUp.
 func (e *Evidence) Confirm() error {
 	before := make([]*analysis.Report, len(e.audits))
 	set := map[int]aside{}
@@ -283,8 +282,8 @@ func (e *Evidence) Worst() (neighbour int, reports []analysis.Report) {
 	return Worst(reports), reports
 }
 
-// Worst returns the index of the most important report: a violation first, then one that is being controlled or confirmed
-// or was not confirmed, then the highest lower bound.
+// Worst returns the index of the most important report: a violation first, then one that is being controlled or
+// confirmed or was not confirmed, then the highest lower bound.
 func Worst(reports []analysis.Report) int {
 	worst := 0
 	for i := range reports {

@@ -118,8 +118,8 @@ func (b *Builder) analyze(ctx context.Context, world int) error {
 // maxKeys bounds the list of keys in the condition of a view.
 const maxKeys = 100_000
 
-// viewsOver creates a view for every table: D0's rows without those of the unit, or all for the twin. The conditions are on values, so the
-// views stay correct when rows move.
+// viewsOver creates a view for every table: D0's rows without those of the unit, or all for the twin. The conditions
+// are on values, so the views stay correct when rows move.
 func (n *neighbour) viewsOver(ctx context.Context, tx pgx.Tx) error {
 	for _, r := range n.objects.model.Tables() {
 		conditions, err := n.without(ctx, tx, r)
