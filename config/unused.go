@@ -102,6 +102,9 @@ func (u unused) neverSent(engines []Config) map[finding.Kind]string {
 	if !u.Alerts.Suspected {
 		never[finding.Unconfirmed] = "alerts.suspected is false"
 	}
+	if !slices.ContainsFunc(engines, func(c Config) bool { return c.Shadow.TwinSchema() != "" }) {
+		never[finding.CopiesDiffer] = "shadow.twin names no twin of D0"
+	}
 	if u.Alerts.Coverage.Share == 0 {
 		never[finding.CoverageLow] = "alerts.coverage.share is 0"
 	}

@@ -21,6 +21,8 @@ func (f *Finding) action() string {
 		return first + "Run dpwatch explain " + f.ID + " for the evidence and the probable cause. Stop the query or raise its claim until the engine is repaired; dpwatch audits accept " + f.ID + " silences it." + last
 	case finding.Unconfirmed:
 		return "No action is needed yet: another message follows if fresh trials confirm it."
+	case finding.CopiesDiffer:
+		return "Run dpwatch explain " + f.ID + " for what differs, and dpwatch neighbours verify. Find what holds noise that was drawn once for each copy (a materialised view, a table, a cache), and audit the query that draws it."
 	case finding.EngineDrift:
 		return "Install production's definition of " + f.Function + " in the shadow database."
 	case finding.BudgetExceeded:

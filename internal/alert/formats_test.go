@@ -105,6 +105,7 @@ func TestMessage(t *testing.T) {
 	for _, f := range []alert.Finding{
 		leak(),
 		{Kind: finding.Unconfirmed, ID: "1"},
+		{Kind: finding.CopiesDiffer, ID: "1", Reason: "r"},
 		{Kind: finding.EngineDrift, Function: "public.f"},
 		{Kind: finding.BudgetExceeded, Budget: alert.Budget{Name: "b", Spent: math.Inf(1)}},
 		{Kind: finding.UnclaimedRead, Group: "g"},

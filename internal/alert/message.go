@@ -88,6 +88,9 @@ func (s Style) Message(f Finding, now time.Time) Message {
 	case finding.UnclaimedRead:
 		m.Subject = strings.Join([]string{"read", f.Group, f.User, f.Database}, "\x1f")
 		m.Title = "a client reads a protected table without a claim and without a DP function"
+	case finding.CopiesDiffer:
+		m.Subject, m.Title, m.Detail = "copies "+f.ID, "the answers to a query differ between two copies of the same data: what looks like a leak may belong to the copy", f.Reason
+		m.Claimed, m.ClaimDelta, m.ClaimSource = number(f.Epsilon), number(f.Delta), f.Source
 	case finding.EngineDrift:
 		m.Subject, m.Title = "function "+f.Function, "production has another definition of function "+f.Function+" than the shadow database: queries that call it are not audited"
 		if f.over() {

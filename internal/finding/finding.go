@@ -15,6 +15,7 @@ const (
 	Violation        Kind = "violation"         // a query leaks more than it claims
 	Unconfirmed      Kind = "unconfirmed"       // trials show a violation, which fresh trials have not confirmed yet
 	Deterministic    Kind = "deterministic"     // a violation without any epsilon: the answers never vary, and differ between neighbouring datasets
+	CopiesDiffer     Kind = "copies_differ"     // answers differ between D0 and its twin, so that a violation has no verdict
 	EngineDrift      Kind = "engine_drift"      // production has another definition of a function than the shadow database
 	BudgetExceeded   Kind = "budget_exceeded"   // the answers to an analyst claim more than a budget of the configuration
 	UnclaimedRead    Kind = "unclaimed_read"    // a client reads a protected table without a claim and without a DP function
@@ -24,7 +25,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Violation, Unconfirmed, Deterministic, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
+	return []Kind{Violation, Unconfirmed, Deterministic, CopiesDiffer, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
 }
 
 // OfViolation returns the kind of a violation with a lower bound: Deterministic if that is NaN.
@@ -39,7 +40,9 @@ func OfViolation(lower float64) Kind {
 func (k Kind) IsViolation() bool { return k == Violation || k == Deterministic }
 
 // Passing reports whether findings of the kind are about single events: no finding ends them.
-func (k Kind) Passing() bool { return k == EngineDrift || k == BudgetExceeded || k == UnclaimedRead }
+func (k Kind) Passing() bool {
+	return k == CopiesDiffer || k == EngineDrift || k == BudgetExceeded || k == UnclaimedRead
+}
 
 // Severity returns the severity of all findings of the kind; "" for violations, whose severity depends on their size:
 // see Scale.

@@ -4,20 +4,22 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
-// Results of a confirmation, fit for a metric label.
+// Results of a control and a confirmation, fit for a metric label.
 const (
 	confirmed    = "confirmed"
 	notConfirmed = "not_confirmed"
+	blocked      = "blocked"   // answers differ between D0 and its twin
 	abandoned    = "abandoned" // the audit was evicted, or its evidence dropped, before the end
 )
 
 // confirmationBegan reports that trials show a violation, which fresh trials must confirm.
 func (v *violations) confirmationBegan(j *job) {
-	v.log(zap.InfoLevel, "trials show a violation; it is reported if fresh trials, each in its own session, confirm it", zap.String("audit", j.id))
+	v.log(zap.InfoLevel, "trials show a violation; it is reported if fresh trials, each in its own session, confirm it, and a twin of D0, if there is one, answers like D0", zap.String("audit", j.id))
 	v.reportSuspected(j, false)
 }
 
@@ -39,8 +41,24 @@ func (v *violations) confirmationEnded(j *job, verdict analysis.Verdict) {
 	case !j.confirming:
 	case verdict == analysis.Violation:
 		v.do(Counted{ConfirmationsCounter, confirmed})
+	case j.worst().Control.Blocks():
+		v.blocked(j)
 	default:
 		v.notConfirmed(j, j.worst().Reason)
+	}
+}
+
+// blocked counts, logs and reports that the control of a violation has blocked it.
+func (v *violations) blocked(j *job) {
+	i := evidence.Worst(j.reports)
+	r := j.reports[i]
+	v.do(Counted{ConfirmationsCounter, blocked})
+	v.log(zap.WarnLevel, "trials showed a violation, and answers differ between D0 and its twin, too; it is not reported", zap.String("audit", j.id), zap.String("reason", r.Reason))
+	v.reportSuspected(j, true)
+	if v.opt.Findings && i < len(j.worlds) {
+		f := v.finding(j, i, r)
+		f.Kind = finding.CopiesDiffer
+		v.alert(f)
 	}
 }
 
@@ -63,4 +81,4 @@ func (v *violations) abandon(j *job) {
 }
 
 // Confirmations returns every result of a confirmation.
-func Confirmations() []string { return []string{confirmed, notConfirmed, abandoned} }
+func Confirmations() []string { return []string{confirmed, notConfirmed, blocked, abandoned} }
