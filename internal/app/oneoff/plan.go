@@ -28,8 +28,11 @@ type AuditPlan struct {
 	// measurement, and of the comparison of latencies. Each neighbour has at most as many.
 	FirstTrials  int `json:"first_trials"`
 	Confirmation int `json:"confirmation"`
-	Measurement  int `json:"measurement"`
-	Latencies    int `json:"latencies"`
+	// Control is the largest number of executions on D0 and on its twin, which come before a confirmation; 0 = there is no
+	// twin.
+	Control     int `json:"control"`
+	Measurement int `json:"measurement"`
+	Latencies   int `json:"latencies"`
 	// Infeasible says why no trial would be run; empty = they would.
 	Infeasible string `json:"infeasible,omitempty"`
 }
@@ -48,6 +51,9 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	}
 	for i, schema := range f.D1 {
 		p.Neighbours[schema] = read.SQLPair{D0: s.Text(0), D1: s.Text(i + 1)}
+	}
+	if f.twin != nil {
+		p.Control = 2 * f.MaxTrials
 	}
 	once := trial.Once{Player: player, Copies: copies, Statement: s, Claim: claim, Analysis: f.analysisOptions()}
 	if _, err := once.Evidence(); err != nil {
@@ -76,6 +82,9 @@ func (p AuditPlan) Write(w io.Writer) error {
 	}
 	row("protocol", "%s", p.Protocol)
 	row("executions", "at most %d on D0 and on each neighbour, and if they show a violation at most %d to confirm it and %d to measure it", p.FirstTrials, p.Confirmation, p.Measurement)
+	if p.Control > 0 {
+		row("control", "at most %d on D0 and on its twin before a confirmation", p.Control)
+	}
 	if p.Latencies > 0 {
 		row("latencies", "of %d pairs after the verdict", p.Latencies)
 	}
