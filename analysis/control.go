@@ -85,7 +85,10 @@ func ControlOf(a *Audit, highest float64) *Control {
 	default:
 		c.State = ControlPassed
 	}
-	if e := a.Report().Event; e != nil && c.Blocks() {
+	if !c.Blocks() {
+		return c
+	}
+	if e := a.Report().Event; e != nil {
 		c.Event = &ControlEvent{e.Partition, e.Description, e.D0, e.D1}
 	}
 	return c
