@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
+	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -55,6 +56,7 @@ func New(c Claim, o Options) (*Audit, error) {
 	}
 	if o.NoClaim {
 		c.Epsilon = 0
+		c.Curve = ""
 	} else if err := feasible(c, o); err != nil {
 		return nil, err
 	}
@@ -110,7 +112,12 @@ func (a *Audit) Wealth() float64 {
 	if a.evidence.claimAt < 0 {
 		return 0
 	}
-	return a.evidence.lead.Now(&a.evidence.book, a.evidence.epoch)
+	v := &a.evidence
+	all := v.lead.Now(&v.book, v.epoch)
+	for i := range v.sides {
+		all = eprocess.LogAdd(all, v.sides[i].lead.Now(&v.book, v.epoch))
+	}
+	return all - v.parts()
 }
 
 // HighestWealth returns the greatest log of the wealth against the claim at any of the looks so far, and 0 if it was

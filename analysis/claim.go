@@ -4,12 +4,42 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/dpwatch/dpwatch/internal/curve"
 )
 
 // Claim is the privacy loss that the engine states for a query.
 type Claim struct {
 	Epsilon float64 // nats; 0 is a legal claim
 	Delta   float64 // in [0, 1)
+	// Curve is a claim of many (epsilon, delta), which all hold; "" = the one above alone. With a curve the one above is
+	// the curve's headline: see CurveClaim.
+	Curve curve.Curve `json:",omitempty"`
+}
+
+// CurveClaim returns the claim of a curve, or without one that of (epsilon, delta).
+func CurveClaim(c curve.Curve, epsilon, delta float64) Claim {
+	if c != "" {
+		p := c.Headline()
+		epsilon, delta = p.Epsilon, p.Delta
+	}
+	return Claim{Epsilon: epsilon, Delta: delta, Curve: c}
+}
+
+// points returns the points at which the claim is tested. Each has an equal part of the error rate.
+func (c Claim) points() []curve.Point {
+	if c.Curve != "" {
+		return c.Curve.Points()
+	}
+	return []curve.Point{{Epsilon: c.Epsilon, Delta: c.Delta}}
+}
+
+// String names the claim where one needs no delta.
+func (c Claim) String() string {
+	if c.Curve != "" {
+		return "the curve " + string(c.Curve)
+	}
+	return fmt.Sprintf("epsilon %v", c.Epsilon)
 }
 
 // Options tune an audit. The zero value of a field means its default.
@@ -96,6 +126,13 @@ func validate(c Claim, o Options) error {
 	if !(c.Delta >= 0 && c.Delta < 1) {
 		fault("claimed delta must be at least 0 and below 1, not %v", c.Delta)
 	}
+	if c.Curve != "" {
+		if again, err := curve.Parse(string(c.Curve)); err != nil {
+			fault("the claimed curve %w", err)
+		} else if again != c.Curve || c != CurveClaim(c.Curve, 0, 0) {
+			fault("the claimed curve must be in its canonical form, with its headline as the claim")
+		}
+	}
 	if !(o.Confidence > .5 && o.Confidence < 1) {
 		fault("confidence must lie between 0.5 and 1 (0.95, say), not %v", o.Confidence)
 	}
@@ -137,17 +174,21 @@ type InfeasibleError struct {
 
 // Error returns the message, with the remedy.
 func (e *InfeasibleError) Error() string {
-	return fmt.Sprintf("epsilon %v cannot be refuted with %d pairs of trials by any method: at least %d are needed; raise the budget",
-		e.Claim.Epsilon, e.MaxTrials, e.Pairs)
+	return fmt.Sprintf("%v cannot be refuted with %d pairs of trials by any method: at least %d are needed; raise the budget",
+		e.Claim, e.MaxTrials, e.Pairs)
 }
 
 // fewestPairs returns the pairs that the best bet needs against an engine without any noise. The best factor is
 // (1+R)/(R+delta) in each world (for delta = 0 that is 1+e^-epsilon), so that the evidence per pair is
-// 2 ln((1+R)/(R+delta)).
+// 2 ln((1+R)/(R+delta)). Of a curve's points the one that takes the fewest counts.
 func fewestPairs(c Claim, alpha float64) float64 {
-	// (1+R)/(R+delta) = 1 + (1-delta)/(R+delta), and R may overflow.
-	gain := 2 * math.Log1p((1-c.Delta)/(math.Exp(c.Epsilon)+c.Delta))
-	return math.Ceil(math.Log(1/alpha) / gain)
+	fewest, points := math.Inf(1), c.points()
+	for _, p := range points {
+		// (1+R)/(R+delta) = 1 + (1-delta)/(R+delta), and R may overflow.
+		gain := 2 * math.Log1p((1-p.Delta)/(math.Exp(p.Epsilon)+p.Delta))
+		fewest = min(fewest, math.Ceil(math.Log(float64(len(points))/alpha)/gain))
+	}
+	return fewest
 }
 
 // suspicionPairs returns the pairs after which an event that always happens in one world and never in the other is a

@@ -73,7 +73,10 @@ func (a *Audit) Confirm(budget int, level float64) error {
 	}
 	v.climb()
 	a.opts.MaxTrials = o.pairs + budget
-	v.threshold = a.phases.wealthNeeded(a.opts.alpha())
+	if v.detectedAt > 0 {
+		v.forget()
+	}
+	a.setThreshold()
 	v.detectedAt, a.nextHold, a.certificate, o.monotony = 0, 0, nil, monotony{}
 	a.turn(false) // books the current block
 	v.climb()
@@ -96,8 +99,13 @@ func (a *Audit) SetShare(share float64) {
 		return
 	}
 	a.opts.Share = share
-	a.evidence.threshold = a.phases.wealthNeeded(a.opts.alpha())
+	a.setThreshold()
 	a.nextLook, a.evidence.due = min(a.nextLook, a.observed.pairs+1), true
+}
+
+// setThreshold sets the wealth that a point of the claim takes for a violation.
+func (a *Audit) setThreshold() {
+	a.evidence.threshold = a.phases.wealthNeeded(a.opts.alpha()) + a.evidence.parts()
 }
 
 // wealthNeeded returns the log of the wealth that a violation takes at an error rate.

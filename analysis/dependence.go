@@ -119,7 +119,7 @@ func (v *evidence) withdrawn(o *observations, need requirements) string {
 	switch reason := o.unsound(); {
 	case reason != "":
 		return reason
-	case v.detectedAt > 0 || v.claimAt < 0 || v.lead.Latest < v.threshold:
+	case v.detectedAt > 0 || v.claimAt < 0 || v.strongest().Latest < v.threshold:
 		return ""
 	}
 	if reason := o.hold(need); reason != "" {

@@ -48,7 +48,7 @@ const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them a
 // trials). So this finding adds nothing to the rate of false alarms.
 func (a *Audit) sameAnswer() bool {
 	o, v := &a.observed, &a.evidence
-	if !a.opts.NoClaim && v.lead.Highest < v.threshold {
+	if !a.opts.NoClaim && v.highest() < v.threshold {
 		return false
 	}
 	need := sameAnswerPairs

@@ -12,16 +12,18 @@ import (
 // evidence is the wealth of the bets against the claim and the bound that follows from it.
 type evidence struct {
 	threshold  float64 // log of the wealth that rejects: ln(1/alpha), see phases.wealthNeeded
-	delta      float64 // of the claim
+	delta      float64 // of the claim's point
 	detectedAt int     // pairs at which the bound passed the claim; 0 for not yet
 
 	grid    []float64
-	claimAt int  // index of the claim's point, -1 without a claim
-	front   int  // index of the first point that is not rejected, as far as was climbed; all below are
-	climbed int  // finished epochs that are in the climber
-	drawn   int  // points of the path that have their bound
-	due     bool // the front may have to move: a block has ended
-	lead    book.Lead
+	claimAt int           // index of the claim's point, -1 without a claim
+	front   int           // index of the first point that is not rejected, as far as was climbed; all below are
+	climbed int           // finished epochs that are in the climber
+	drawn   int           // points of the path that have their bound
+	due     bool          // the front may have to move: a block has ended
+	at      int           // index in Claim.points of the point of the bound
+	lead    book.Lead     // at this point
+	sides   []side        // at the other points of the claim, unless the violation of one is being confirmed
 	climber *book.Process // at grid[front], see climb
 	book    book.Book
 	epoch   *book.Epoch
@@ -32,28 +34,21 @@ type evidence struct {
 }
 
 func newEvidence(c Claim, o Options) evidence {
-	v := evidence{threshold: -math.Log(o.alpha()), delta: c.Delta, mix: score.NewMixtures(o.NoClaim)}
-	v.grid, v.claimAt = eprocess.NewGrid(c.Epsilon, o.NoClaim)
-	v.lead.Null = eprocess.NewNull(v.claim(c), c.Delta)
-	v.climber = &book.Process{Null: eprocess.NewNull(v.grid[0], c.Delta), Below: v.claimAt > 0}
-	return v
-}
-
-// claim returns the epsilon of the claim's point.
-func (v *evidence) claim(c Claim) float64 {
-	if v.claimAt >= 0 {
-		return v.grid[v.claimAt]
+	points := c.points()
+	v := evidence{at: len(points) - 1, mix: score.NewMixtures(o.NoClaim)}
+	v.place(points, o.NoClaim)
+	v.lead.Null = null(points[v.at], o.NoClaim)
+	for i, p := range points[:v.at] {
+		v.sides = append(v.sides, side{point: i, lead: book.Lead{Process: book.Process{Null: null(p, o.NoClaim)}}})
 	}
-	return c.Epsilon
+	v.threshold = v.parts() - math.Log(o.alpha())
+	v.climber = &book.Process{Null: eprocess.NewNull(v.grid[0], v.delta), Below: v.claimAt > 0}
+	return v
 }
 
 // end books the current block after a number of pairs.
 func (v *evidence) end(pairs int) {
-	v.lead.End(&v.book, v.epoch)
-	v.epoch.Claim = v.lead.Latest
-	if v.claimAt < 0 {
-		v.epoch.Claim = math.Inf(-1)
-	}
+	v.endLeads()
 	v.closeEpoch()
 	v.path, v.due = append(v.path, v.pathPoint(pairs)), true
 }
@@ -70,19 +65,16 @@ func (v *evidence) closeEpoch() {
 	v.book.Epochs = append(v.book.Epochs, v.epoch)
 }
 
-// begin starts an epoch.
-func (v *evidence) begin(e *book.Epoch) {
-	v.epoch = e
-	v.lead.Begin(&v.book, e)
-	e.Opened = v.lead.Total()
-}
-
 // restart discards the wealth with the block that was just begun.
 func (v *evidence) restart() {
 	v.epoch.Restart = true
 	v.lead.Renew()
 	v.epoch.Opened = 0
-	v.lead.Look(&v.book, v.epoch)
+	for i := range v.sides {
+		v.sides[i].lead.Renew()
+		v.epoch.Sides[i].Opened = 0
+	}
+	v.lookAll()
 	v.require(v.threshold)
 }
 
@@ -94,7 +86,7 @@ func (v *evidence) require(threshold float64) {
 
 // pathPoint returns the point of the path after a number of pairs, without its bound.
 func (v *evidence) pathPoint(pairs int) PathPoint {
-	p := PathPoint{Pairs: pairs, Wealth: v.lead.Latest}
+	p := PathPoint{Pairs: pairs, Wealth: v.wealth()}
 	if v.claimAt < 0 {
 		p.Wealth = math.NaN()
 	}

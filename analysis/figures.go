@@ -42,7 +42,8 @@ type Histogram struct {
 func (a *Audit) Figures() Figures {
 	a.look()
 	a.evidence.climb()
-	f := Figures{Claim: a.claim, NoClaim: a.opts.NoClaim, Threshold: a.evidence.threshold, Path: slices.Clone(a.evidence.path)}
+	here := a.here()
+	f := Figures{Claim: here, NoClaim: a.opts.NoClaim, Threshold: a.evidence.threshold - a.evidence.parts(), Path: slices.Clone(a.evidence.path)}
 	if a.observed.pairs > 0 {
 		f.Path = append(f.Path, a.evidence.pathPoint(a.observed.pairs))
 		f.Path[len(a.evidence.path)].Line = a.evidence.atFront()
@@ -51,7 +52,7 @@ func (a *Audit) Figures() Figures {
 		f.Histogram = a.observed.histogram(s, toward, direction)
 		f.Categories = a.observed.categories(s, toward, direction)
 	}
-	for e := 0.0; e <= max(3, 2*a.claim.Epsilon) && a.observed.pairs > 0; e += max(3, 2*a.claim.Epsilon) / 12 {
+	for e := 0.0; e <= max(3, 2*here.Epsilon) && a.observed.pairs > 0; e += max(3, 2*here.Epsilon) / 12 {
 		f.Profile = append(f.Profile, a.evidence.profilePoint(e, profileDeltas, a.opts.alpha()))
 	}
 	return f

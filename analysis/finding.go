@@ -134,6 +134,9 @@ func (f *Finding) write(r *Report) {
 		why = withheld.Sprintf("%s It may also be: %s.", why, f.Causes[1].Name)
 	}
 	bound := fmt.Sprintf("epsilon is %s (claim %g)", atLeast(r), float64(r.Claimed.Epsilon))
+	if c := r.Claimed; c.Curve != "" {
+		bound = fmt.Sprintf("epsilon is %s at delta %.4g, where the claim %s allows %g", atLeast(r), c.Delta, c.Curve, float64(c.Epsilon))
+	}
 	if f.HowBad.Basis != Certified {
 		bound = "the answers never vary"
 	}
@@ -168,8 +171,15 @@ func howBad(r *Report) HowBad {
 	for _, n := range [...]int{1, 10} {
 		h.Answers = append(h.Answers, newAfterAnswers(prior, lower, n))
 	}
-	h.Text = fmt.Sprintf("epsilon is %s, where %g is claimed. An attacker with odds of %s for the right dataset reaches odds of at least %s (%s) with one answer "+
-		"of the worst kind, and of at least %s (%s) with ten, each with fresh noise.", atLeast(r), float64(r.Claimed.Epsilon), short(prior),
+	claimed := fmt.Sprintf(", where %g is claimed", float64(r.Claimed.Epsilon))
+	if c := r.Claimed; c.Curve != "" {
+		claimed = fmt.Sprintf(" at delta %.4g, where the claim %s allows %g", c.Delta, c.Curve, float64(c.Epsilon))
+		if r.CurveLower != "" {
+			claimed += fmt.Sprintf("; it leaves %s or more", r.CurveLower)
+		}
+	}
+	h.Text = fmt.Sprintf("epsilon is %s%s. An attacker with odds of %s for the right dataset reaches odds of at least %s (%s) with one answer "+
+		"of the worst kind, and of at least %s (%s) with ten, each with fresh noise.", atLeast(r), claimed, short(prior),
 		h.Answers[0].odds(), h.Answers[0].percent(), h.Answers[1].odds(), h.Answers[1].percent())
 	return h
 }

@@ -4,21 +4,21 @@ package analysis
 // pairs before which another look cannot find anything.
 func (a *Audit) look() {
 	o, v := &a.observed, &a.evidence
-	v.lead.Look(&v.book, v.epoch)
+	strongest := v.lookAll()
 	a.nextLook = o.pairs + v.lookEvery(o.pairs, a.phases.first.pairs)
 	switch {
 	case v.book.Places > fewPlaces:
-	case v.claimAt < 0 || v.lead.Highest >= v.threshold && v.detectedAt > 0:
+	case v.claimAt < 0 || v.highest() >= v.threshold && v.detectedAt > 0:
 		a.nextLook = a.nextTurn
 	default:
-		a.nextLook = o.pairs + v.lead.LowFor(&v.book, v.epoch, v.threshold)
+		a.nextLook = o.pairs + v.lowFor(v.threshold)
 	}
-	if v.detectedAt == 0 && v.claimAt >= 0 && v.lead.Latest >= v.threshold && o.pairs >= a.nextHold {
+	if v.detectedAt == 0 && v.claimAt >= 0 && v.leadAt(strongest).Latest >= v.threshold && o.pairs >= a.nextHold {
 		if o.hold(a.requirements()) != "" {
 			a.nextHold = o.pairs + 1 + (o.pairs-a.phases.first.pairs)/64
 			return
 		}
-		if !v.reaches() {
+		if v.named(strongest, a.claim.points()); !v.reaches() {
 			return
 		}
 		v.detectedAt = o.pairs

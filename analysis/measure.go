@@ -75,7 +75,7 @@ func (a *Audit) Measure(budget int) error {
 	}
 	a.phases.measured = measured{pairs: o.pairs, most: a.opts.MaxTrials, lower: float64(r.EpsilonLower), next: o.pairs + max(firstMeasured, o.pairs-a.phases.first.pairs), last: float64(r.EpsilonLower)}
 	a.opts.MaxTrials, a.certificate = o.pairs+budget, nil
-	if t := a.phases.wealthNeeded(a.opts.alpha()); t != v.threshold {
+	if t := a.phases.wealthNeeded(a.opts.alpha()) + v.parts(); t != v.threshold {
 		v.require(t)
 	}
 	v.due = true

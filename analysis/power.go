@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/internal/curve"
 )
 
 // growth returns the most evidence per pair, in nats, that a Laplace mechanism of the given true epsilon yields
@@ -30,19 +31,20 @@ func growth(h eprocess.Null, epsilon float64) float64 {
 	return g - 2*math.Log1p(h.Delta*max(0, (top0+top1)/2-1))
 }
 
-// growths caches the results of growth for the claim of one audit, by epsilon: later searches need most of them again.
-type growths struct{ known map[float64]float64 }
+// growths caches the results of growth for the claim of one audit, by the epsilons of the null and of the
+// mechanism: later searches need most of them again.
+type growths struct{ known map[[2]float64]float64 }
 
 const maxGrowths = 1 << 10
 
 func (g *growths) at(h eprocess.Null, epsilon float64) float64 {
-	x, ok := g.known[epsilon]
+	x, ok := g.known[[2]float64{h.Epsilon, epsilon}]
 	if !ok {
 		if g.known == nil || len(g.known) >= maxGrowths {
-			g.known = map[float64]float64{}
+			g.known = map[[2]float64]float64{}
 		}
 		x = growth(h, epsilon)
-		g.known[epsilon] = x
+		g.known[[2]float64{h.Epsilon, epsilon}] = x
 	}
 	return x
 }
@@ -56,7 +58,19 @@ const (
 // minimalDetectable returns the smallest true epsilon of a Laplace mechanism that n pairs would have detected with 90 %
 // probability: the least at which 2 (ln(1/alpha) + 3 + cost)/growth is at most n, where cost is the log of the share
 // of wealth that bets on the leak in question. It is NaN when even a mechanism without noise would not be found.
+// Of a curve it is the least of those of its points.
 func (g *growths) minimalDetectable(c Claim, alpha float64, n int, cost float64) float64 {
+	least, points := math.NaN(), c.points()
+	for _, p := range points {
+		if e := g.detectable(p, alpha/float64(len(points)), n, cost); !(e >= least) && !math.IsNaN(e) {
+			least = e
+		}
+	}
+	return least
+}
+
+// detectable is minimalDetectable of one point.
+func (g *growths) detectable(c curve.Point, alpha float64, n int, cost float64) float64 {
 	h := eprocess.NewNull(c.Epsilon, c.Delta)
 	need := ninetyFactor * (math.Log(1/alpha) + overheadNats + cost) / float64(max(n, 1))
 	lo, hi := c.Epsilon, c.Epsilon+1

@@ -52,7 +52,7 @@ func (a *Audit) AddProfile(r *Report) {
 	if a.evidence.book.Places > fewPlaces {
 		steps, deltas = coarseSteps, coarseDeltas
 	}
-	unit := a.claim.Epsilon
+	unit := a.here().Epsilon
 	if unit == 0 {
 		unit = 1
 	}
@@ -63,14 +63,14 @@ func (a *Audit) AddProfile(r *Report) {
 			break
 		}
 	}
-	a.explained.setProfile(r, &a.observed, a.claim, profile)
+	a.explained.setProfile(r, &a.observed, a.here(), profile)
 }
 
 // RestoreProfile adds the profile that AddProfile has added to the same report of the audit before it was stored. It
 // does nothing where AddProfile would not.
 func (a *Audit) RestoreProfile(r *Report, profile []ProfilePoint) {
 	if len(profile) > 0 && r.takesProfile(a.observed.pairs) && a.Decided() {
-		a.explained.setProfile(r, &a.observed, a.claim, profile)
+		a.explained.setProfile(r, &a.observed, a.here(), profile)
 	}
 }
 

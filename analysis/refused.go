@@ -12,7 +12,7 @@ func Refused(claim Claim, confidence float64, reason string) Report {
 	none := Float(math.NaN())
 	return Report{
 		Verdict: Inconclusive, Reason: reason, Confidence: confidence, ErrorRate: 1 - confidence,
-		Claimed:      Claimed{Epsilon: Float(claim.Epsilon), Delta: claim.Delta},
+		Claimed:      Claimed{Epsilon: Float(claim.Epsilon), Delta: claim.Delta, Curve: claim.Curve},
 		EpsilonLower: none, EpsilonEstimate: none, WealthLog: none, MinimalDetectable: none,
 		Attacker:   Attacker{LikelihoodRatio: none, PosteriorOdds: none, PosteriorOddsLower: none, ImpliedEpsilon: none},
 		Partitions: []Partition{}, Warnings: []withheld.Text{},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -51,6 +52,9 @@ type Report struct {
 	// It is above the claim exactly when the verdict is Violation.
 	EpsilonLower Float   `json:"epsilon_lower"`
 	Confidence   float64 `json:"confidence"`
+	// CurveLower is the least curve of the claim's unit, mu or rho, that EpsilonLower leaves possible, rounded down: from
+	// a violation of such a claim on; otherwise empty.
+	CurveLower curve.Curve `json:"curve_lower,omitempty"`
 	// ErrorRate is the part of 1-Confidence that these trials have: others of the same query have the rest.
 	ErrorRate float64 `json:"error_rate"`
 	// EpsilonEstimate is the largest of the partitions' estimates by the seeds' method; null where no cut has enough
@@ -109,7 +113,10 @@ func (r *Report) Threshold() float64 { return -math.Log(r.ErrorRate) }
 type Claimed struct {
 	Epsilon Float   `json:"epsilon"` // null without a claim
 	Delta   float64 `json:"delta"`
-	Source  string  `json:"source"` // set by the caller
+	// Curve is the claim if it is a curve. Epsilon and Delta are then the point of it at which the bound is: at first the
+	// one with the smallest delta, after a violation the one that is refuted.
+	Curve  curve.Curve `json:"curve,omitempty"`
+	Source string      `json:"source"` // set by the caller
 }
 
 // Trials counts the trials per world.
@@ -147,11 +154,12 @@ type Partition struct {
 // Report returns the state of the audit. It may be called at any time.
 func (a *Audit) Report() Report {
 	a.look()
+	here := a.here()
 	lower := a.phases.bound(&a.observed, &a.evidence)
 	o, decided := &a.observed, a.Decided()
 	blank := o.blank() && !a.phases.confirming()
 	r := Report{
-		Claimed:           Claimed{Epsilon: Float(a.claim.Epsilon), Delta: a.claim.Delta},
+		Claimed:           Claimed{Epsilon: Float(here.Epsilon), Delta: here.Delta, Curve: here.Curve},
 		EpsilonLower:      Float(lower),
 		Confidence:        a.opts.Confidence,
 		ErrorRate:         a.opts.alpha(),
@@ -164,7 +172,7 @@ func (a *Audit) Report() Report {
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
-		r.WealthLog = Float(a.evidence.lead.Latest)
+		r.WealthLog = Float(a.evidence.wealth())
 		if o.pairs > 0 {
 			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), o.pairs, o.slotCost()))
 		}
@@ -175,7 +183,7 @@ func (a *Audit) Report() Report {
 		}
 		r.DetectedAt = &at
 	}
-	r.Partitions, r.EpsilonEstimate = o.estimates(a.opts, a.claim.Delta)
+	r.Partitions, r.EpsilonEstimate = o.estimates(a.opts, here.Delta)
 	best := strongest(o, &a.evidence)
 	r.Event = best.event
 	ratio := best.ratio
@@ -186,7 +194,7 @@ func (a *Audit) Report() Report {
 		ImpliedEpsilon:  Float(Odds{Prior: a.opts.PriorOdds, Breach: a.opts.BreachOdds}.ImpliedEpsilon()),
 	}.at(lower)
 	if c := a.certificate; c != nil && o.pairs >= a.opts.MaxTrials {
-		r.ClopperPearson = c.bound(1-a.opts.Confidence, a.claim.Delta)
+		r.ClopperPearson = c.bound((1-a.opts.Confidence)*math.Exp(-a.evidence.parts()), here.Delta)
 	}
 	if !blank {
 		r.Deterministic = o.deterministic(a.opts.Deterministic, a.sameAnswer())
@@ -198,8 +206,11 @@ func (a *Audit) Report() Report {
 		r.DetectedAt = nil
 	}
 	r.Confirmation, r.Measurement = a.phases.confirmation(r.Verdict, o.pairs, a.opts.MaxTrials, decided), a.phases.measurement(o, a.opts.MaxTrials, decided)
+	if r.Verdict == Violation && r.DetectedAt != nil && here.Curve != "" {
+		r.CurveLower = here.Curve.Lower(curve.Point{Epsilon: lower, Delta: here.Delta})
+	}
 	if r.Verdict == Violation {
-		r.Finding = a.explained.finding(&r, o, &best, a.claim)
+		r.Finding = a.explained.finding(&r, o, &best, here)
 	}
 	return r
 }
@@ -233,19 +244,19 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	case blank:
 		return Inconclusive, "no answer on D0 or D1 has a row or a value that is not NULL, so the trials show nothing: check that the copies and the public tables have rows (dpwatch doctor), and the conditions of the query"
 	case v.detectedAt > 0 && a.phases.confirming():
-		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v: %d pairs of trials showed it, and %d pairs on fresh sessions confirmed it",
-			a.claim.Epsilon, a.opts.Confidence, a.phases.first.pairs, a.phases.atViolation(o.pairs)-a.phases.first.pairs)
+		return Violation, fmt.Sprintf("%s with confidence %v: %d pairs of trials showed it, and %d pairs on fresh sessions confirmed it",
+			a.exceeded(), a.opts.Confidence, a.phases.first.pairs, a.phases.atViolation(o.pairs)-a.phases.first.pairs)
 	case a.phases.confirming():
 		return Inconclusive, a.phases.unconfirmed(o, a.Decided())
 	case v.detectedAt > 0:
-		return Violation, fmt.Sprintf("epsilon is above %.4g with confidence %v, after %d pairs of trials", a.claim.Epsilon, a.opts.Confidence, v.detectedAt)
+		return Violation, fmt.Sprintf("%s with confidence %v, after %d pairs of trials", a.exceeded(), a.opts.Confidence, v.detectedAt)
 	case o.pairs == 0:
 		return Inconclusive, "no trials"
 	case o.failures[0] == o.pairs && o.failures[1] == o.pairs:
 		return Inconclusive, "every trial failed"
 	case float64(o.pairs) < need:
-		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute epsilon %v with fewer than %.0f",
-			o.pairs, a.claim.Epsilon, need)
+		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute %v with fewer than %.0f",
+			o.pairs, a.claim, need)
 	case o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]:
 		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
 	case math.IsNaN(float64(r.MinimalDetectable)):

@@ -15,6 +15,9 @@ func (a *Audit) Size() int {
 	const fixed, perWord, perKey, perRepeat = 64 << 10, 96, 160, 40
 	n := fixed + perRepeat*o.scores.Repeats.Len() + perWord*len(o.scores.Errors.Words) + int(unsafe.Sizeof(PathPoint{}))*cap(v.path)
 	n += v.lead.Size() + v.climber.Size()
+	for i := range v.sides {
+		n += v.sides[i].lead.Size()
+	}
 	n += v.book.Size()
 	tables := map[*event.Table]bool{nil: true}
 	add := func(t *event.Table) {

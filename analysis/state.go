@@ -9,7 +9,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
-	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
@@ -17,7 +16,7 @@ import (
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 14
+const stateVersion = 15
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -67,7 +66,7 @@ func restored(body []byte) (*Audit, error) {
 	}
 	if c.Err == nil {
 		o := &fresh.observed
-		fresh.evidence.verify(c, fresh.claim, o.pairs)
+		fresh.evidence.verify(c, fresh, o.pairs)
 		o.scores.Verify(c, fresh.evidence.book.Scores())
 		c.Check(o.scores.Reader != nil || fresh.certificate == nil)
 		c.Check(len(o.retained) <= firstRetained+latestRetained)
@@ -76,14 +75,16 @@ func restored(body []byte) (*Audit, error) {
 		return nil, c.Err
 	}
 	fresh.evidence.climbed, fresh.evidence.drawn = len(fresh.evidence.book.Epochs), len(fresh.evidence.path)
-	fresh.evidence.lead.Place(&fresh.evidence.book, fresh.evidence.epoch)
+	for i := -1; i < len(fresh.evidence.sides); i++ {
+		fresh.evidence.leadAt(i).Place(&fresh.evidence.book, fresh.evidence.epoch)
+	}
 	return fresh, nil
 }
 
 // state describes the whole state. What follows from the claim and the options is computed again.
 func (a *Audit) state(c *state.Codec) {
 	o, v := &a.observed, &a.evidence
-	c.All(&a.claim.Epsilon, &a.claim.Delta)
+	c.All(&a.claim.Epsilon, &a.claim.Delta, (*string)(&a.claim.Curve))
 	a.opts.state(c)
 	if c.Reading {
 		if c.Err == nil && validate(a.claim, a.opts) != nil {
@@ -93,7 +94,14 @@ func (a *Audit) state(c *state.Codec) {
 			return
 		}
 		v.mix = score.NewMixtures(a.opts.NoClaim)
-		v.grid, v.claimAt = eprocess.NewGrid(a.claim.Epsilon, a.opts.NoClaim)
+	}
+	points := a.claim.points()
+	v.sidesState(c, len(points))
+	if c.Err != nil {
+		return
+	}
+	if c.Reading {
+		v.place(points, a.opts.NoClaim)
 	}
 	for _, x := range []*int{
 		&o.pairs, &v.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &v.front, &o.scores.Stride, &a.divideAt, &o.layoutAt,
@@ -103,7 +111,7 @@ func (a *Audit) state(c *state.Codec) {
 		c.Check(*x >= 0 && *x <= 1<<53)
 	}
 	a.phases.state(c, o.pairs, v.detectedAt > 0)
-	v.threshold, v.delta = a.phases.wealthNeeded(a.opts.alpha()), a.claim.Delta
+	a.setThreshold()
 	c.Bool(&o.misfit)
 	for w := range 2 {
 		c.All(&o.monotony.first[w], &o.monotony.broken[w], &o.scores.Now[w].Codes)
@@ -127,6 +135,9 @@ func (a *Audit) pointers(c *state.Codec) {
 	v.book.State(c, v.mix[:], tables)
 	state.Made(c, &v.epoch).State(c, tables)
 	v.lead.State(c)
+	for i := range v.sides {
+		v.sides[i].lead.State(c)
+	}
 	v.climber.State(c)
 	o.scores.PastState(c)
 	certificateState(c, &a.certificate, &o.scores)

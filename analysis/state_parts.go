@@ -42,14 +42,19 @@ func outcomeState(c *state.Codec, o *Outcome) {
 }
 
 // verify checks that the parts of a restored state fit together, so that no index is out of range.
-func (v *evidence) verify(c *state.Codec, claim Claim, pairs int) {
+func (v *evidence) verify(c *state.Codec, a *Audit, pairs int) {
 	c.Check(pairs >= v.detectedAt && v.front <= len(v.grid))
 	c.Check(v.claimAt < 0 || v.front <= v.claimAt || v.detectedAt > 0)
 	c.Check(len(v.path) == len(v.book.Epochs))
 	v.book.Verify(c)
-	v.lead.Verify(c, &v.book, eprocess.NewNull(v.claim(claim), claim.Delta))
-	v.climber.Verify(c, &v.book, eprocess.NewNull(v.grid[min(v.front, len(v.grid)-1)], claim.Delta))
+	points := a.claim.points()
+	v.lead.Verify(c, &v.book, null(points[v.at], a.opts.NoClaim))
+	for i := range v.sides {
+		v.sides[i].lead.Verify(c, &v.book, null(points[v.sides[i].point], a.opts.NoClaim))
+	}
+	v.climber.Verify(c, &v.book, eprocess.NewNull(v.grid[min(v.front, len(v.grid)-1)], v.delta))
 	for _, e := range append(slices.Clone(v.book.Epochs), v.epoch) {
+		c.Check(len(e.Sides) == len(v.sides))
 		e.Verify(c, &v.book, v.mix[score.LawPrior], v.mix[score.PairedPrior])
 	}
 }

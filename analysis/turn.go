@@ -20,7 +20,7 @@ func (a *Audit) turn(discard bool) {
 		a.learnLayout(next)
 	}
 	if o.scores.Reader != nil {
-		t := &score.Turn{Pairs: n, Null: v.lead.Null, Book: &v.book, Epoch: next, Mixtures: &v.mix}
+		t := &score.Turn{Pairs: n, Null: v.strongest().Null, Book: &v.book, Epoch: next, Mixtures: &v.mix}
 		o.scores.Fund(t)
 		o.scores.Learn(t)
 		if n >= a.divideAt {
@@ -28,7 +28,7 @@ func (a *Audit) turn(discard bool) {
 			o.scores.Divide(t)
 		}
 		if a.certificate == nil && 2*n >= a.opts.MaxTrials {
-			a.certificate = newCertificate(o, &v.book.Order, a.opts.MaxTrials-n, a.claim.Delta)
+			a.certificate = newCertificate(o, &v.book.Order, a.opts.MaxTrials-n, v.delta)
 		}
 	}
 	length := max(1, n/blockDivisor)

@@ -78,7 +78,11 @@ type Epoch struct {
 	Entries []Entry
 	Opened  float64 // ln of the wealth at the claim at the start
 	Claim   float64 // and at the end, minus infinity without one
+	Sides   []Side  // the same of the other points of a claim that is a curve
 }
+
+// Side is the ln of the wealth at a point of a curve at the start and at the end of an epoch.
+type Side struct{ Opened, Claim float64 }
 
 // Book keeps the stakes and the epochs of an audit.
 type Book struct {
@@ -334,7 +338,7 @@ func (p *Process) Size() int { return 8 * (cap(p.Logw) + cap(p.sums)) }
 // Size returns about how many bytes of memory the epoch takes, without its tables.
 func (e *Epoch) Size() int {
 	return int(unsafe.Sizeof(Epoch{})) + int(unsafe.Sizeof(Entry{}))*cap(e.Entries) +
-		int(unsafe.Sizeof(Grant{}))*(cap(e.Grants)+cap(e.Lend)+cap(e.Shift)) + 8*(cap(e.Priors)+cap(e.Retire))
+		int(unsafe.Sizeof(Grant{}))*(cap(e.Grants)+cap(e.Lend)+cap(e.Shift)) + 8*(cap(e.Priors)+cap(e.Retire)+2*cap(e.Sides))
 }
 
 // Scores returns how many scores were opened.

@@ -2,6 +2,7 @@ package book
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -38,6 +39,7 @@ func (e *Epoch) State(c *state.Codec, tables []*event.Table) {
 	state.List(c, &e.Lend, grants)
 	state.List(c, &e.Shift, grants)
 	c.All(&e.Priors, &e.At, &e.Share, &e.Opened, &e.Claim)
+	state.List(c, &e.Sides, func(s *Side) { c.All(&s.Opened, &s.Claim) })
 	state.List(c, &e.Entries, func(en *Entry) {
 		state.Num(c, &en.Score)
 		state.Num(c, &en.Scope)
@@ -100,7 +102,9 @@ func (e *Epoch) Verify(c *state.Codec, k *Book, laws, paired eprocess.Mixture) {
 		fraction(x)
 	}
 	fraction(e.Share)
-	c.Check(!math.IsNaN(e.Opened) && !math.IsInf(e.Opened, 1) && !math.IsNaN(e.Claim) && !math.IsInf(e.Claim, 1))
+	for _, s := range append(slices.Clone(e.Sides), Side{e.Opened, e.Claim}) {
+		c.Check(!math.IsNaN(s.Opened) && !math.IsInf(s.Opened, 1) && !math.IsNaN(s.Claim) && !math.IsInf(s.Claim, 1))
+	}
 	for _, en := range e.Entries {
 		known(en.Score)
 		c.Check(en.Scope <= ClaimAlone)
