@@ -60,6 +60,9 @@ func (p *Plan) key(q capture.Query) string {
 		writeString(h, "no claim")
 	} else {
 		writeString(h, number(p.Claim.Epsilon)+" "+number(p.Claim.Delta))
+		if p.Claim.Curve != "" {
+			writeString(h, string(p.Claim.Curve))
+		}
 	}
 	return hexKey(h.Sum(nil))
 }

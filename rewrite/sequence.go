@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
@@ -82,12 +83,7 @@ func (p *Plan) add(step *Plan) {
 
 // Compose returns the claim of a sequence, of which so has the source, with a further statement.
 func Compose(so, step *Claim) *Claim {
-	c := *so
-	if c.Source == SourceMax {
-		c.Epsilon, c.Delta = max(c.Epsilon, step.Epsilon), max(c.Delta, step.Delta)
-	} else {
-		c.Epsilon, c.Delta = c.Epsilon+step.Epsilon, c.Delta+step.Delta
-	}
+	c := claim.Compose(*so, *step, so.Source == SourceMax)
 	return &c
 }
 

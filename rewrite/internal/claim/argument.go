@@ -10,6 +10,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
@@ -47,7 +48,9 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 		if name := call.Signature.Function; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		total = c.join(total, p) // a call without delta claims 0
+		if total, err = c.join(total, p); err != nil { // a call without delta claims 0
+			return nil, bad("the claims of all DP calls "+err.Error(), -1)
+		}
 	}
 	switch {
 	case total == nil:
@@ -62,18 +65,18 @@ func (c *Claimer) argumentClaim(in Input) (*part, error) {
 	return total, nil
 }
 
-func (c *Claimer) combine(a, b float64) float64 {
-	if c.share {
-		return max(a, b)
-	}
-	return a + b
-}
-
 // claim returns the claim of one call; nil = it has no epsilon argument.
 func (d *Call) claim(in Input) (*part, error) {
 	epsilon, ok, err := d.argument("epsilon", d.Signature.Epsilon, d.Signature.EpsilonName, in)
 	if !ok || err != nil {
 		return nil, err
+	}
+	if d.Signature.Unit != "" {
+		c, err := curve.New(d.Signature.Unit, epsilon)
+		if err != nil {
+			return nil, d.bad(err.Error())
+		}
+		return curvePart(c), nil
 	}
 	delta, hasDelta, err := d.argument("delta", d.Signature.Delta, d.Signature.DeltaName, in)
 	if err != nil {
@@ -183,6 +186,8 @@ func constantValue(n *pg_query.Node, q capture.Query) (float64, error) {
 		return signedValue(n.GetAExpr(), q)
 	case n.GetFuncCall() != nil:
 		return settingValue(n.GetFuncCall(), q)
+	case n.GetAArrayExpr() != nil, n.GetRowExpr() != nil:
+		return 0, errCurve
 	}
 	return 0, errNotConstant
 }
@@ -194,7 +199,13 @@ func literal(c *pg_query.A_Const) (float64, error) {
 	case *pg_query.A_Const_Fval:
 		return parseNumber(v.Fval.GetFval())
 	case *pg_query.A_Const_Sval:
-		return parseNumber(v.Sval.GetSval())
+		if v, err := parseNumber(v.Sval.GetSval()); err == nil {
+			return v, nil
+		}
+		if isCurve(v.Sval.GetSval()) {
+			return 0, errCurve
+		}
+		return 0, errNotNumber
 	}
 	if c.GetIsnull() {
 		return 0, errNull

@@ -16,6 +16,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -29,12 +30,14 @@ const (
 	SourceDefault  = "default"
 )
 
-// Claim is the claim of a query: (epsilon, delta)-differential privacy of its whole result.
+// Claim is the claim of a query: (epsilon, delta)-differential privacy of its whole result, or a curve of it.
 type Claim struct {
 	Epsilon float64 // 0 <= Epsilon <= 1000
 	Delta   float64 // 0 <= Delta < 1; 0 = pure
-	Source  string  // one of the Source constants
-	Rule    string  // rule, DP functions, setting or labelled columns of the claim; "" for a comment and the default
+	// Curve is a claim of many (epsilon, delta), of which the above is the headline; "" = the above is the whole claim.
+	Curve  curve.Curve
+	Source string // one of the Source constants
+	Rule   string // rule, DP functions, setting or labelled columns of the claim; "" for a comment and the default
 }
 
 // Claimer applies Rules. It is read-only after construction.
@@ -158,6 +161,11 @@ func (p *part) raisedBy(claim Claim, delta float64) bool {
 	if p.hasDelta {
 		delta = p.claim.Delta
 	}
+	if claim.Curve != "" || p.claim.Curve != "" {
+		limit := p.claim
+		limit.Delta = delta
+		return !claim.curve().Tighter(limit.curve())
+	}
 	return claim.Epsilon > p.claim.Epsilon || claim.Delta > delta
 }
 
@@ -169,11 +177,11 @@ func (c *Claimer) policy(in Input) *part {
 			if name == "" {
 				name = fmt.Sprintf("claims.rules[%d]", i)
 			}
-			return &part{Claim{r.Epsilon, r.Delta, SourceRule, name}, true}
+			return policyPart(Claim{r.Epsilon, r.Delta, r.Curve, SourceRule, name})
 		}
 	}
 	if d := c.rules.Default; d != nil {
-		return &part{Claim{d.Epsilon, d.Delta, SourceDefault, ""}, true}
+		return policyPart(Claim{d.Epsilon, d.Delta, d.Curve, SourceDefault, ""})
 	}
 	return nil
 }
@@ -239,6 +247,14 @@ func (c *Claimer) settingClaim(in Input, decided bool) (claim *part, delta *floa
 	}
 	if !hasEpsilon {
 		return nil, delta, nil
+	}
+	if isCurve(epsilonText) {
+		p, fault := curveOfCalls(epsilonText, int(calls))
+		if fault != nil {
+			return nil, nil, bad("setting "+c.epsilonSetting+" "+fault.Error(), -1)
+		}
+		p.claim.Source, p.claim.Rule = SourceSetting, c.epsilonSetting
+		return p, delta, nil
 	}
 	e, fault := parseNumber(epsilonText)
 	p.claim.Epsilon = e * calls

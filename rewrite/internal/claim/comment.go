@@ -6,6 +6,7 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
@@ -14,6 +15,7 @@ import (
 const (
 	commentEpsilon = "dp_epsilon"
 	commentDelta   = "dp_delta"
+	commentCurve   = "dp_curve"
 )
 
 // InComment reports whether a comment contains a claim, valid or not.
@@ -28,7 +30,7 @@ func InComment(sql string, tokens []*pg_query.ScanToken) bool {
 
 // hasClaimKey reports whether a key of a claim is followed by an equals sign.
 func hasClaimKey(comment string) bool {
-	for _, key := range []string{commentEpsilon, commentDelta} {
+	for _, key := range []string{commentEpsilon, commentDelta, commentCurve} {
 		for rest := comment; ; {
 			_, after, found := strings.Cut(rest, key)
 			if !found {
@@ -46,6 +48,7 @@ func hasClaimKey(comment string) bool {
 // commentClaim reads the claim in the statement's comments, in sqlcommenter format:
 //
 //	/*application='shop',dp_delta='1e-6',dp_epsilon='0.5'*/
+//	/*application='shop',dp_curve='mu=0.268'*/
 //
 // that is, key='value' pairs separated by commas, keys and values URL-encoded, a quote within a value written \'
 // (https://google.github.io/sqlcommenter/spec/). Comments of other formats are ignored, but one with a key of a claim
@@ -58,11 +61,11 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 		}
 		pairs, ok := parseSQLComment(pgparse.TokenText(sql, t))
 		if !ok {
-			return nil, bad("a comment contains dp_epsilon or dp_delta, but is not of the form /*dp_epsilon='...',dp_delta='...'*/", int(t.GetStart()))
+			return nil, bad("a comment contains dp_epsilon, dp_delta or dp_curve, but is not of the form /*dp_epsilon='...',dp_delta='...'*/ or /*dp_curve='...'*/", int(t.GetStart()))
 		}
 		for _, pair := range pairs {
 			key, value := pair[0], pair[1]
-			if key != commentEpsilon && key != commentDelta {
+			if key != commentEpsilon && key != commentDelta && key != commentCurve {
 				continue
 			}
 			if before, ok := values[key]; ok && before != value {
@@ -78,6 +81,18 @@ func commentClaim(sql string, tokens []*pg_query.ScanToken) (*part, error) {
 func commentPart(values map[string]string) (*part, error) {
 	if len(values) == 0 {
 		return nil, nil
+	}
+	if text, ok := values[commentCurve]; ok {
+		if len(values) > 1 {
+			return nil, bad("a comment contains dp_curve beside dp_epsilon or dp_delta: give one of the two claims", -1)
+		}
+		c, err := curve.Parse(text)
+		if err != nil {
+			return nil, bad("dp_curve in a comment "+err.Error(), -1)
+		}
+		p := curvePart(c)
+		p.claim.Source = SourceComment
+		return p, nil
 	}
 	epsilonText, ok := values[commentEpsilon]
 	if !ok {

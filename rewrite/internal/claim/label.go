@@ -145,7 +145,11 @@ func (c *Claimer) labelClaim(in Input) (*part, error) {
 			if column.err != nil {
 				return nil, column.err
 			}
-			total, names = c.join(total, column.part), append(names, column.name)
+			var err error
+			if total, err = c.join(total, column.part); err != nil {
+				return nil, bad("the claims of all security labels "+err.Error(), -1)
+			}
+			names = append(names, column.name)
 		}
 	}
 	if total == nil {
@@ -158,13 +162,15 @@ func (c *Claimer) labelClaim(in Input) (*part, error) {
 	return total, nil
 }
 
-// join returns a claim combined with another one; total may be nil.
-func (c *Claimer) join(total, p *part) *part {
+// join returns a claim combined with another one; total may be nil. Curves combine with curves alone.
+func (c *Claimer) join(total, p *part) (*part, error) {
 	joined := *p
 	if total != nil {
 		joined.hasDelta = joined.hasDelta || total.hasDelta
-		joined.claim.Epsilon = c.combine(total.claim.Epsilon, p.claim.Epsilon)
-		joined.claim.Delta = c.combine(total.claim.Delta, p.claim.Delta)
+		joined.claim = Compose(total.claim, p.claim, c.share)
+		if (total.claim.Curve != "" || p.claim.Curve != "") && joined.claim.Curve == "" {
+			return nil, errors.New("do not combine: some are in mu or rho and others are not, or their sum is too large; give the claim of the whole query in a comment (dp_curve) or a rule")
+		}
 	}
-	return &joined
+	return &joined, nil
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
@@ -29,7 +31,7 @@ type Rules struct {
 	// EpsilonSetting and DeltaSetting name the session settings of a claim, per DP call; "" = the defaults, "-" = none.
 	EpsilonSetting, DeltaSetting string
 	Rules                        []Rule // the first match applies
-	Default                      *Claim // only Epsilon and Delta are read; nil = none
+	Default                      *Claim // only Epsilon, Delta and Curve are read; nil = none
 	TrustComment, TrustSetting   bool
 	// LabelProviders are the providers of the SECURITY LABELs that are read for claims; nil = none.
 	LabelProviders []string
@@ -44,6 +46,8 @@ type Signature struct {
 	// Epsilon and Delta are positions: 1 the first argument, -1 the last, 0 = no such argument. For a call with fewer
 	// arguments the next source applies.
 	Epsilon, Delta int
+	// Unit is that of the epsilon argument: "" is epsilon, curve.Mu or curve.Rho are those of a curve, which has no delta.
+	Unit string
 	// EpsilonName and DeltaName are the parameters' names, for calls in named notation; "" = none.
 	EpsilonName, DeltaName string
 }
@@ -56,6 +60,7 @@ type Rule struct {
 	Fingerprint                     string      // Plan.Group
 	Pattern                         string      // regular expression (RE2) for the summary, which holds no literals
 	Epsilon, Delta                  float64
+	Curve                           curve.Curve // instead of both; "" = none
 }
 
 // New validates and compiles rules, and returns all faults.
@@ -72,6 +77,9 @@ func New(r Rules) (*Claimer, []error) {
 	for _, s := range r.Signatures {
 		if _, _, ok := ident.ParseFunction(s.Function); !ok {
 			faults = append(faults, fmt.Errorf("DP function %q: write it as name or schema.name", s.Function))
+		}
+		if s.Unit != "" && !slices.Contains(curve.Units(), s.Unit) {
+			faults = append(faults, fmt.Errorf("DP function %q: the unit is mu or rho, or none for epsilon", s.Function))
 		}
 	}
 	for i, rule := range r.Rules {
