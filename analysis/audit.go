@@ -120,9 +120,9 @@ func (a *Audit) Wealth() float64 {
 	return all - v.parts()
 }
 
-// HighestWealth returns the greatest log of the wealth against the claim at any of the looks so far, and 0 if it was
-// never above that.
-func (a *Audit) HighestWealth() float64 { return max(a.evidence.lead.Highest, 0) }
+// HighestWealth returns the greatest log of the wealth against the claim (of a curve, at its strongest point) at any of
+// the looks so far, and 0 if it was never above that.
+func (a *Audit) HighestWealth() float64 { return max(a.evidence.highest()-a.evidence.parts(), 0) }
 
 // DetectedAt returns the number of pairs at which the bound passed the claim, 0 for not yet.
 func (a *Audit) DetectedAt() int { return a.evidence.detectedAt }

@@ -161,6 +161,8 @@ type Function struct {
 	// The parameters' names, for calls with named arguments; "" = such a call is refused if the position is ambiguous.
 	EpsilonName string `yaml:"epsilon_name"`
 	DeltaName   string `yaml:"delta_name"`
+	// Unit is that of the epsilon argument if it is the parameter of a curve: mu or rho; "" = epsilon.
+	Unit string `yaml:"unit"`
 }
 
 // Settings names the session settings that carry a claim; "" = none.
@@ -169,10 +171,11 @@ type Settings struct {
 	Delta   string `yaml:"delta"`
 }
 
-// Claim is a claimed privacy loss.
+// Claim is a claimed privacy loss: (epsilon, delta), or a curve instead.
 type Claim struct {
 	Epsilon float64 `yaml:"epsilon"`
 	Delta   float64 `yaml:"delta"`
+	Curve   string  `yaml:"curve"`
 }
 
 // ClaimRule assigns a claim to the queries that match every field that is set.
@@ -185,6 +188,7 @@ type ClaimRule struct {
 	Pattern         string  `yaml:"pattern"`
 	Epsilon         float64 `yaml:"epsilon"`
 	Delta           float64 `yaml:"delta"`
+	Curve           string  `yaml:"curve"` // instead of both; see package curve
 }
 
 // Values of audit.error_rate: the event whose probability 1 - audit.confidence bounds.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -131,6 +132,12 @@ func (e *engineSections) claims(c *Claims, protected []string, catalog Secret) {
 		if f.Epsilon == 0 && f.EpsilonName == "" {
 			e.add(path+".epsilon", "missing: the position of the epsilon argument, -1 for the last, or its epsilon_name")
 		}
+		switch {
+		case f.Unit != "" && !slices.Contains(curve.Units(), f.Unit):
+			e.add(path+".unit", "must be mu or rho if the argument at epsilon is the parameter of a curve, otherwise empty")
+		case f.Unit != "" && (f.Delta != 0 || f.DeltaName != ""):
+			e.add(path+".unit", "%s has no delta: remove delta and delta_name", f.Unit)
+		}
 	}
 	for i, name := range c.SafeFunctions {
 		e.function(fmt.Sprintf("claims.safe_functions[%d]", i), name)
@@ -140,7 +147,7 @@ func (e *engineSections) claims(c *Claims, protected []string, catalog Secret) {
 	}
 	for i, r := range c.Rules {
 		path := fmt.Sprintf("claims.rules[%d]", i)
-		e.claim(path, Claim{r.Epsilon, r.Delta})
+		e.claim(path, Claim{r.Epsilon, r.Delta, r.Curve})
 		e.match(path, "claims.default", match{r.User, r.Database, r.ApplicationName, r.Table, r.Pattern}, protected)
 	}
 }
@@ -163,6 +170,14 @@ func (e *engineSections) unclaimed(u UnclaimedReads, protected []string) {
 const maxEpsilon = 1000
 
 func (e *engineSections) claim(path string, c Claim) {
+	if c.Curve != "" {
+		if _, err := curve.Parse(c.Curve); err != nil {
+			e.add(path+".curve", "%v", err)
+		}
+		if c.Epsilon != 0 || c.Delta != 0 {
+			e.add(path+".curve", "stands instead of epsilon and delta: remove these")
+		}
+	}
 	if !(c.Epsilon >= 0 && c.Epsilon <= maxEpsilon) {
 		e.add(path+".epsilon", "must be a number from 0 to %d", maxEpsilon)
 	}

@@ -39,6 +39,7 @@ With --response P, --answers is a file with the answers of randomised response: 
 The report has the true shares and counts with intervals, the epsilon of the mechanism against the claim, and what an attacker learns from an answer.`,
 		Example: `  dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1
   dpwatch analyze --d0 d0.csv --d1 d1.csv --epsilon 1 --trial run --key store_id
+  dpwatch analyze --d0 d0.txt --d1 d1.txt --mu 0.268
   dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --plot plots
   dpwatch analyze --counts counts.json --delta 0 --min-count 5 -o json
   dpwatch analyze --d0 d0.txt --d1 d1.txt --epsilon 1 --partition quantile:8 --plot plots
@@ -47,8 +48,9 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 	d0 := cmd.Flags().String("d0", "", "file with the results on D0: lines, JSON lines or CSV")
 	d1 := cmd.Flags().String("d1", "", "file with the results on D1, in the same format")
 	counts := cmd.Flags().String("counts", "", "file with bucket counts; runs only the bucket estimator")
-	epsilon := cmd.Flags().Float64("epsilon", 0, "the claimed epsilon (required unless --counts is given)")
+	epsilon := cmd.Flags().Float64("epsilon", 0, "the claimed epsilon (required unless --mu, --rho, --curve or --counts is given)")
 	delta := cmd.Flags().Float64("delta", 0, "the claimed delta")
+	claimed := curveFlags(cmd.Flags())
 	confidence := cmd.Flags().Float64("confidence", 0.95, "one minus the rate of false alarms")
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
 	plots := cmd.Flags().String("plot", "", "directory for plots (SVG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
@@ -61,6 +63,13 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 	response.add(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := claimed()
+		if err != nil {
+			return err
+		}
+		if c != "" && (*counts != "" || len(*rules) > 0 || cmd.Flags().Changed("response")) {
+			return errors.New("--counts, --partition and --response test one epsilon: give --epsilon and --delta instead of --mu, --rho or --curve")
+		}
 		if given, err := response.given(cmd); given || err != nil {
 			if err != nil {
 				return err
@@ -82,8 +91,8 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 			}
 			return analyzeCounts(env, *counts, *delta, *minCount, asJSON())
 		}
-		if *d0 == "" || *d1 == "" || !cmd.Flags().Changed("epsilon") {
-			return errors.New("give --d0 FILE --d1 FILE --epsilon E, or --counts FILE")
+		if *d0 == "" || *d1 == "" || !cmd.Flags().Changed("epsilon") && c == "" {
+			return errors.New("give --d0 FILE --d1 FILE --epsilon E (or --mu, --rho, --curve), or --counts FILE")
 		}
 		if *plots != "" && !*values {
 			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
@@ -100,7 +109,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 			return conclude(env, found.Shown(*values), found.Verdict, asJSON())
 		}
 		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(deterministic)}
-		found, err := oneoff.Analyze(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta}, opt, *plots)
+		found, err := oneoff.Analyze(*d0, *d1, read(), analysis.CurveClaim(c, *epsilon, *delta), opt, *plots)
 		if err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ dpwatch run; flags override them, and --epsilon is not needed if the configurati
 Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child process), 2 violation, 3 inconclusive.`,
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
   dpwatch audit --config dpwatch.yaml --file query.sql --d1 d1_2 --max-trials 2000 --plot plots
+  dpwatch audit --config dpwatch.yaml --file query.sql --mu 0.268
   dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users" \
       --sql "SELECT anon_count(id, 0.5) FROM users WHERE age < 30"
   dpwatch audit --dsn postgres://replay@localhost/shadow --d0 d0 --d1 d1 --epsilon 0.5 \
@@ -58,8 +59,9 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.StringVar(&o.File, "file", "", "file with the query; - for standard input")
 	fs.StringArrayVar(&o.Params, "param", nil, "value of $1, $2, ... in text form; repeat it")
 	fs.StringSliceVar(&o.SearchPath, "search-path", []string{"public"}, "schemas where the query's functions are found")
-	fs.Float64Var(&o.Epsilon, "epsilon", 0, "the claimed epsilon (required without --config)")
+	fs.Float64Var(&o.Epsilon, "epsilon", 0, "the claimed epsilon (required without --config, --mu, --rho and --curve)")
 	fs.Float64Var(&o.Delta, "delta", 0, "the claimed delta")
+	claimed := curveFlags(fs)
 	fs.Float64Var(&o.Confidence, "confidence", 0.95, "one minus the rate of false alarms")
 	fs.IntVar(&o.MaxTrials, "max-trials", 10_000, "maximum number of pairs of executions")
 	fs.IntVar(&o.Measure, "measure", 0, "maximum number of pairs of executions after a violation, which raise its lower bound\ntowards the true epsilon; 2000 takes seconds to minutes")
@@ -74,6 +76,13 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		fs.Visit(func(flag *pflag.Flag) { o.Given[flag.Name] = true })
+		if c, err := claimed(); err != nil {
+			return err
+		} else if c != "" {
+			p := c.Headline()
+			o.Curve, o.Epsilon, o.Delta = c, p.Epsilon, p.Delta
+			o.Given["epsilon"], o.Given["delta"] = true, true
+		}
 		if o.Plot != "" && !*values {
 			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
 		}

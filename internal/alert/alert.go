@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -38,9 +39,10 @@ type Finding struct {
 	Route       string // the engine, if several are configured
 	Epsilon     float64
 	Delta       float64
-	Source      string  // source of the claim
-	Lower       float64 // NaN for Deterministic; of a resolved violation, its former bound
-	Estimate    float64 // NaN if there is none
+	Curve       curve.Curve // of which (Epsilon, Delta) is the point of the bound; "" = the claim is no curve
+	Source      string      // source of the claim
+	Lower       float64     // NaN for Deterministic; of a resolved violation, its former bound
+	Estimate    float64     // NaN if there is none
 	Confidence  float64
 	Event       Event
 	Line        withheld.Text // the finding in one line; empty for none
@@ -183,7 +185,7 @@ func (f *Finding) violation() []zap.Field {
 		}
 	}
 	for _, t := range []struct{ name, value string }{
-		{"dp.route", f.Route}, {"dp.finding.line", f.Line.String()}, {"dp.reason", f.Reason}, {"db.query.text", f.SQL},
+		{"dp.route", f.Route}, {"dp.claim.curve", string(f.Curve)}, {"dp.finding.line", f.Line.String()}, {"dp.reason", f.Reason}, {"db.query.text", f.SQL},
 	} {
 		if t.value != "" {
 			fields = append(fields, zap.String(t.name, t.value))

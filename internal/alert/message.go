@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
@@ -49,9 +50,11 @@ type Message struct {
 	Claimed     *float64 `json:"epsilon_claimed,omitempty"`
 	ClaimDelta  *float64 `json:"delta_claimed,omitempty"`
 	ClaimSource string   `json:"claim_source,omitempty"`
-	Lower       *float64 `json:"epsilon_lower,omitempty"` // certified
-	Estimate    *float64 `json:"epsilon_estimate,omitempty"`
-	Confidence  *float64 `json:"confidence,omitempty"`
+	// ClaimCurve is the claim if it is a curve; the claimed epsilon and delta are then the point of it that is refuted.
+	ClaimCurve curve.Curve `json:"claim_curve,omitempty"`
+	Lower      *float64    `json:"epsilon_lower,omitempty"` // certified
+	Estimate   *float64    `json:"epsilon_estimate,omitempty"`
+	Confidence *float64    `json:"confidence,omitempty"`
 	// Change is the last change of the engine before the violation was found that concerns the query.
 	Change *finding.Change `json:"engine_change,omitempty"`
 
@@ -117,7 +120,7 @@ func (s Style) Message(f Finding, now time.Time) Message {
 // violation fills in a message about a query's violation, its end, or a suspicion.
 func (m *Message) violation(f *Finding) {
 	m.Subject = "query " + f.ID
-	m.Claimed, m.ClaimDelta, m.ClaimSource = number(f.Epsilon), number(f.Delta), f.Source
+	m.Claimed, m.ClaimDelta, m.ClaimSource, m.ClaimCurve = number(f.Epsilon), number(f.Delta), f.Source, f.Curve
 	if f.Kind == finding.Unconfirmed {
 		m.Subject, m.Title = "unconfirmed "+f.ID, "trials suggest that a query leaks more than it claims; fresh trials will confirm it or not"
 		return
@@ -130,6 +133,10 @@ func (m *Message) violation(f *Finding) {
 	if f.Kind == finding.Violation {
 		m.Lower, m.Estimate, m.Confidence = number(f.Lower), number(f.Estimate), number(f.Confidence)
 		m.Title = fmt.Sprintf("a query leaks epsilon of at least %s and claims %s", short(f.Lower), short(f.Epsilon))
+		if f.Curve != "" {
+			m.Title = fmt.Sprintf("a query leaks epsilon of at least %s at delta %s and claims the curve %s, which allows %s there",
+				short(f.Lower), short(f.Delta), f.Curve, short(f.Epsilon))
+		}
 	}
 	if m.Change = f.Change; m.Change != nil {
 		found := m.StartsAt

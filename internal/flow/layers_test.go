@@ -18,7 +18,7 @@ type layer struct {
 // uses cannot be imported by a stage then.
 var layers = []layer{
 	{"words: values and texts, of which each is on its own", alone(
-		"docs", "internal/chart", "internal/finding", "internal/link", "internal/odometer", "internal/outcome", "internal/pg/builtin", "internal/pg/ident", "internal/reload",
+		"docs", "internal/chart", "internal/curve", "internal/finding", "internal/link", "internal/odometer", "internal/outcome", "internal/pg/builtin", "internal/pg/ident", "internal/reload",
 		"internal/spelling", "internal/sqlstate", "internal/sqltext", "internal/terminal", "internal/textnumber", "internal/withheld",
 		"internal/audit/timing", "internal/eventually", "internal/clienttest", "replay/hoisting", "rewrite/reasons",
 	)},
@@ -57,7 +57,7 @@ var exceptions = map[[2]string]string{}
 // pure packages do no I/O and log nothing: they import no package of impure, and of this module only pure packages.
 var pure = []string{
 	"analysis/...", "rewrite/...", "internal/audit/evidence", "internal/audit/inbox", "internal/audit/schedule", "internal/audit/sequence", "internal/audit/timing",
-	"internal/capture", "internal/chart", "internal/finding", "internal/generate", "internal/odometer", "internal/outcome", "internal/pg/body",
+	"internal/capture", "internal/chart", "internal/curve", "internal/finding", "internal/generate", "internal/odometer", "internal/outcome", "internal/pg/body",
 	"internal/pg/builtin", "internal/pg/catalog", "internal/pg/ident", "internal/pgparse", "internal/report", "internal/sqltext", "internal/textnumber",
 	"internal/withheld", "replay/hoist", "replay/hoisting", "replay/neighbours/internal/spec",
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/curve"
 )
 
 // Query is a captured query by its identity.
@@ -28,6 +30,8 @@ type Query struct {
 type Claim struct {
 	Epsilon, Delta float64
 	Source, Rule   string
+	// Curve is the whole claim if it is a curve, of which (Epsilon, Delta) is one point; "" = that is all.
+	Curve curve.Curve `json:",omitempty"`
 }
 
 // Sighting counts executions of a query by one user in one hour.
@@ -145,19 +149,19 @@ func (r *recording) count(ctx context.Context) error {
 		s := &r.b.Sightings[i]
 		all.Queue(`
 			WITH q AS (
-			  INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, destinations, executions)
-			  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+			  INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, destinations, claim_curve, executions)
+			  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 			  ON CONFLICT (engine, key) DO UPDATE SET executions = queries.executions + excluded.executions, `+addDestinations+`,
 			    first_seen = least(queries.first_seen, excluded.first_seen), last_seen = greatest(queries.last_seen, excluded.last_seen)
 			  RETURNING id),
 			u AS (
 			  INSERT INTO query_users (query, username, database, application, executions, first_seen, last_seen)
-			  SELECT id, $15, $16, $17, $14, $11, $12 FROM q
+			  SELECT id, $16, $17, $18, $15, $11, $12 FROM q
 			  ON CONFLICT (query, username, database, application) DO UPDATE SET executions = query_users.executions + excluded.executions,
 			    first_seen = least(query_users.first_seen, excluded.first_seen), last_seen = greatest(query_users.last_seen, excluded.last_seen)
 			  RETURNING xmax = 0 AS first),
 			h AS (
-			  INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $18, $14, $19 FROM q
+			  INSERT INTO query_hours (query, hour, executions, unplaced) SELECT id, $19, $15, $20 FROM q
 			  ON CONFLICT (query, hour) DO UPDATE SET executions = query_hours.executions + excluded.executions, unplaced = query_hours.unplaced + excluded.unplaced)
 			SELECT first FROM u`,
 			append(r.w.queryArguments(&s.Query), s.Executions, valid(s.User), valid(s.Database), valid(s.Application), Hour(s.Query.LastSeen), s.Unplaced)...)

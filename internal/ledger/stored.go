@@ -24,7 +24,7 @@ func (l *Ledger) Stored(ctx context.Context, prefix string, most int) ([]read.St
 }
 
 // storedColumns are the columns of a read.Stored, of rows q of queries and a of audits, for collectStored.
-const storedColumns = `q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_source, q.claim_rule, q.executions,
+const storedColumns = `q.id, q.key, q.engine, q.fingerprint, q.summary, q.epsilon, q.delta, q.claim_curve, q.claim_source, q.claim_rule, q.executions,
 	(SELECT coalesce(sum(h.executions), 0) FROM query_hours h WHERE h.query = q.id AND h.hour > now() - interval '24 hours')::bigint, q.first_seen, q.last_seen,
 	coalesce(a.state, ''), coalesce(a.verdict, ''), coalesce(a.trials, 0), a.epsilon_lower, coalesce(a.processes, 0), a.violation, coalesce(a.data_epoch, ''), coalesce(a.engine_epoch, ''), q.destinations`
 
@@ -33,7 +33,7 @@ func collectStored(ctx context.Context, tx pgx.Tx, rows pgx.Rows) (found []read.
 	var id int64
 	var s read.Stored
 	if _, err = pgx.ForEachRow(rows, []any{
-		&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Source, &s.Rule, &s.Executions, &s.LastDay, &s.FirstSeen, &s.LastSeen,
+		&id, &s.Key, &s.Engine, &s.Fingerprint, &s.Summary, &s.Epsilon, &s.Delta, &s.Curve, &s.Source, &s.Rule, &s.Executions, &s.LastDay, &s.FirstSeen, &s.LastSeen,
 		&s.State, &s.Verdict, &s.Trials, &s.Lower, &s.Begun, (*[]byte)(&s.Violation), &s.DataEpoch, &s.EngineEpoch, &s.Destinations,
 	}, func() error {
 		ids, found = append(ids, id), append(found, s)

@@ -36,8 +36,8 @@ func (w *writer) write(ctx context.Context, what string, f func(pgx.Tx) error) e
 // query stores the identity of a query, and returns its number.
 func (w *writer) query(ctx context.Context, tx pgx.Tx, q *Query) (id int64, err error) {
 	err = tx.QueryRow(ctx, `
-		INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, destinations)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+		INSERT INTO queries (engine, key, shape, fingerprint, summary, statement, epsilon, delta, claim_source, claim_rule, first_seen, last_seen, destinations, claim_curve)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT (engine, key) DO UPDATE SET statement = excluded.statement, `+addDestinations+`
 		RETURNING id`, w.queryArguments(q)...).Scan(&id)
 	return id, err
@@ -48,14 +48,14 @@ func (w *writer) queryArguments(q *Query) []any {
 	if w.withhold {
 		statement = nil
 	}
-	args := []any{w.name, q.Key, q.Shape, q.Fingerprint, q.Summary, statement, nil, nil, "", "", q.FirstSeen, q.LastSeen, nil}
+	args := []any{w.name, q.Key, q.Shape, q.Fingerprint, q.Summary, statement, nil, nil, "", "", q.FirstSeen, q.LastSeen, nil, ""}
 	destinations := make([]string, len(q.Destinations))
 	for i, d := range q.Destinations {
 		destinations[i] = valid(d)
 	}
 	args[12] = destinations
 	if c := q.Claim; c != nil {
-		args[6], args[7], args[8], args[9] = c.Epsilon, c.Delta, c.Source, c.Rule
+		args[6], args[7], args[8], args[9], args[13] = c.Epsilon, c.Delta, c.Source, c.Rule, string(c.Curve)
 	}
 	return args
 }

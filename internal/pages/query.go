@@ -60,6 +60,9 @@ func queryTitle(d *read.Details) string {
 	claim := "nothing is claimed"
 	if c := float64(d.Audit.Claim()); !math.IsNaN(c) {
 		claim = fmt.Sprintf("it claims %.4g", c)
+		if of := d.Audit.Result().Claimed; of.Curve != "" {
+			claim = fmt.Sprintf("it claims %s, which is %.4g at delta %.3g", of.Curve, c, of.Delta)
+		}
 	}
 	lower := d.Audit.ViolationBound()
 	switch analysis.Verdict(d.Audit.Verdict) {
@@ -92,6 +95,9 @@ func claimSentence(d *read.Details) string {
 	text := fmt.Sprintf("Claimed: epsilon %.4g", c)
 	if claimed.Delta > 0 {
 		text += fmt.Sprintf(", delta %.3g", claimed.Delta)
+	}
+	if claimed.Curve != "" {
+		text = fmt.Sprintf("Claimed: the curve %s; of it, epsilon %.4g at delta %.3g is the point of the bound", claimed.Curve, c, claimed.Delta)
 	}
 	if claimed.Source != "" {
 		text += "; source: " + claimed.Source

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
@@ -141,9 +142,12 @@ type Standing struct {
 	Engine      string         `json:"engine_epoch"`       // engine version when it was seen last
 	Neighbour   string         `json:"neighbour"`
 	Claimed     analysis.Float `json:"epsilon_claimed"`
-	Lower       analysis.Float `json:"epsilon_lower"` // null for deterministic answers
-	Estimate    analysis.Float `json:"epsilon_estimate"`
-	Trials      int            `json:"trials"`
+	// Curve is the claim if it is a curve. Claimed and Delta are then the point of it that is refuted.
+	Curve    curve.Curve    `json:"claim_curve,omitempty"`
+	Delta    float64        `json:"delta_claimed,omitempty"`
+	Lower    analysis.Float `json:"epsilon_lower"` // null for deterministic answers
+	Estimate analysis.Float `json:"epsilon_estimate"`
+	Trials   int            `json:"trials"`
 	// DetectedAt is the number of pairs of trials after which it was found, and Threshold the logarithm of the evidence
 	// that this took; 0 = not known.
 	DetectedAt int     `json:"detected_at,omitempty"`
@@ -205,6 +209,8 @@ type Record struct {
 	Route     string         `json:"route,omitempty"`
 	Neighbour string         `json:"neighbour"`
 	Claimed   analysis.Float `json:"epsilon_claimed"`
+	Delta     float64        `json:"delta_claimed,omitempty"`
+	Curve     curve.Curve    `json:"claim_curve,omitempty"` // of which the claimed epsilon and delta are the point that is refuted
 	Lower     analysis.Float `json:"epsilon_lower"`
 	Trials    int            `json:"trials"`
 	Seen      uint64         `json:"seen"` // times that clients ran it
@@ -216,7 +222,7 @@ type Record struct {
 
 // Audit returns the record as an audit, with what the record has.
 func (r *Record) Audit() Audit {
-	report := analysis.Refused(analysis.Claim{Epsilon: float64(r.Claimed)}, 0, "")
+	report := analysis.Refused(analysis.Claim{Epsilon: float64(r.Claimed), Delta: r.Delta, Curve: r.Curve}, 0, "")
 	report.Verdict, report.EpsilonLower, report.Trials = analysis.Violation, r.Lower, analysis.Trials{D0: r.Trials, D1: r.Trials}
 	return Audit{
 		ID: r.ID, Key: r.ID, Route: r.Route, Group: r.Group, Summary: r.Summary, User: r.User, Database: r.Database, Neighbour: r.Neighbour, Accepted: r.Accepted,

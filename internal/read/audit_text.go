@@ -120,11 +120,29 @@ func (w *WaitingFor) String() string {
 // ClaimText formats the claim of the audit; "-" without one.
 func (a *Audit) ClaimText() string { return ClaimText(a.Result().Claimed) }
 
+// ClaimedText formats a claim with its source.
+func ClaimedText(c analysis.Claimed) string {
+	if c.Curve != "" {
+		return fmt.Sprintf("the curve %s, tested at %d points (%s)", c.Curve, len(c.Curve.Points()), c.Source)
+	}
+	return fmt.Sprintf("epsilon %g, delta %g (%s)", float64(c.Epsilon), c.Delta, c.Source)
+}
+
+// atDelta says at which point of a curve a bound is; "" = the claim is none.
+func atDelta(c analysis.Claimed) string {
+	if c.Curve == "" {
+		return ""
+	}
+	return fmt.Sprintf(", at delta %g, where the curve allows %g", c.Delta, float64(c.Epsilon))
+}
+
 // ClaimText formats a claim; "-" without one.
 func ClaimText(c analysis.Claimed) string {
 	switch {
 	case math.IsNaN(float64(c.Epsilon)):
 		return "-"
+	case c.Curve != "":
+		return fmt.Sprintf("%g, delta %g (%s)", float64(c.Epsilon), c.Delta, c.Curve)
 	case c.Delta > 0:
 		return fmt.Sprintf("%g, delta %g", float64(c.Epsilon), c.Delta)
 	}

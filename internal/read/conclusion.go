@@ -73,7 +73,7 @@ func (c Conclusion) Write(w io.Writer) error {
 	if math.IsNaN(float64(r.Claimed.Epsilon)) {
 		row("claimed", "nothing")
 	} else {
-		row("claimed", "epsilon %g, delta %g (%s)", float64(r.Claimed.Epsilon), r.Claimed.Delta, r.Claimed.Source)
+		row("claimed", "%s", ClaimedText(r.Claimed))
 	}
 	if c.Input != nil {
 		row("D0 read as", "%s", c.Input.D0.String())
@@ -89,7 +89,10 @@ func (c Conclusion) Write(w io.Writer) error {
 	if len(c.Neighbours) > 1 {
 		row("neighbour", "%s has the strongest evidence, of %d", c.Neighbour, len(c.Neighbours))
 	}
-	row("epsilon lower bound", "%s at confidence %g", show.Number(r.EpsilonLower), r.Confidence)
+	row("epsilon lower bound", "%s at confidence %g%s", show.Number(r.EpsilonLower), r.Confidence, atDelta(r.Claimed))
+	if r.CurveLower != "" {
+		row("curve lower bound", "%s (claimed %s)", r.CurveLower, r.Claimed.Curve)
+	}
 	row("epsilon estimate", "%s (buckets, no confidence statement)", show.Estimate(r))
 	row("evidence", "%s nats", show.Number(r.WealthLog))
 	if r.DetectedAt != nil {
@@ -156,6 +159,9 @@ func Sentence(r analysis.Report) string {
 	case analysis.Violation:
 		if r.Deterministic != nil && r.DetectedAt == nil {
 			return "VIOLATION: the answers of this query are deterministic and differ between D0 and D1; this says nothing about an epsilon." + because(r.Reason)
+		}
+		if c := r.Claimed.Curve; c != "" {
+			return fmt.Sprintf("VIOLATION: this query leaks more than the claimed curve %s allows.%s", c, because(r.Reason))
 		}
 		return fmt.Sprintf("VIOLATION: this query leaks more than the claimed epsilon %g.%s", float64(r.Claimed.Epsilon), because(r.Reason))
 	case analysis.NoEvidence:

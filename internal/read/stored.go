@@ -8,30 +8,32 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/curve"
 )
 
 // Stored is what the tables of the ledger have about a query and its audit, without the evidence and the statement.
 type Stored struct {
-	Key          string    `json:"key"`
-	Engine       string    `json:"engine"`
-	Fingerprint  string    `json:"fingerprint"`
-	Summary      string    `json:"summary"`
-	Epsilon      *float64  `json:"epsilon_claimed"` // nil = the query has no claim
-	Delta        *float64  `json:"delta_claimed"`
-	Source       string    `json:"claim_source"`
-	Rule         string    `json:"claim_rule"`
-	Destinations []string  `json:"destinations,omitempty"` // where answers went
-	Executions   int64     `json:"executions"`
-	LastDay      int64     `json:"executions_last_day"` // in the last 24 hours, in whole hours
-	FirstSeen    time.Time `json:"first_seen"`
-	LastSeen     time.Time `json:"last_seen"`
-	State        string    `json:"state"` // "" = the audit has not begun
-	Verdict      string    `json:"verdict"`
-	Trials       int64     `json:"trials"`
-	Lower        *float64  `json:"epsilon_lower"`
-	Begun        int       `json:"begun"` // how often the evidence began
-	Users        []User    `json:"users"`
-	History      []Event   `json:"history"` // the latest first
+	Key          string      `json:"key"`
+	Engine       string      `json:"engine"`
+	Fingerprint  string      `json:"fingerprint"`
+	Summary      string      `json:"summary"`
+	Epsilon      *float64    `json:"epsilon_claimed"` // nil = the query has no claim
+	Delta        *float64    `json:"delta_claimed"`
+	Curve        curve.Curve `json:"claim_curve,omitempty"` // the whole claim if it is a curve
+	Source       string      `json:"claim_source"`
+	Rule         string      `json:"claim_rule"`
+	Destinations []string    `json:"destinations,omitempty"` // where answers went
+	Executions   int64       `json:"executions"`
+	LastDay      int64       `json:"executions_last_day"` // in the last 24 hours, in whole hours
+	FirstSeen    time.Time   `json:"first_seen"`
+	LastSeen     time.Time   `json:"last_seen"`
+	State        string      `json:"state"` // "" = the audit has not begun
+	Verdict      string      `json:"verdict"`
+	Trials       int64       `json:"trials"`
+	Lower        *float64    `json:"epsilon_lower"`
+	Begun        int         `json:"begun"` // how often the evidence began
+	Users        []User      `json:"users"`
+	History      []Event     `json:"history"` // the latest first
 	// Violation is the violation that is not resolved, as in the status; absent = none. Actions are what operators did
 	// with it, the latest first, and Accepted is its acceptance, whose date may have passed; nil = it is not accepted.
 	Violation json.RawMessage `json:"violation,omitempty"`
@@ -174,9 +176,19 @@ func (s *Stored) accepted() *Accepted {
 	return &Accepted{Operator: c.Operator, At: c.At, Until: *c.Until, Reason: c.Reason}
 }
 
-// SetClaim gives the report the claim in the ledger: evidence does not have its source.
+// SetClaim gives the report the claim in the ledger: evidence does not have its source. Of a curve that is refuted, the
+// point at which it is comes with the violation or with the evidence.
 func (a *Audit) SetClaim(s *Stored) {
-	a.Report.Claimed = analysis.Claimed{Epsilon: analysis.Float(math.NaN()), Source: s.Source}
+	has := a.Report.Claimed
+	a.Report.Claimed = analysis.Claimed{Epsilon: analysis.Float(math.NaN()), Source: s.Source, Curve: s.Curve}
+	switch v := s.standing(); {
+	case s.Curve != "" && has.Curve == s.Curve:
+		a.Report.Claimed.Epsilon, a.Report.Claimed.Delta = has.Epsilon, has.Delta
+		return
+	case s.Curve != "" && v != nil && v.Curve == s.Curve:
+		a.Report.Claimed.Epsilon, a.Report.Claimed.Delta = v.Claimed, v.Delta
+		return
+	}
 	if s.Epsilon != nil && s.Delta != nil {
 		a.Report.Claimed.Epsilon, a.Report.Claimed.Delta = analysis.Float(*s.Epsilon), *s.Delta
 	}

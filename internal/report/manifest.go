@@ -52,6 +52,7 @@ type Audit struct {
 	Verdict    string   `json:"verdict"` // or state
 	Epsilon    *float64 `json:"epsilon_claimed"`
 	Delta      *float64 `json:"delta_claimed"`
+	Curve      string   `json:"claim_curve,omitempty"` // the whole claim if it is a curve, of which the above is one point
 	Source     string   `json:"claim_source"`
 	Lower      *float64 `json:"epsilon_lower"`
 	Confidence *float64 `json:"confidence"` // null = not read, or deterministic answers

@@ -155,7 +155,9 @@ func standing(e *read.Audit, v *read.Standing) alert.Finding {
 	}
 	desk.Describe(&f, e.ID, v)
 	if r := e.Report; r != nil {
-		f.Delta, f.Source, f.Confidence = r.Claimed.Delta, r.Claimed.Source, r.Confidence
+		if f.Source, f.Confidence = r.Claimed.Source, r.Confidence; v.Curve == "" {
+			f.Delta = r.Claimed.Delta
+		}
 	}
 	return f
 }

@@ -71,7 +71,7 @@ func ReproduceWith(ctx context.Context, env setup.Environment, c config.Config, 
 		return Reproduction{}, err
 	}
 	f := oneoff.Options{
-		Loaded: &c, Epsilon: *s.Epsilon, Delta: *s.Delta, From: "public", Protocol: "captured", MaxTrials: o.MaxTrials, Measure: o.Measure, Captured: &q,
+		Loaded: &c, Epsilon: *s.Epsilon, Delta: *s.Delta, Curve: s.Curve, From: "public", Protocol: "captured", MaxTrials: o.MaxTrials, Measure: o.Measure, Captured: &q,
 		Given: map[string]bool{"sql": true, "epsilon": true, "delta": true, "max-trials": o.MaxTrials > 0},
 	}
 	r := Reproduction{ID: s.ID(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Former: s.Former()}
@@ -83,7 +83,7 @@ func ReproduceWith(ctx context.Context, env setup.Environment, c config.Config, 
 	}
 	r.Claimed.Source = s.Source
 	r.Confirmed = string(r.Verdict) == r.Former.Verdict
-	if p := f.Claimed; p == nil || p.Epsilon != f.Epsilon || p.Delta != f.Delta {
+	if p := f.Claimed; p == nil || p.Epsilon != f.Epsilon || p.Delta != f.Delta || p.Curve != f.Curve {
 		fmt.Fprintln(env.Stderr, "dpwatch: warning: the configuration has another claim for this query now; the claim of the audit is tested")
 	}
 	ctx, cancel := context.WithTimeout(ctx, setup.LedgerTimeout)

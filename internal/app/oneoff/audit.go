@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay"
@@ -30,6 +31,7 @@ type Options struct {
 	Then                       []string // statements after SQL in the same session; --sql gives them all
 	Composition                string   // "max" or "sum"; of the claims of SQL and Then
 	Epsilon, Delta, Confidence float64
+	Curve                      curve.Curve // instead of Epsilon and Delta, which are its headline; "" = none
 	MaxTrials                  int
 	Timeout                    time.Duration
 	Hoist                      bool
@@ -67,7 +69,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	}
 	once := trial.Once{
 		Player: player, Copies: copies, Statement: statement, Twin: f.twin, VaryText: f.VaryText, Measure: f.Measure,
-		Claim: analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}, Analysis: f.analysisOptions(),
+		Claim: f.claimed(), Analysis: f.analysisOptions(),
 		Begin:       func() { progress.Begin("trials", f.MaxTrials) },
 		Controlling: func() { progress.Begin("controlling", f.MaxTrials) },
 		Confirming:  func() { progress.Begin("confirming", f.MaxTrials) },
@@ -150,6 +152,9 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 	}
 	return player, copies, s, copies.Explain(ctx, err)
 }
+
+// claimed returns the claim that is tested.
+func (f *Options) claimed() analysis.Claim { return analysis.CurveClaim(f.Curve, f.Epsilon, f.Delta) }
 
 func (f *Options) analysisOptions() analysis.Options {
 	return analysis.Options{

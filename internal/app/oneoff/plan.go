@@ -43,9 +43,9 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	if err != nil {
 		return AuditPlan{}, err
 	}
-	claim := analysis.Claim{Epsilon: f.Epsilon, Delta: f.Delta}
+	claim := f.claimed()
 	p := AuditPlan{
-		Claimed: analysis.Claimed{Epsilon: analysis.Float(f.Epsilon), Delta: f.Delta, Source: f.source}, Queries: f.queries(),
+		Claimed: analysis.Claimed{Epsilon: analysis.Float(claim.Epsilon), Delta: claim.Delta, Curve: claim.Curve, Source: f.source}, Queries: f.queries(),
 		Neighbours: map[string]read.SQLPair{}, Protocol: f.Protocol, Hoist: s.Hoist != nil,
 		FirstTrials: f.MaxTrials, Confirmation: 2 * f.MaxTrials, Measurement: f.Measure, Latencies: f.Timing,
 	}
@@ -70,7 +70,7 @@ func (p AuditPlan) Write(w io.Writer) error {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("claimed", "epsilon %g, delta %g (%s)", float64(p.Claimed.Epsilon), p.Claimed.Delta, p.Claimed.Source)
+	row("claimed", "%s", read.ClaimedText(p.Claimed))
 	shown := false
 	for _, schema := range slices.Sorted(maps.Keys(p.Neighbours)) {
 		pair := p.Neighbours[schema]

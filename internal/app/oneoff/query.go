@@ -194,7 +194,9 @@ func (f *Options) claim(plan *rewrite.Plan) error {
 	}
 	f.Epsilon, f.source = plan.Claim.Epsilon, plan.Claim.Source
 	if !f.Given["delta"] {
-		f.Delta = plan.Claim.Delta
+		f.Delta, f.Curve = plan.Claim.Delta, plan.Claim.Curve
+	} else if plan.Claim.Curve != "" {
+		return fmt.Errorf("--delta is given, and the query claims the curve %s: give --epsilon as well, or leave out --delta", plan.Claim.Curve)
 	}
 	return nil
 }

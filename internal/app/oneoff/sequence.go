@@ -71,12 +71,12 @@ func (f *Options) compose(plan *rewrite.Plan, where string) error {
 	if c == nil {
 		return errors.New(where + ": the configuration has no claim for it: give --epsilon for the whole sequence, or add a claim to the configuration")
 	}
-	delta := c.Delta
+	step := &rewrite.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Curve: c.Curve}
 	if f.Given["delta"] {
-		delta = 0
+		step.Delta, step.Curve = 0, ""
 	}
 	f.source = f.Composition + " of the claims"
-	all := rewrite.Compose(&rewrite.Claim{Epsilon: f.Epsilon, Delta: f.Delta, Source: f.Composition}, &rewrite.Claim{Epsilon: c.Epsilon, Delta: delta})
-	f.Epsilon, f.Delta = all.Epsilon, all.Delta
+	all := rewrite.Compose(&rewrite.Claim{Epsilon: f.Epsilon, Delta: f.Delta, Curve: f.Curve, Source: f.Composition}, step)
+	f.Epsilon, f.Delta, f.Curve = all.Epsilon, all.Delta, all.Curve
 	return nil
 }

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -136,7 +137,7 @@ func (r *Report) list() reports.Section {
 	for _, a := range r.Audits {
 		claim, lower := "-", "-"
 		if a.Epsilon != nil {
-			claim = fmt.Sprintf("%g", *a.Epsilon)
+			claim = cmp.Or(a.Curve, fmt.Sprintf("%g", *a.Epsilon))
 		}
 		if a.Lower != nil {
 			lower = show.Number(analysis.Float(*a.Lower))

@@ -195,7 +195,7 @@ func reportAudit(s *read.Stored) ReportAudit {
 	f := s.Former()
 	row := ReportAudit{Summary: s.Summary, Executions: s.Executions, LastSeen: s.LastSeen.UTC(), Accepted: s.Accepted != nil && s.Accepted.Until != nil && s.Accepted.Until.After(time.Now())}
 	row.Audit = reports.Audit{
-		ID: s.ID(), Key: s.Key, Engine: s.Engine, Verdict: f.Verdict, Epsilon: s.Epsilon, Delta: s.Delta, Source: s.Source, Lower: show.Finite(float64(f.Lower)),
+		ID: s.ID(), Key: s.Key, Engine: s.Engine, Verdict: f.Verdict, Epsilon: s.Epsilon, Delta: s.Delta, Curve: string(s.Curve), Source: s.Source, Lower: show.Finite(float64(f.Lower)),
 		Trials: f.Trials, Begun: s.Begun, DataEpoch: s.DataEpoch, EngineEpoch: s.EngineEpoch,
 	}
 	if row.Verdict == "" {

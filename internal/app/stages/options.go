@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -74,23 +75,29 @@ func RewriteOptions(c config.Config) rewrite.Options {
 	}
 	for _, f := range c.Claims.Functions {
 		opt.Claims.Signatures = append(opt.Claims.Signatures, rewrite.Signature{
-			Function: f.Name, Epsilon: f.Epsilon, Delta: f.Delta, EpsilonName: f.EpsilonName, DeltaName: f.DeltaName,
+			Function: f.Name, Epsilon: f.Epsilon, Delta: f.Delta, EpsilonName: f.EpsilonName, DeltaName: f.DeltaName, Unit: f.Unit,
 		})
 	}
 	for _, r := range c.Claims.Rules {
 		opt.Claims.Rules = append(opt.Claims.Rules, rewrite.Rule{
 			Name: r.Name, User: r.User, Database: r.Database, ApplicationName: r.ApplicationName,
-			Table: ident.ParseTable(r.Table), Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta,
+			Table: ident.ParseTable(r.Table), Pattern: r.Pattern, Epsilon: r.Epsilon, Delta: r.Delta, Curve: parsed(r.Curve),
 		})
 	}
 	if d := c.Claims.Default; d != nil {
-		opt.Claims.Default = &rewrite.Claim{Epsilon: d.Epsilon, Delta: d.Delta}
+		opt.Claims.Default = &rewrite.Claim{Epsilon: d.Epsilon, Delta: d.Delta, Curve: parsed(d.Curve)}
 	}
 	for _, t := range c.Claims.Trust {
 		opt.Claims.TrustComment = opt.Claims.TrustComment || t == "comment"
 		opt.Claims.TrustSetting = opt.Claims.TrustSetting || t == "setting"
 	}
 	return opt
+}
+
+// parsed returns the curve of a configuration that was validated; "" = none.
+func parsed(text string) curve.Curve {
+	c, _ := curve.Parse(text)
+	return c
 }
 
 // UnclaimedRules translates the policies for unclaimed reads. The patterns are valid.

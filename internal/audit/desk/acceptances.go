@@ -79,9 +79,9 @@ func (a *Acceptances) Finding(c *ledger.Acceptance) (f alert.Finding, open bool)
 		f.User, f.Database, f.Route = j.query.User, j.query.Database, j.Owner.Route
 	}
 	if c.Epsilon != nil && c.Delta != nil {
-		f.Epsilon, f.Delta = *c.Epsilon, *c.Delta
+		f.Epsilon, f.Delta, f.Curve = *c.Epsilon, *c.Delta, c.Curve
 	}
-	s := view.Standing{Claimed: analysis.Float(f.Epsilon), Lower: analysis.Float(math.NaN()), Estimate: analysis.Float(math.NaN()), Trials: int(c.Trials)}
+	s := view.Standing{Claimed: analysis.Float(f.Epsilon), Delta: f.Delta, Curve: f.Curve, Lower: analysis.Float(math.NaN()), Estimate: analysis.Float(math.NaN()), Trials: int(c.Trials)}
 	if c.Lower != nil {
 		s.Lower = analysis.Float(*c.Lower)
 	}

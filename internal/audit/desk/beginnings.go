@@ -248,7 +248,7 @@ func (b *Beginnings) terms(plan *rewrite.Plan, share float64) (analysis.Claim, a
 		opt.MaxTrials = min(opt.MaxTrials, noClaimTrials)
 		return analysis.Claim{}, opt
 	}
-	return analysis.Claim{Epsilon: plan.Claim.Epsilon, Delta: plan.Claim.Delta}, opt
+	return analysis.CurveClaim(plan.Claim.Curve, plan.Claim.Epsilon, plan.Claim.Delta), opt
 }
 
 // turnOf returns the turn of a job, which has texts, and moves the evidence into it.

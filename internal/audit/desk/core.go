@@ -108,7 +108,7 @@ func (c *core) alert(f alert.Finding) { c.do(Found{f}) }
 func (c *core) emptyReport(plan *rewrite.Plan, reason string) analysis.Report {
 	claim, source := analysis.Claim{Epsilon: math.NaN()}, ""
 	if of := plan.Claim; of != nil {
-		claim, source = analysis.Claim{Epsilon: of.Epsilon, Delta: of.Delta}, of.Source
+		claim, source = analysis.CurveClaim(of.Curve, of.Epsilon, of.Delta), of.Source
 	}
 	r := analysis.Refused(claim, c.opt.Analysis.Confidence, reason)
 	r.Claimed.Source = source
@@ -119,7 +119,7 @@ func (c *core) emptyReport(plan *rewrite.Plan, reason string) analysis.Report {
 func (c *core) finding(j *job, neighbour int, r analysis.Report) alert.Finding {
 	f := alert.Finding{
 		ID: j.id, Group: j.plan.Group, Summary: j.plan.Summary, User: j.query.User, Database: j.query.Database,
-		Neighbour: j.worlds[neighbour].Schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Source: r.Claimed.Source,
+		Neighbour: j.worlds[neighbour].Schema, Route: j.Owner.Route, Epsilon: float64(r.Claimed.Epsilon), Delta: r.Claimed.Delta, Curve: r.Claimed.Curve, Source: r.Claimed.Source,
 		Lower: float64(r.EpsilonLower), Estimate: float64(r.EpsilonEstimate), Confidence: r.Confidence, Reason: r.Reason,
 		TrialsD0: r.Trials.D0, TrialsD1: r.Trials.D1, Odds: float64(r.Attacker.PosteriorOdds),
 		Application: j.query.ApplicationName, EngineEpoch: j.life.Engine,

@@ -17,6 +17,9 @@ func Describe(f *alert.Finding, id string, s *view.Standing) {
 	if f.Kind == finding.Deterministic {
 		f.Estimate, f.Odds = math.NaN(), math.NaN()
 	}
+	if s.Curve != "" {
+		f.Curve, f.Delta = s.Curve, s.Delta
+	}
 	f.Resolving = s.Resolving(s.Threshold)
 	f.Neighbour, f.TrialsD0, f.TrialsD1, f.EngineEpoch, f.Change, f.Found = s.Neighbour, s.Trials, s.Trials, s.FirstEngine, s.Change, s.FirstSeen
 }

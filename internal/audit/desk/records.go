@@ -22,6 +22,7 @@ func (j *job) record() *view.Record {
 	}
 	if s := j.violation(); s != nil {
 		c.Standing = s
+		c.Curve, c.Delta = s.Curve, s.Delta
 		c.Claimed, c.Lower, c.Trials, c.Neighbour = s.Claimed, s.Lower, s.Trials, s.Neighbour
 	}
 	return c

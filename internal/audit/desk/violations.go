@@ -45,6 +45,9 @@ func (j *job) violation() *view.Standing {
 	s := *j.life.standing
 	if r := j.worst(); r.Verdict == analysis.Violation {
 		s.Engine, s.Neighbour, s.Claimed, s.Lower, s.Estimate, s.Trials = j.life.Engine, j.worstNeighbour(), r.Claimed.Epsilon, r.EpsilonLower, r.EpsilonEstimate, r.Trials.D0
+		if s.Curve, s.Delta = r.Claimed.Curve, 0; s.Curve != "" {
+			s.Delta = r.Claimed.Delta
+		}
 		s.Missing = 0
 		if r.DetectedAt == nil {
 			s.Lower = analysis.Float(math.NaN())

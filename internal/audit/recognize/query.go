@@ -9,7 +9,7 @@ import (
 func QueryOf(p *rewrite.Plan, destinations []string) ledger.Query {
 	q := ledger.Query{Shape: p.Shape, Fingerprint: p.Group, Summary: p.Summary, Destinations: destinations}
 	if c := p.Claim; c != nil {
-		q.Claim = &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule}
+		q.Claim = &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule, Curve: c.Curve}
 	}
 	return q
 }
