@@ -161,7 +161,7 @@ func (m *model) settle(step string, args ...any) {
 		case Write:
 			m.written(e.Audit)
 		case Found:
-			if e.Kind == finding.Unconfirmed {
+			if e.Kind == finding.Unconfirmed || e.Kind == finding.CopiesDiffer {
 				continue
 			}
 			if e.Status == finding.Resolved {
@@ -250,6 +250,9 @@ func (m *model) arriveOne() {
 	sql := fmt.Sprintf("honest %d", n)
 	if n%3 == 0 {
 		sql = fmt.Sprintf("broken %d", n)
+	}
+	if n == 6 { // a violation where there is no twin, else blocked
+		sql = fmt.Sprintf("broken stored %d", n)
 	}
 	plan := &rewrite.Plan{Key: fmt.Sprintf("%x%063x", n+1, 0), Shape: sql, Summary: sql, Claim: &rewrite.Claim{Epsilon: 1, Source: "comment"}}
 	q := capture.Query{SQL: sql, User: "ann", Completed: m.now}
