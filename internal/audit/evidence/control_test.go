@@ -136,8 +136,8 @@ func TestWorstControlled(t *testing.T) {
 
 // TestSynopsisPerCopy: a synopsis with the noise of the claim that is drawn once for each copy, and read with more
 // noise, keeps the claim whatever the number of reads, and no test of trials can see that. The control blocks most of
-// the suspicions, and wrong mechanisms without state lose few convictions. Of 400 audits, 17 synopses were violations
-// and 211 blocked, and 396 wrong mechanisms were violations. At rates of 5 % and 98 %, more violations than the test
+// the suspicions, and wrong mechanisms without state lose few convictions. Of 200 audits, 7 synopses were violations
+// and 104 blocked, and 197 wrong mechanisms were violations. At rates of 5 % and 98 %, more violations than the test
 // allows, or fewer convictions, have a probability of about 1e-6 each. Seeds are fixed.
 func TestSynopsisPerCopy(t *testing.T) {
 	longtest.Skip(t)
