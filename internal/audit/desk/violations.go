@@ -117,6 +117,9 @@ func (j *job) refutes(s *view.Standing) (least float64, ok bool) {
 	if math.IsNaN(lower) {
 		lower = math.Inf(1) // deterministic answers: no finite epsilon
 	}
+	if s.Curve != "" {
+		least = math.Inf(1) // it may be about another point of the curve than the bound
+	}
 	needed := s.Resolving(j.Threshold)
 	return least, least <= lower || needed > 0 && fewest(j.reports) >= needed
 }
