@@ -26,8 +26,8 @@ type statuses struct {
 // now returns the present status.
 func (s *statuses) now() view.Status {
 	catalog, shadow, warnings := s.surroundings.trouble()
-	ledger := s.keeper.State()
 	all, snapshot, out := s.snapshot()
+	ledger := s.keeper.State() // after the snapshot: it counts what the ledger lacks of that
 	all.Audits = snapshot.Entries(s.commonWait(ledger, shadow))
 	all.Panics, all.Shadow, all.Catalog, all.Warnings = s.guard.Panics(), shadow, catalog, warnings
 	all.Resting = s.resting()
