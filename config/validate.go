@@ -77,7 +77,7 @@ func (e *engineSections) shadow(s *Shadow) {
 		}
 	}
 	if twin := s.TwinSchema(); twin != "" && slices.Contains(s.Copies(), twin) {
-		e.add("shadow.twin", "is also shadow.d0 or in shadow.d1: the twin is a schema of its own with the rows of D0")
+		e.add("shadow.twin", "is also shadow.d0 or in shadow.d1: the twin is a separate schema with the rows of D0")
 	}
 	e.engines(s)
 	e.positive("shadow.statement_timeout", s.StatementTimeout)

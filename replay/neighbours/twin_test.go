@@ -68,7 +68,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestTwinNames: the twin needs a schema of its own.
+// TestTwinNames: the twin needs a separate schema.
 func TestTwinNames(t *testing.T) {
 	t.Parallel()
 	o := options("postgres://a/x", "postgres://a/y")

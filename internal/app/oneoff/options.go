@@ -109,7 +109,7 @@ func (f *Options) validate() error {
 	case len(f.Engines) > 1 && len(f.Engines) != len(f.withTwin()):
 		return fmt.Errorf("--engine is given %d times: give one for all copies, or one for D0, one for each --d1 and one for --twin, if there is one (%d)", len(f.Engines), len(f.withTwin()))
 	case f.Twin != "" && slices.Contains(f.schemas(), f.Twin):
-		return fmt.Errorf("--twin %s is also --d0 or a --d1: the twin is a schema of its own with the rows of D0", f.Twin)
+		return fmt.Errorf("--twin %s is also --d0 or a --d1: the twin is a separate schema with the rows of D0", f.Twin)
 	}
 	for i, schema := range f.D1 {
 		switch {

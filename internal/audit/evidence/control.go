@@ -9,7 +9,7 @@ import (
 // belongs to a copy differs between the two, and no test of the trials of D0 and a neighbour can see it.
 type control struct {
 	Audit    *analysis.Audit
-	Separate bool // each trial has a session of its own, as the first ones of sessions showed the violation
+	Separate bool // each trial has a separate session, as the first ones of sessions showed the violation
 }
 
 // done reports whether further trials cannot change the outcome.

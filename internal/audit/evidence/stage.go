@@ -30,7 +30,7 @@ func (e *Evidence) Proceed(twin bool) error {
 	return e.Confirm()
 }
 
-// Separate reports whether each trial must have a session of its own.
+// Separate reports whether each trial must have a separate session.
 func (p *phases) Separate() bool {
 	return p.Confirming() || p.Controlling() && p.control.Separate
 }

@@ -33,7 +33,7 @@ type Once struct {
 	Measuring func(failed error)
 	// Progress is called after each batch of rounds.
 	Progress func(rounds int)
-	// Read takes what the first trials read, and those of the control, which have places; nil = nobody needs it.
+	// Read takes what the first trials read, and those of the control, which have places. It may be nil.
 	Read func(r *replay.Reads, places []int)
 }
 
