@@ -22,7 +22,7 @@ type Acceptances struct {
 }
 
 // Known reports whether it is known what the query of an accepted violation calls.
-func (a *Acceptances) Known(key string) bool { return a.job(key) != nil || a.away[key] != nil }
+func (a *Acceptances) Known(key string) bool { return a.jobs[key] != nil || a.away[key] != nil }
 
 // SetAway notes the plan of the query of an accepted violation whose audit is not in memory; nil if it cannot be known.
 func (a *Acceptances) SetAway(key string, plan *rewrite.Plan) {
@@ -52,7 +52,7 @@ func (a *Acceptances) Adopt(all []ledger.Acceptance) (present, revoked []*ledger
 		}
 	}
 	a.accepted = now
-	maps.DeleteFunc(a.away, func(key string, _ *life) bool { return now[key] == nil || a.job(key) != nil })
+	maps.DeleteFunc(a.away, func(key string, _ *life) bool { return now[key] == nil || a.jobs[key] != nil })
 	return present, revoked, over
 }
 
@@ -62,7 +62,7 @@ func (a *Acceptances) Remove(key string) { delete(a.accepted, key) }
 // Finding returns the finding of a violation whose acceptance has ended: of its audit if that shows it, otherwise as
 // the ledger has it. It returns false if there is no violation any more.
 func (a *Acceptances) Finding(c *ledger.Acceptance) (f alert.Finding, open bool) {
-	j := a.job(c.Key)
+	j := a.jobs[c.Key]
 	if j != nil {
 		if i := evidence.Worst(j.reports); j.reports[i].Verdict == analysis.Violation && i < len(j.worlds) {
 			return a.finding(j, i, j.reports[i]), true
@@ -104,7 +104,7 @@ func (a *Acceptances) overdue(c *ledger.Acceptance) string {
 		return "its date has passed"
 	}
 	now := ""
-	if j := a.job(c.Key); j != nil {
+	if j := a.jobs[c.Key]; j != nil {
 		now = a.versions.engineVersion(j)
 	} else if l := a.away[c.Key]; l != nil && l.calls != nil {
 		now = a.versions.versionOf(l, nil)

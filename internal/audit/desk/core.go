@@ -86,7 +86,8 @@ func (c *core) At(now, wall time.Time, env *environment.Environment) {
 // Drain ends a use of the desk, and returns its effects, which are valid until the next use.
 func (c *core) Drain() []Effect { return c.effects }
 
-// job returns the audit with a key, to look at it or to change it; nil = there is none.
+// job returns the audit with a key, to be changed: what is shown of it is made anew. nil = there is none. Readers that
+// have no turn of it use jobs.
 func (c *core) job(key string) *job {
 	j := c.jobs[key]
 	if j != nil {
