@@ -94,21 +94,13 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
 	for world := range r.exec.stmt.Worlds {
 		c := counting{r, conn, world, r.exec.stmt.place(world)}
-		read, err := c.read(ctx)
+		tables, unverified, err := c.verify(ctx)
 		if err != nil {
 			return all, err
 		}
-		if !slices.ContainsFunc(read, func(t relation) bool { return len(t.worlds) > 0 || t.kind == kindOriginal || t.kind == kindOther }) {
-			all.add(nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", p.engines.name(c.place), p.opt.schemas()[c.place]))
+		if all.add(tables, unverified); tables == nil {
 			break // the others would take the same time
 		}
-		tables, unverified, err := (&reading{r.exec, world}).judge(read, false, "")
-		if err != nil {
-			if unverified, err = c.busy(ctx, err); err != nil {
-				return all, err
-			}
-		}
-		all.add(tables, unverified)
 	}
 	p.counted[key] = all
 	return all, nil
@@ -120,6 +112,31 @@ type counting struct {
 	conn  *pgconn.PgConn // of the shadow database
 	world int            // of the statement
 	place int            // of the world among the copies
+}
+
+// verify returns the tables that trials read, nil if the counters show no reads of copies or originals. What trials must
+// not read is found twice in a row, because the reports of sessions that read before may come at any time.
+func (c *counting) verify(ctx context.Context) (tables []string, unverified string, err error) {
+	engines, opt := c.exec.player.engines, &c.exec.player.opt
+	for again := false; ; again = true {
+		read, err := c.read(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		if !slices.ContainsFunc(read, func(t relation) bool { return len(t.worlds) > 0 || t.kind == kindOriginal || t.kind == kindOther }) {
+			return nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", engines.name(c.place), opt.schemas()[c.place]), nil
+		}
+		tables, unverified, fault := (&reading{c.exec, c.world}).judge(read, false, "")
+		if fault == nil {
+			return tables, unverified, nil
+		}
+		if unverified, err = c.busy(ctx); err != nil || unverified != "" {
+			return []string{}, unverified, err
+		}
+		if again {
+			return nil, "", fault
+		}
+	}
 }
 
 // read runs trials and returns what was read countedTrials times meanwhile. It returns as soon as a copy of the world is
@@ -176,16 +193,13 @@ func (c *counting) run(ctx context.Context, trials int) error {
 // busyWindows is the number of times that busy looks: a late report of an earlier session shows once.
 const busyWindows = 3
 
-// busy returns a ReadsError unless other sessions keep reading tables of that database, too: originals, in a database
-// that is production's.
-func (c *counting) busy(ctx context.Context, fault error) (unverified string, err error) {
+// busy says what cannot be verified because other sessions keep reading tables of that database, too: originals, in a
+// database that is production's. It is "" if none do.
+func (c *counting) busy(ctx context.Context) (unverified string, err error) {
 	var names []string
 	for range busyWindows {
-		if names, err = c.others(ctx); err != nil {
+		if names, err = c.others(ctx); err != nil || len(names) == 0 {
 			return "", err
-		}
-		if len(names) == 0 {
-			return "", fault
 		}
 	}
 	return fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", c.exec.player.engines.name(c.place), strings.Join(names, ", ")), nil
