@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/build"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
@@ -36,6 +34,8 @@ type (
 	Report           = verify.Report
 	Difference       = verify.Difference
 	Twin             = verify.Twin
+	Pairs            = build.Pairs
+	Pair             = build.Pair
 )
 
 // The values of Relation, Method and Rule.
@@ -105,30 +105,18 @@ func List(ctx context.Context, o Options) (Set, []Member, error) {
 	return set, members, s.Explain(err)
 }
 
-// Drop removes the set, the types and schemas created for it, leftovers of killed commands, and the records.
+// Drop removes the set, the types and schemas created for it, leftovers of killed commands, and the records; also the
+// leftovers of Pairs.
 func Drop(ctx context.Context, o Options) error {
-	s, err := shadow.Open(ctx, &o, false)
-	if errors.Is(err, ErrNoSet) {
-		return nil
+	return errors.Join(build.Drop(ctx, o), build.Drop(ctx, o.Recreated()))
+}
+
+// OpenPairs copies the source as it is now, as Create does, and chooses the units; in each pair, D1 is the neighbour with
+// the given index in Options.D1. After an error everything is removed. What a killed process leaves is removed by the
+// next OpenPairs, and by Drop.
+func OpenPairs(ctx context.Context, o Options, neighbour int) (*Pairs, error) {
+	if err := o.Check(); err != nil { // of the names that users know
+		return nil, err
 	}
-	if err != nil {
-		return err
-	}
-	defer s.Close(ctx)
-	set, err := s.Current(ctx)
-	if err != nil && !errors.Is(err, ErrNoSet) {
-		return err
-	}
-	if err == nil { // in one transaction: a killed command leaves the whole set or none
-		if err := pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error { return s.Retire(ctx, tx, set) }); err != nil {
-			return s.Explain(err)
-		}
-	}
-	if err := s.RemoveLeftovers(ctx); err != nil {
-		return s.Explain(err)
-	}
-	if err := s.DropTypes(ctx, "true"); err != nil {
-		return s.Explain(err)
-	}
-	return s.DropRecords(ctx)
+	return build.OpenPairs(ctx, o.Recreated(), neighbour)
 }

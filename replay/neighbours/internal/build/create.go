@@ -18,50 +18,66 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
-// Create creates a set, or replaces the current one: see neighbours.Create and neighbours.Refresh.
-func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, error) {
+// prepare checks what can be checked in advance, removes leftovers, and returns a Builder, to be closed.
+func prepare(ctx context.Context, o *spec.Options, refresh bool) (b *Builder, err error) {
 	o.ReportProgress("plan", 0, 0)
-	p := newPlanner(&o)
+	p := newPlanner(o)
 	s := p.inspect(ctx, refresh)
 	if s == nil {
-		return shadow.Set{}, p.err(ctx)
+		return nil, p.err(ctx)
 	}
-	defer s.Close(ctx)
-	s.Options = &o // further notes go to the plan
+	defer func() {
+		if err != nil {
+			s.Close(ctx)
+		}
+	}()
+	s.Options = o // further notes go to the plan
 	there, err := s.Exists(ctx)
 	if err == nil && there && len(p.plan.Faults) == 0 { // types left by a killed command may differ from the source's present ones
 		err = s.RemoveLeftovers(ctx)
 	}
 	if err != nil {
-		return shadow.Set{}, s.Explain(err)
+		return nil, s.Explain(err)
 	}
 	p.dryRun(ctx, s)
 	if err := p.err(ctx); err != nil {
-		return shadow.Set{}, err
+		return nil, err
 	}
 	if !there {
 		if err := s.MakeRecords(ctx); err != nil {
-			return shadow.Set{}, s.Explain(err)
+			return nil, s.Explain(err)
 		}
 	}
 	current, err := s.Current(ctx)
 	if err != nil && !errors.Is(err, shadow.ErrNoSet) {
+		return nil, err
+	}
+	return &Builder{DB: s, Options: o, current: current}, nil
+}
+
+// Create creates a set, or replaces the current one: see neighbours.Create and neighbours.Refresh.
+func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, error) {
+	b, err := prepare(ctx, &o, refresh)
+	if err != nil {
 		return shadow.Set{}, err
 	}
-	b := &Builder{DB: s, Options: &o, current: current}
-	if err := b.build(ctx); err != nil {
+	defer b.Close(ctx)
+	if err = b.makeBase(ctx); err == nil {
+		err = b.makeNeighbours(ctx)
+	}
+	if err != nil {
 		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
 	b.progress.report("put in place")
-	if err := b.swap(ctx, current); err != nil {
+	if err := b.swap(ctx, b.current); err != nil {
 		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
 	// From here on the new set is current; the old one's rows are no longer needed.
 	b.progress.report("clean up")
-	if err := s.RemoveLeftovers(ctx); err != nil {
+	if err := b.RemoveLeftovers(ctx); err != nil {
 		o.Notef("the new set is current, but the rows of the previous set could not be removed: %v; the next command removes them", err)
 	}
-	return s.Current(ctx)
+	return b.DB.Current(ctx)
 }
 
 // Builder builds one set under staging names.
@@ -80,7 +96,8 @@ type Builder struct {
 	progress *progress
 }
 
-func (b *Builder) build(ctx context.Context) error {
+// makeBase makes D0 and chooses the units.
+func (b *Builder) makeBase(ctx context.Context) error {
 	src, err := source.Open(ctx, b.Options)
 	if err != nil {
 		return err
@@ -133,10 +150,8 @@ func (b *Builder) build(ctx context.Context) error {
 	if err := w.Create(ctx, "UNLOGGED"); err != nil {
 		return err
 	}
-	if b.units, err = units.Choose(ctx, w, b.Options); err != nil {
-		return err
-	}
-	return b.makeNeighbours(ctx)
+	b.units, err = units.Choose(ctx, w, b.Options)
+	return err
 }
 
 // makeNeighbours builds the D1 schemas and the twin, several at a time.
@@ -145,8 +160,12 @@ func (b *Builder) makeNeighbours(ctx context.Context) error {
 	g.SetLimit(max(1, b.Options.Workers))
 	for i := range len(b.Options.Schemas()) - 1 {
 		g.Go(func() error {
-			if err := b.makeD1(ctx, i+1); err != nil {
-				return fmt.Errorf("make copy %s: %w", b.staging.final(i+1), err)
+			var unit *units.Chosen
+			if i < len(b.units) {
+				unit = &b.units[i]
+			}
+			if err := b.makeD1(ctx, i+1, unit); err != nil {
+				return err
 			}
 			return b.analyze(ctx, i+1)
 		})

@@ -21,51 +21,60 @@ import (
 type neighbour struct {
 	objects *objects
 	g       *source.Graph
-	unit    *units.Chosen // nil = the twin, which has all rows of D0
+	unit    *units.Chosen // nil = all rows of D0: the twin, or D0 of a pair
 	world   int
 }
 
-// makeD1 builds one neighbour, or the twin, from D0 in one transaction of its own session.
-func (b *Builder) makeD1(ctx context.Context, world int) error {
+// makeD1 builds one neighbour, or without a unit a second copy of D0, from D0 in one transaction of its own session.
+func (b *Builder) makeD1(ctx context.Context, world int, unit *units.Chosen) error {
 	conn, err := b.Session(ctx)
+	if err == nil {
+		defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
+		n := &neighbour{objects: b.objects, g: b.g, unit: unit, world: world}
+		err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if err := n.make(ctx, tx); err != nil || !b.Options.Recreate {
+				return err
+			}
+			return b.Grant(ctx, tx, []string{b.staging.stage(world)})
+		})
+	}
 	if err != nil {
+		return fmt.Errorf("make copy %s: %w", b.staging.final(world), err)
+	}
+	return nil
+}
+
+// make creates the schema and everything in it.
+func (n *neighbour) make(ctx context.Context, tx pgx.Tx) error {
+	o := n.objects
+	if err := o.start(ctx, tx, n.world); err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := b.objects.start(ctx, tx, world); err != nil {
-			return err
+	if o.method == spec.View {
+		return n.viewsOver(ctx, tx)
+	}
+	if err := o.run(ctx, tx, n.world, o.d.Tables); err != nil {
+		return err
+	}
+	// Rows must keep the order of D0: a parallel scan would mix them.
+	if _, err := tx.Exec(ctx, "SET LOCAL max_parallel_workers_per_gather TO 0"); err != nil {
+		return err
+	}
+	for _, r := range o.model.Tables() {
+		if !r.Stores() {
+			continue
 		}
-		n := &neighbour{objects: b.objects, g: b.g, world: world}
-		if world <= len(b.units) {
-			n.unit = &b.units[world-1]
+		if err := n.rowsOf(ctx, tx, r); err != nil {
+			return fmt.Errorf("rows of %s: %w", r.Table, err)
 		}
-		if b.method == spec.View {
-			return n.viewsOver(ctx, tx)
+	}
+	if o.options.Relation == spec.Extreme && n.unit != nil {
+		if err := n.addUnit(ctx, tx); err != nil {
+			return fmt.Errorf("add a unit: %w", err)
 		}
-		if err := b.objects.run(ctx, tx, world, b.objects.d.Tables); err != nil {
-			return err
-		}
-		// Rows must keep the order of D0: a parallel scan would mix them.
-		if _, err := tx.Exec(ctx, "SET LOCAL max_parallel_workers_per_gather TO 0"); err != nil {
-			return err
-		}
-		for _, r := range b.Model.Tables() {
-			if !r.Stores() {
-				continue
-			}
-			if err := n.rowsOf(ctx, tx, r); err != nil {
-				return fmt.Errorf("rows of %s: %w", r.Table, err)
-			}
-		}
-		if b.Options.Relation == spec.Extreme && n.unit != nil {
-			if err := n.addUnit(ctx, tx); err != nil {
-				return fmt.Errorf("add a unit: %w", err)
-			}
-			return noRoom(b.objects.finish(ctx, tx, world)) // unique keys are created now
-		}
-		return b.objects.finish(ctx, tx, world)
-	})
+		return noRoom(o.finish(ctx, tx, n.world)) // unique keys are created now
+	}
+	return o.finish(ctx, tx, n.world)
 }
 
 // rowsOf copies one table from D0: without the unit's rows for Remove, with its measures moved for Replace. Rows keep

@@ -16,15 +16,18 @@ type staging struct {
 }
 
 // stage returns the staging name of world i: 0 = D0, then the neighbours, then the twin.
-func (s *staging) stage(i int) string { return fmt.Sprintf("%s%d_%d", spec.StagePrefix, s.epoch, i) }
+func (s *staging) stage(i int) string { return fmt.Sprintf("%s%d_%d", s.options.Prefixes()[0], s.epoch, i) }
 
-// final returns the final name of world i.
+// final returns the final name of world i, which is the staging name of a copy that is made anew.
 func (s *staging) final(i int) string {
+	if s.options.Recreate {
+		return s.stage(i)
+	}
 	return s.options.Schemas()[i]
 }
 
 // work returns the staging name of the schema of work tables.
-func (s *staging) work() string { return fmt.Sprintf("%s%d_work", spec.StagePrefix, s.epoch) }
+func (s *staging) work() string { return fmt.Sprintf("%s%d_work", s.options.Prefixes()[0], s.epoch) }
 
 // in returns the name of the copy of a relation in a world.
 func (s *staging) in(world int, r *source.Relation) string {

@@ -138,7 +138,7 @@ func (s *DB) lock(ctx context.Context) error {
 			return err
 		}
 		if time.Since(start) > lockPatience {
-			return errors.New("another dpwatch neighbours command is using this shadow database: wait until it ends")
+			return errors.New("another `dpwatch neighbours` command, or `dpwatch audit --recreate`, is using this shadow database: wait until it ends")
 		}
 		select {
 		case <-ctx.Done():
@@ -197,8 +197,7 @@ func (s *DB) Begin(ctx context.Context, source string, method spec.Method, table
 func (s *DB) RemoveLeftovers(ctx context.Context) error {
 	// A schema with such a name that is not recorded belongs to someone else.
 	schemas, err := connect.Values[string](ctx, s.Conn, `SELECT n.nspname FROM pg_namespace n JOIN `+s.Record("neighbour_set")+` e
-		ON n.nspname LIKE $1 || e.epoch || '\_%' OR n.nspname LIKE $2 || e.epoch || '\_%' ORDER BY 1`,
-		strings.ReplaceAll(spec.StagePrefix, "_", `\_`), strings.ReplaceAll(spec.OldPrefix, "_", `\_`))
+		ON EXISTS (SELECT FROM unnest($1::text[]) prefix WHERE starts_with(n.nspname, prefix || e.epoch || '_')) ORDER BY 1`, s.Options.Prefixes())
 	if err != nil {
 		return err
 	}

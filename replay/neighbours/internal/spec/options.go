@@ -11,10 +11,12 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// Schemas of a set that is not yet, or no longer, current have one of these prefixes, then the epoch and a number.
+// Schemas of a set that is not yet, or no longer, current have one of these prefixes, then the epoch and a number. Those
+// of pairs of copies that are made anew have the last one.
 const (
-	StagePrefix = "dpwatch_stage_"
-	OldPrefix   = "dpwatch_old_"
+	StagePrefix    = "dpwatch_stage_"
+	OldPrefix      = "dpwatch_old_"
+	RecreatePrefix = "dpwatch_recreate_"
 )
 
 // Relation is the neighbour relation between D0 and D1 (Dwork and Roth 2014, 2.3: add/remove; replace is its bounded
@@ -131,6 +133,9 @@ type Options struct {
 	Grant     []string // roles that get USAGE and SELECT on the schemas
 	Workers   int      // number of neighbours built at the same time
 
+	// Recreate is set by Recreated.
+	Recreate bool
+
 	// RenameBody points the bodies of SQL functions at the copies. nil = functions with such a body are not copied.
 	RenameBody body.Renamer
 
@@ -170,11 +175,34 @@ func (o *Options) Check() error {
 			add("%q cannot be the name of a schema", name)
 		case slices.Contains(names[:i], name):
 			add("the schema %q has two roles: d0, each d1, the twin and the control schema must differ", name)
-		case strings.HasPrefix(name, "pg_") || strings.HasPrefix(name, StagePrefix):
+		case strings.HasPrefix(name, "pg_") || strings.HasPrefix(name, StagePrefix) || strings.HasPrefix(name, RecreatePrefix):
 			add("the schema name %q is reserved", name)
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// Recreated returns the options for pairs of copies that are made anew, of the same tables and units. They have records,
+// a lock and schemas of their own beside those of the set. A pair is two full copies: with views over one D0 it would
+// share what is drawn for D0.
+func (o Options) Recreated() Options {
+	o.Recreate, o.Control, o.Twin, o.Method = true, o.Control+"_recreate", "", Copy
+	o.D0 = "dpwatch_recreated_d0" // these names identify the units; no schema has them
+	d1 := make([]string, len(o.D1))
+	for i := range d1 {
+		d1[i] = fmt.Sprintf("dpwatch_recreated_d1_%d", i+1)
+	}
+	o.D1 = d1
+	return o
+}
+
+// Prefixes returns the prefixes of the names of schemas that are not those of the current set; the first one is for
+// schemas that are being built.
+func (o *Options) Prefixes() []string {
+	if o.Recreate {
+		return []string{RecreatePrefix}
+	}
+	return []string{StagePrefix, OldPrefix}
 }
 
 // Schemas returns the schemas of the copies: D0, the neighbours, and the twin if there is one.
