@@ -26,6 +26,8 @@ type Conclusion struct {
 	// OpeningTrials is the number of trials on D0 that were the first of their sessions; Report.Trials does not count
 	// them.
 	OpeningTrials int `json:"opening_trials,omitempty"`
+	// Recreated reports that the copies were made anew for each pair of trials; nil if nothing was replayed.
+	Recreated *bool `json:"recreated,omitempty"`
 	// Hoisting is nil if it is disabled, and if nothing was replayed.
 	Hoisting *hoisting.Report `json:"hoisting,omitempty"`
 	// Reads is what the first trials of each world read; nil if nothing was replayed.
@@ -100,6 +102,9 @@ func (c Conclusion) Write(w io.Writer) error {
 	}
 	if c := r.Confirmation; c != nil {
 		row("confirmation", "%s after %d pairs on fresh sessions (%d pairs before)", strings.ReplaceAll(string(c.State), "_", " "), c.Pairs, c.After)
+	}
+	if anew := c.Recreated; anew != nil && *anew {
+		row("copies", "made anew for each pair of trials")
 	}
 	writeControl(row, r)
 	if m := r.Measurement; m != nil {

@@ -41,6 +41,7 @@ type Options struct {
 	VaryText                   bool
 	Measure                    int
 	Timing                     int
+	Recreate                   bool
 	Given                      map[string]bool // flags on the command line; they override Config
 
 	// Values that do not come from flags alone.
@@ -49,6 +50,7 @@ type Options struct {
 	sorted bool           // the query determines the order of its rows
 
 	Captured  *capture.Query // replayed instead of SQL or File; nil = none
+	plans     []*rewrite.Plan // of the statements
 	twin      []string       // the texts of the statements on the twin; nil = there is none that can be used
 	following []capture.Step // statements after the first one
 	Claimed   *rewrite.Claim // what the configuration claims for the query; nil = nothing
@@ -63,10 +65,21 @@ type Progress struct {
 
 // Audit audits one query, from its first trial to its verdict.
 func Audit(ctx context.Context, env setup.Environment, f *Options, progress Progress) (read.Conclusion, error) {
+	if err := f.Resolve(env); err != nil {
+		return read.Conclusion{}, err
+	}
+	if f.Recreate {
+		return f.auditAnew(ctx, env, progress)
+	}
 	player, copies, statement, err := f.prepare(ctx, env)
 	if err != nil {
 		return read.Conclusion{}, err
 	}
+	return f.run(ctx, env, trial.Replays(player), copies, statement, progress)
+}
+
+// run runs the trials of a statement until it is decided.
+func (f *Options) run(ctx context.Context, env setup.Environment, player trial.Player, copies *trial.Copies, statement replay.Statement, progress Progress) (read.Conclusion, error) {
 	once := trial.Once{
 		Player: player, Copies: copies, Statement: statement, Twin: f.twin, VaryText: f.VaryText, Measure: f.Measure,
 		Claim: f.claimed(), Analysis: f.analysisOptions(),
@@ -124,9 +137,6 @@ func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.
 
 // prepare connects, and rewrites the query for all copies.
 func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *replay.Player, copies *trial.Copies, s replay.Statement, err error) {
-	if err := f.Resolve(env); err != nil {
-		return nil, nil, s, err
-	}
 	options := f.ReplayOptions()
 	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
 	if player, err = replay.New(options); err != nil {
@@ -172,6 +182,9 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.C
 	c.Report, c.Neighbour, c.OpeningTrials = reports[worst], f.D1[worst], shown.OpeningTrials(worst)
 	shown.Audit(worst).AddProfile(&c.Report)
 	c.Claimed.Source = f.source
+	if c.Recreated = &f.Recreate; f.Recreate {
+		c.Control = nil // the draws of copies are part of the trials
+	}
 	c.SQL, c.Queries = &read.SQLPair{D0: s.Text(0), D1: s.Text(worst + 1)}, f.queries()
 	if s.Hoist != nil {
 		report := shown.Hoisting(s.Hoist.Report(), worst)

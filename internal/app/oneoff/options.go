@@ -54,7 +54,7 @@ func (f *Options) fill() {
 	if c.Shadow.Engine.Protocol != "captured" {
 		set("protocol", func() { f.Protocol = c.Shadow.Engine.Protocol })
 	}
-	if !f.Given["d0"] && !f.Given["engine"] { // otherwise the configured twin is one of other data, or has no engine
+	if !f.Given["d0"] && !f.Given["engine"] && !f.Recreate { // otherwise the configured twin is one of other data, or has no engine
 		set("twin", func() { f.Twin = c.Shadow.TwinSchema() })
 	}
 	set("engine", func() { f.Engines = c.Shadow.Engines(f.withTwin()) })
@@ -72,6 +72,11 @@ func (f *Options) withTwin() []string {
 func (f *Options) schemas() []string { return append([]string{f.D0}, f.D1...) }
 
 func (f *Options) validate() error {
+	if f.Recreate {
+		if err := f.recreatable(); err != nil {
+			return err
+		}
+	}
 	var missing []string
 	for name, there := range map[string]bool{"dsn": f.DSN != "", "d0": f.D0 != "", "d1": len(f.D1) > 0, "epsilon": f.Loaded != nil || f.Given["epsilon"]} {
 		if !there {

@@ -2,6 +2,7 @@ package oneoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -39,6 +40,12 @@ type AuditPlan struct {
 
 // Plan checks and rewrites a query like Audit, and executes it on no copy.
 func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, error) {
+	if err := f.Resolve(env); err != nil {
+		return AuditPlan{}, err
+	}
+	if f.Recreate {
+		return AuditPlan{}, errors.New("--dry-run makes no copies: leave out --recreate, which replays the same statements")
+	}
 	player, copies, s, err := f.prepare(ctx, env)
 	if err != nil {
 		return AuditPlan{}, err
@@ -55,7 +62,7 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	if f.twin != nil {
 		p.Control = 2 * f.MaxTrials
 	}
-	once := trial.Once{Player: player, Copies: copies, Statement: s, Claim: claim, Analysis: f.analysisOptions()}
+	once := trial.Once{Player: trial.Replays(player), Copies: copies, Statement: s, Claim: claim, Analysis: f.analysisOptions()}
 	if _, err := once.Evidence(); err != nil {
 		p.Infeasible = err.Error()
 	}

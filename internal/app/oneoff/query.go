@@ -109,7 +109,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 		return replay.Statement{}, err
 	}
 	f.sorted, f.Claimed = plan.Sorted, plan.Claim
-	f.twin = nil
+	f.twin, f.plans = nil, nil
 	s := replay.Statement{Params: q.Params}
 	if f.Captured != nil {
 		s.Simple, s.Named = q.Protocol == capture.Simple, q.Named
@@ -135,6 +135,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 
 // texts returns the text of a statement for each schema, D0 first. It keeps that for the twin.
 func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
+	f.plans = append(f.plans, plan)
 	for _, schema := range f.withTwin() {
 		text := plan.Text()
 		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy

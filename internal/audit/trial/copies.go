@@ -35,7 +35,7 @@ var errReplaced = errors.New("were replaced during the audit: its trials ran on 
 
 // due checks the copies unless the last check was less than copiesEvery ago.
 func (c *Copies) due(ctx context.Context) error {
-	if time.Since(c.checked) < copiesEvery {
+	if c == nil || time.Since(c.checked) < copiesEvery {
 		return nil
 	}
 	return c.check(ctx)
@@ -55,7 +55,7 @@ func (c *Copies) check(ctx context.Context) error {
 // Explain checks the copies a last time and returns the error to report. If the copies were replaced, that is the
 // error, whatever else failed, and also if nothing failed.
 func (c *Copies) Explain(ctx context.Context, err error) error {
-	if errors.Is(err, errReplaced) || ctx.Err() != nil {
+	if c == nil || errors.Is(err, errReplaced) || ctx.Err() != nil {
 		return err
 	}
 	if replaced := c.check(ctx); errors.Is(replaced, errReplaced) || err == nil {

@@ -15,8 +15,8 @@ import (
 // Once is the audit of one query without pauses, for dpwatch audit. Trials, evidence and confirmation are those of an
 // Auditor.
 type Once struct {
-	Player    *replay.Player
-	Copies    *Copies
+	Player    Player
+	Copies    *Copies          // nil = nobody replaces them
 	Statement replay.Statement // one text per world, D0 first
 	Twin      []string         // the texts of the statement and of those of its Then on the twin of D0; nil = there is none
 	Claim     analysis.Claim

@@ -1,0 +1,188 @@
+package oneoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/read"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
+	"github.com/dpwatch/dpwatch/rewrite"
+)
+
+// recreatable returns why the copies cannot be made anew, and leaves one neighbour in D1.
+func (f *Options) recreatable() error {
+	if f.Loaded == nil || !f.Loaded.Neighbours.Configured() {
+		return errors.New("--recreate needs --config with neighbours.source, from which copies are made; for copies made by hand, make them again and audit once more")
+	}
+	for _, name := range []string{"dsn", "d0", "from", "twin"} {
+		if f.Given[name] {
+			return fmt.Errorf("--recreate makes copies of the configuration's tables, with names of their own: leave out --%s", name)
+		}
+	}
+	known := f.Loaded.Shadow.D1
+	switch {
+	case f.Timing > 0:
+		return errors.New("--timing compares the latencies of the same copies: leave out --timing or --recreate")
+	case len(f.Engines) > 1:
+		return errors.New("--recreate needs queries that go to the shadow database, or one engine for all copies: an engine for each copy (shadow.engine.dsn, --engine) does not find copies with new names")
+	case f.Given["d1"] && len(f.D1) != 1:
+		return errors.New("--recreate audits one neighbour: name one with --d1")
+	case f.Given["d1"] && !slices.Contains(known, f.D1[0]):
+		return fmt.Errorf("--d1 %s is none of shadow.d1: name one of %s", f.D1[0], strings.Join(known, ", "))
+	}
+	f.D1 = f.D1[:1]
+	return nil
+}
+
+// auditAnew is Audit with copies that are made anew for each pair of trials.
+func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress Progress) (c read.Conclusion, err error) {
+	o, err := stages.NeighbourOptions(*f.Loaded)
+	if err != nil {
+		return c, err
+	}
+	if env.Removes != nil {
+		env.Removes()
+	}
+	pairs, err := neighbours.OpenPairs(ctx, o, slices.Index(o.D1, f.D1[0]))
+	if err != nil {
+		return c, fmt.Errorf("make copies: %w", err)
+	}
+	defer func() {
+		if err := pairs.Close(ctx); err != nil {
+			fmt.Fprintln(env.Stderr, "dpwatch: warning:", err)
+		}
+	}()
+	r := &recreation{pairs: pairs}
+	if r.first, err = pairs.Make(ctx); err != nil {
+		return c, err
+	}
+	d0, d1, hoist := f.D0, f.D1, f.Hoist
+	f.D0, f.D1, f.Hoist = r.first.D0, []string{r.first.D1}, false
+	player, _, statement, err := f.prepare(ctx, env)
+	r.Player, r.options, r.plans = trial.Replays(player), f.ReplayOptions(), f.plans
+	if f.D0, f.D1, f.Hoist = d0, d1, hoist; err != nil {
+		return c, err
+	}
+	return f.run(ctx, env, r, nil, statement, progress)
+}
+
+// recreation is a player of trials, each pair of which has copies of its own. The first copies, with whose names the
+// statement is written, are those of trials that do not count: what they read is verified.
+type recreation struct {
+	trial.Player // on the first copies
+	pairs        *neighbours.Pairs
+	first        neighbours.Pair
+	options      replay.Options
+	plans        []*rewrite.Plan // of the statement and of those after it
+}
+
+// Start prepares trials.
+func (r *recreation) Start(s replay.Statement, seed uint64) (trial.Trials, error) {
+	if s.Separate == nil {
+		s.Separate = &replay.Separation{}
+	}
+	first, err := r.Player.Start(s, seed)
+	return &recreatedTrials{Trials: first, recreation: r, statement: s}, err
+}
+
+// recreatedTrials are the trials of a statement.
+type recreatedTrials struct {
+	trial.Trials // on the first copies
+	*recreation
+	statement replay.Statement
+}
+
+// Choose does nothing: every trial runs the whole statement, as the first one of its session, and there is one
+// neighbour.
+func (t *recreatedTrials) Choose(replay.Choice) {}
+
+// ahead is the number of pairs that are made and replayed while one before them is.
+const ahead = 2
+
+// Stream yields one pair of trials at a time, in the order in which they began: whether one counts does not depend on
+// how long its copies took.
+func (t *recreatedTrials) Stream(ctx context.Context, _ int) iter.Seq2[replay.Batch, error] {
+	type played struct {
+		batch replay.Batch
+		err   error
+	}
+	return func(yield func(replay.Batch, error) bool) {
+		var all sync.WaitGroup
+		defer all.Wait()
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		var begun []chan played
+		for {
+			for len(begun) <= ahead {
+				one := make(chan played, 1)
+				begun = append(begun, one)
+				all.Go(func() {
+					began := time.Now()
+					rounds, err := t.round(ctx)
+					one <- played{replay.Batch{Rounds: rounds, Took: time.Since(began), Whole: true}, err}
+				})
+			}
+			p := <-begun[0]
+			begun = begun[1:]
+			if !yield(p.batch, p.err) || p.err != nil {
+				return
+			}
+		}
+	}
+}
+
+// round makes a pair of copies, runs the statement once on each, and drops them.
+func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err error) {
+	pair, err := t.pairs.Make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.pairs.Drop(ctx, pair)) }()
+	s, err := t.on(pair)
+	if err != nil {
+		return nil, err
+	}
+	o := t.options
+	o.Copies, o.Warn = []string{pair.D0, pair.D1}, nil
+	player, err := replay.New(o)
+	if err != nil {
+		return nil, err
+	}
+	run, err := player.Start(s, mathrand.Uint64())
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	return run.Rounds(ctx, 1)
+}
+
+// on returns the statement for a pair of copies.
+func (t *recreatedTrials) on(pair neighbours.Pair) (s replay.Statement, err error) {
+	s = t.statement
+	s.Then = slices.Clone(s.Then)
+	for i, plan := range t.plans {
+		texts := make([]string, 2)
+		for world, schema := range []string{pair.D0, pair.D1} {
+			if texts[world], err = plan.For(schema); err != nil {
+				return s, err
+			}
+		}
+		if i == 0 {
+			s.Worlds = texts
+		} else {
+			s.Then[i-1].Worlds = texts
+		}
+	}
+	return s, nil
+}
