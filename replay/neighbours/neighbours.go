@@ -108,7 +108,7 @@ func List(ctx context.Context, o Options) (Set, []Member, error) {
 // Drop removes the set, the types and schemas created for it, leftovers of killed commands, and the records; also the
 // leftovers of Pairs.
 func Drop(ctx context.Context, o Options) error {
-	return errors.Join(build.Drop(ctx, o), build.Drop(ctx, o.Recreated()))
+	return errors.Join(build.Drop(ctx, o.Recreated()), build.Drop(ctx, o)) // the pairs may use types of the set
 }
 
 // OpenPairs copies the source as it is now, as Create does, and chooses the units; in each pair, D1 is the neighbour with

@@ -49,11 +49,11 @@ type Options struct {
 	source string         // source of the claim
 	sorted bool           // the query determines the order of its rows
 
-	Captured  *capture.Query // replayed instead of SQL or File; nil = none
+	Captured  *capture.Query  // replayed instead of SQL or File; nil = none
 	plans     []*rewrite.Plan // of the statements
-	twin      []string       // the texts of the statements on the twin; nil = there is none that can be used
-	following []capture.Step // statements after the first one
-	Claimed   *rewrite.Claim // what the configuration claims for the query; nil = nothing
+	twin      []string        // the texts of the statements on the twin; nil = there is none that can be used
+	following []capture.Step  // statements after the first one
+	Claimed   *rewrite.Claim  // what the configuration claims for the query; nil = nothing
 }
 
 // Progress shows the progress of an audit. Begin starts a new count.

@@ -16,7 +16,9 @@ type staging struct {
 }
 
 // stage returns the staging name of world i: 0 = D0, then the neighbours, then the twin.
-func (s *staging) stage(i int) string { return fmt.Sprintf("%s%d_%d", s.options.Prefixes()[0], s.epoch, i) }
+func (s *staging) stage(i int) string {
+	return fmt.Sprintf("%s%d_%d", s.options.Prefixes()[0], s.epoch, i)
+}
 
 // final returns the final name of world i, which is the staging name of a copy that is made anew.
 func (s *staging) final(i int) string {
