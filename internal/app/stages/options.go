@@ -146,7 +146,7 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 	o := neighbours.Options{
 		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: c.ControlSchema(), D0: c.Shadow.D0, D1: c.Shadow.D1, Twin: c.Shadow.TwinSchema(),
 		Unit:       neighbours.Unit{Table: table(c.Privacy.Unit.Table), Key: c.Privacy.Unit.Key},
-		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath,
+		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath, Noise: NoiseFunctions(c),
 		Relation: neighbours.Relation(n.Relation), Method: neighbours.Method(n.Method), CopyLimit: int64(n.CopyLimit),
 		Grant: n.Grant, Workers: neighbourWorkers, RenameBody: rewrite.RenameBody,
 	}

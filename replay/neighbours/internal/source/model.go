@@ -66,6 +66,7 @@ type Column struct {
 	Target     int    // statistics target, -1 = default
 	Storage    string // "" = the type's
 	Options    []string
+	Drawn      bool   `db:"-"` // every copy draws its values from the default: see Discovery.drawn
 	Base       uint32 // the type under a domain, and under domains over domains; text for citext; else TypeOID
 }
 
@@ -205,9 +206,9 @@ func (r *Relation) Live() []Column {
 // Names returns the names of the columns that are not dropped.
 func (r *Relation) Names() []string { return names(r.Live()) }
 
-// Stored returns the names of the columns that are copied: all but generated ones.
+// Stored returns the names of the columns that are copied: all but generated ones and those that every copy draws.
 func (r *Relation) Stored() []string {
-	return names(slices.DeleteFunc(r.Live(), func(c Column) bool { return c.Generated }))
+	return names(slices.DeleteFunc(r.Live(), func(c Column) bool { return c.Generated || c.Drawn }))
 }
 
 func names(columns []Column) []string {

@@ -160,7 +160,7 @@ func ReadSchema(ctx context.Context, tx pgx.Tx, schema string) (*Model, error) {
 
 func (d *Discovery) read() (*Model, error) {
 	for _, step := range []func() error{
-		d.Find, d.describe, d.columns, d.checks, d.indexes, d.foreignKeys, d.sequences, d.functions, d.statistics, d.types, d.names, d.leftOut, d.random,
+		d.Find, d.describe, d.columns, d.checks, d.indexes, d.foreignKeys, d.sequences, d.functions, d.statistics, d.types, d.names, d.leftOut, d.drawn, d.random,
 	} {
 		if err := step(); err != nil {
 			return nil, err

@@ -123,6 +123,7 @@ type Options struct {
 	Paths     []Path
 
 	SearchPath   []string // search path for unqualified names in the bodies of SQL functions at the source
+	Noise        []string // names of functions that draw noise, without schema
 	FunctionPath []string // schemas of the engine's functions in the shadow database
 
 	Relation  Relation

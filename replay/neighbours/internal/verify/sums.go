@@ -67,7 +67,7 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 			continue
 		}
 		name := ident.Quote(schema, r.Name)
-		row := "ROW(" + ident.Each(r.Names(), "t.%[1]s", ", ") + ")::text"
+		row := "ROW(" + ident.Each(r.Stored(), "t.%[1]s", ", ") + ")::text"
 		var err error
 		if views {
 			out.all[r.Name], err = v.ownInViews(ctx, schema, r, row)

@@ -139,6 +139,10 @@ func (v *verifier) readWorld(ctx context.Context, schema string) (*source.Model,
 		p.Table.Schema, p.To.Schema = schema, schema
 		o.Paths = append(o.Paths, p)
 	}
+	o.Measures = slices.Clone(o.Measures)
+	for i := range o.Measures {
+		o.Measures[i].Column.Table.Schema = schema
+	}
 	var m *source.Model
 	err := pgx.BeginTxFunc(ctx, v.Conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
 		if _, err = tx.Exec(ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
