@@ -19,13 +19,17 @@ func auditCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Audit one query against a claim, now", Args: cobra.NoArgs,
 		Long: `Replay one query on two neighbouring copies of the data and report whether it leaks more than is claimed.
-Tables in the schema --from are replaced by those in --d0 and --d1. Nothing is written; use a role that can only read these
+Tables in the schema --from are replaced by those in --d0 and --d1. Nothing is written, except with --recreate; use a role that can only read these
 schemas. The report and error messages show values of rows; --values=false withholds them, as the alerts of dpwatch run do.
 With several neighbours, the report is about the one with the strongest evidence, and they share the error rate. A violation
 is reported after fresh trials, each in its own session, have confirmed it. With a twin (a second copy of D0, shadow.twin or
 --twin), it is reported only if the answers on D0 and the twin are alike. If the copies are replaced during the audit, it
 ends without a verdict. If trials do not read the copies, or read the tables that these were made from, it is inconclusive;
 a role that may read those tables is an error.
+
+With --recreate, the copies are made anew from neighbours.source for each pair of trials, and dropped: noise that is drawn
+once for each copy (a materialised view, a default) is then drawn for each trial. It needs rights to create schemas
+(neighbours.target), and time: it is for small data.
 
 Several --sql are a sequence: each trial runs them in their order in a session of its own, and their answers together are
 judged. This finds noise that queries share or reuse; each query may be right alone. At most 8 queries.
@@ -37,6 +41,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
   dpwatch audit --config dpwatch.yaml --file query.sql --d1 d1_2 --max-trials 2000 --plot plots
   dpwatch audit --config dpwatch.yaml --file query.sql --mu 0.268
+  dpwatch audit --config dpwatch.yaml --recreate --sql "SELECT n FROM synopsis"
   dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users" \
       --sql "SELECT anon_count(id, 0.5) FROM users WHERE age < 30"
   dpwatch audit --dsn postgres://replay@localhost/shadow --d0 d0 --d1 d1 --epsilon 0.5 \

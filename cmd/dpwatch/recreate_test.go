@@ -99,6 +99,7 @@ func TestAuditRecreateInterrupted(t *testing.T) {
 	t.Parallel()
 	path, shadow := storedNoise(t, 0.1)
 	call(t, "", "neighbours", "create", "--config", path).want(t, exitDone)
+	call(t, "", "doctor", "--config", path).want(t, exitDone, "columns with defaults that volatile functions compute: public.people.noise (random): each copy computes them anew", "public.answers (random), public.counts (random)")
 	conn := pgtest.Connect(t, shadow)
 	cmd := program(t.Context(), "audit", "--config", path, "--recreate", "--max-trials", "1000000", "--sql", storedCounts)
 	if err := cmd.Start(); err != nil {

@@ -103,8 +103,12 @@ func (c Conclusion) Write(w io.Writer) error {
 	if c := r.Confirmation; c != nil {
 		row("confirmation", "%s after %d pairs on fresh sessions (%d pairs before)", strings.ReplaceAll(string(c.State), "_", " "), c.Pairs, c.After)
 	}
-	if anew := c.Recreated; anew != nil && *anew {
+	switch anew := c.Recreated; {
+	case anew == nil:
+	case *anew:
 		row("copies", "made anew for each pair of trials")
+	case r.Verdict == analysis.Violation && r.Deterministic == nil:
+		row("copies", "not made anew: noise of few values that is drawn once for each copy is not excluded (dpwatch audit --recreate)")
 	}
 	writeControl(row, r)
 	if m := r.Measurement; m != nil {

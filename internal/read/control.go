@@ -8,7 +8,7 @@ import (
 
 // causeOfCopy says what makes answers differ between D0 and its twin.
 const causeOfCopy = "what the query reads was drawn once for each copy of the data: a materialised view or a table with noise, a generated column or " +
-	"a default, a cache, or a pool of noise. See docs/causes.md#noise_of_a_copy"
+	"a default, a cache, or a pool of noise; dpwatch audit --recreate makes copies for each trial. See docs/causes.md#noise_of_a_copy"
 
 // writeControl writes what the control of a violation on the twin of D0 has shown, as rows of a table.
 func writeControl(row func(name, format string, args ...any), r analysis.Report) {

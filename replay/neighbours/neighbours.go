@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/build"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/session"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/verify"
 )
@@ -36,6 +37,7 @@ type (
 	Twin             = verify.Twin
 	Pairs            = build.Pairs
 	Pair             = build.Pair
+	RandomPart       = source.Random
 )
 
 // The values of Relation, Method and Rule.
@@ -103,6 +105,21 @@ func List(ctx context.Context, o Options) (Set, []Member, error) {
 	}
 	members, err := s.Members(ctx, set)
 	return set, members, s.Explain(err)
+}
+
+// FindRandom returns what volatile functions compute in the copies, according to the source's definitions.
+func FindRandom(ctx context.Context, o Options) ([]RandomPart, error) {
+	conn, err := session.Open(ctx, o.Source, "neighbours.source")
+	if err != nil {
+		return nil, err
+	}
+	src := &source.Snapshot{Conn: conn, Options: &o}
+	defer src.Close(ctx)
+	if err := src.Open(ctx); err != nil {
+		return nil, src.Explain(err)
+	}
+	found, err := source.FindRandom(ctx, src.Tx, &o)
+	return found, src.Explain(err)
 }
 
 // Drop removes the set, the types and schemas created for it, leftovers of killed commands, and the records; also the

@@ -234,8 +234,26 @@ func checkNeighbours(c config.Config) preflight.Task {
 			return []preflight.Check{differ}
 		}
 		differ.Fix = "run `dpwatch neighbours verify`"
-		return append(append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), checkSet(ctx, c)), differ)
+		checks := append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), checkSet(ctx, c), differ)
+		return append(checks, checkRandom(ctx, c)...)
 	}
+}
+
+// checkRandom names what is random in a copy. An error is that of checkSet or of the connection, which have reported it.
+func checkRandom(ctx context.Context, c config.Config) (checks []preflight.Check) {
+	o, err := stages.NeighbourOptions(c)
+	if err != nil {
+		return nil
+	}
+	found, _ := neighbours.FindRandom(ctx, o)
+	for _, x := range found {
+		check := preflight.Check{Name: "neighbours", Object: "noise of a copy", Status: preflight.OK, Message: x.Text}
+		if x.Anew {
+			check.Status = preflight.Warning
+		}
+		checks = append(checks, check)
+	}
+	return checks
 }
 
 // recordOf returns what the record of the current set says; nothing if it cannot be read, which checkSet reports.

@@ -1,6 +1,13 @@
 package source
 
-import "slices"
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+)
 
 // volatileDefaults is the beginning of a query that defines called (n, relation, name, what, proname): the volatile
 // functions that materialised views (n = 1), generated columns (2) and defaults (3) of the relations $1 call. The server
@@ -91,16 +98,30 @@ const randomQuery = volatileDefaults + `, found AS (SELECT CASE WHEN d.name IS N
 		format('%s%s (%s)', relation::regclass, CASE WHEN called.name <> '' THEN '.' || quote_ident(called.name) END, string_agg(proname, ', ' ORDER BY proname)) AS one
 		FROM called JOIN pg_class c ON c.oid = relation LEFT JOIN unnest($2::oid[], $3::text[]) d(relation, name) USING (relation, name)
 		WHERE NOT c.relispartition GROUP BY relation, called.name, n, d.name)
-	SELECT (ARRAY['materialised views', 'generated columns', 'columns with defaults', 'columns with defaults'])[n] || ' that volatile functions compute: ' || string_agg(one, ', ' ORDER BY one) || ': '
+	SELECT n <> 3, (ARRAY['materialised views', 'generated columns', 'columns with defaults', 'columns with defaults'])[n] || ' that volatile functions compute: ' || string_agg(one, ', ' ORDER BY one) || ': '
 		|| CASE n WHEN 3 THEN 'their values are copied, so that noise in them is the same in every copy'
 			ELSE 'each copy computes them anew, so that noise in them is one draw for each copy, and all trials of a copy see that draw: audit with --recreate, which makes copies for each trial, or audit the statements that fill them' END
 	FROM found GROUP BY n ORDER BY n`
 
-// random reports what may be random in a copy, before any trial.
-func (d *Discovery) random() error {
-	if d.Options.Note == nil {
-		return nil
+// Random is what volatile functions compute in the copies, before any trial: a text that names it. Anew reports that each
+// copy draws its own.
+type Random struct {
+	Anew bool
+	Text string
+}
+
+// FindRandom returns what may be random in a copy of the source, which tx reads.
+func FindRandom(ctx context.Context, tx pgx.Tx, o *spec.Options) ([]Random, error) {
+	silent := *o
+	silent.Note = nil
+	d := &Discovery{Ctx: ctx, Tx: tx, Options: &silent, Model: &Model{}, Dependents: true}
+	if _, err := d.read(); err != nil {
+		return nil, err
 	}
+	return d.findRandom()
+}
+
+func (d *Discovery) findRandom() ([]Random, error) {
 	relations, names := []uint32{}, []string{}
 	for _, r := range d.Model.Tables() {
 		for _, c := range r.Columns {
@@ -109,9 +130,17 @@ func (d *Discovery) random() error {
 			}
 		}
 	}
-	notes, err := d.texts(randomQuery, d.oids, relations, names)
-	for _, note := range notes {
-		d.Options.Notef("%s", note)
+	return rows[Random](d, randomQuery, d.oids, relations, names)
+}
+
+// random notes what may be random in a copy.
+func (d *Discovery) random() error {
+	if d.Options.Note == nil {
+		return nil
+	}
+	found, err := d.findRandom()
+	for _, x := range found {
+		d.Options.Notef("%s", x.Text)
 	}
 	return err
 }
