@@ -121,14 +121,22 @@ type revealedError struct{ cause error }
 func (e *revealedError) Error() string { return withheld.Reveal(e.cause) }
 func (e *revealedError) Unwrap() error { return e.cause }
 
+// audits is what a bar counts that does not count pairs of trials.
+const audits = "audits"
+
 // progress returns a bar on a terminal, and a silent one elsewhere and before Begin.
 func progress(w io.Writer) oneoff.Progress {
 	bar := progressbar.DefaultSilent(1)
 	return oneoff.Progress{
 		Begin: func(what string, total int) {
 			if terminal.Interactive(w) {
+				each := "pairs"
+				if what == audits {
+					each = audits
+				}
 				bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-					progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+					progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString(each),
+					progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 			}
 		},
 		Add: func(n int) { _ = bar.Add(n) },

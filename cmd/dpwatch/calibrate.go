@@ -133,7 +133,7 @@ func counted(env environment) (show func(done, all int), end func()) {
 	p := progress(env.Stderr)
 	return func(done, all int) {
 		if done == 1 {
-			p.Begin("audits", all)
+			p.Begin(audits, all)
 		}
 		p.Add(1)
 	}, p.End
