@@ -231,8 +231,10 @@ type Audit struct {
 	// WatchShare is the share of the time in turns in which decided audits without a violation are watched; 0 = they
 	// are not.
 	WatchShare float64 `yaml:"watch_share"`
-	Budget     Budget  `yaml:"budget"`
-	Sequences  bool    `yaml:"sequences"` // audit queries together that a session runs together again and again
+	// ControlShare is the share of the audits to which a control audit belongs; 0 = there are none.
+	ControlShare float64 `yaml:"control_share"`
+	Budget       Budget  `yaml:"budget"`
+	Sequences    bool    `yaml:"sequences"` // audit queries together that a session runs together again and again
 	// SequenceComposition is how the claims of a sequence's queries give its claim: sum or max.
 	SequenceComposition string   `yaml:"sequence_composition"`
 	Hoist               bool     `yaml:"hoist"`       // trials can reuse results that are the same in all of them
@@ -343,7 +345,7 @@ func Default() Config {
 		},
 		Audit: Audit{
 			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
-			Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, Sequences: true, SequenceComposition: "sum", Hoist: true, HoistSpace: 1 << 30,
+			Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, ControlShare: 0.02, Sequences: true, SequenceComposition: "sum", Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Spool: Spool{MaxBytes: 64 << 20}},
 		Alerts: defaultAlerts(),

@@ -216,6 +216,9 @@ func (e *engineSections) audit(a *Audit) {
 	if !(a.WatchShare >= 0 && a.WatchShare <= 0.5) {
 		e.add("audit.watch_share", "must be from 0 (decided audits have no more trials) to 0.5, for example 0.1: the share of the time in turns for them")
 	}
+	if !(a.ControlShare >= 0 && a.ControlShare <= 1) {
+		e.add("audit.control_share", "must be from 0 (no control audits) to 1, for example 0.02: the share of the audits that are repeated with the twin of D0 in the place of D1")
+	}
 	e.oneOf("audit.sequence_composition", a.SequenceComposition, "sum", "max")
 	if n := a.Budget.TrialsPerHour; n < 0 || n > 0 && n < leastTrials {
 		e.add("audit.budget.trials_per_hour", "must be at least %d; 0 = no limit", leastTrials)

@@ -24,7 +24,7 @@ type Statement struct {
 	// Worlds is the query's text on D0, on D1, and on every further neighbour; at least two. With Places, it is on others.
 	Worlds []string
 	// Places are the places of the worlds among the copies: 0 is D0, then the neighbours, and after them the twin. nil =
-	// the worlds are D0 and the neighbours. With Places, Hoist is ignored.
+	// the worlds are D0 and the neighbours.
 	Places   []int
 	Params   []capture.Param
 	Settings map[string]string // the client's session settings, by lower-case name
@@ -102,7 +102,7 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 	if r.exec.simple {
 		r.exec.planning.set(freshPlanning)
 	}
-	if s.Hoist != nil && s.Separate == nil && s.Places == nil && len(p.opt.Engines) == 0 { // an engine beside the database has no temporary tables
+	if s.Hoist != nil && s.Separate == nil && len(p.opt.Engines) == 0 { // an engine beside the database has no temporary tables
 		r.hoist = r.hoisting()
 	}
 	return r, nil

@@ -80,7 +80,7 @@ func New(opt Options) (*Auditor, error) {
 // deskOptions returns the options of the desk.
 func deskOptions(o *Options, g *guard.Guard) *desk.Options {
 	return &desk.Options{
-		D0: o.D0, D1: o.D1, Analysis: o.Analysis, Family: o.Family, Discoveries: o.Discoveries, MeasureTrials: o.MeasureTrials, Hoist: o.Hoist,
+		D0: o.D0, D1: o.D1, Twin: o.Twin, ControlShare: o.ControlShare, Analysis: o.Analysis, Family: o.Family, Discoveries: o.Discoveries, MeasureTrials: o.MeasureTrials, Hoist: o.Hoist,
 		MaxAudits: o.MaxAudits, PerShape: o.PerShape, Memory: o.Memory, RetryAfter: o.RetryAfter, Repeat: o.Repeat, WatchShare: o.WatchShare, WatchEvery: o.WatchEvery,
 		Observe: o.Observe, Kept: o.Ledger != nil, Findings: o.OnFinding != nil, Suspected: o.Suspected, ShowSQL: o.ShowSQL, ShowValues: o.ShowValues,
 		Engine: o.Engine != nil, Production: o.Production != nil, Say: o.say, Contain: g.Contain, Seed: o.Seed,

@@ -30,6 +30,8 @@ var (
 	descOpen       = desc("dpwatch_open_violations", "Queries with a violation that is not accepted, including the records of evicted audits.")
 	descAccepted   = desc("dpwatch_accepted_violations", "Queries with a violation that an operator has accepted.")
 	descWatched    = desc("dpwatch_watched_audits", "Audits without a violation whose queries are still replayed at a low rate, to find changes.")
+	descControls   = prometheus.NewDesc("dpwatch_control_audits_total", "Decided control audits, of D0 against its twin, by result: alarm (a false one), no_alarm or inconclusive. Each counts once for each version of the copies; those of earlier processes are included.", []string{"result"}, nil)
+	descAlarmRate  = desc("dpwatch_false_alarm_rate_upper_bound", "Upper bound, with confidence 0.95 however often it is read, of the rate of false alarms on identical data: of dpwatch_control_audits_total that are no_alarm or alarm.")
 	descUsed       = desc("dpwatch_budget_used_total", "What replays used since the process began, by unit: trials, or database_seconds. Absent without audit.budget.", "unit")
 	descPerHour    = desc("dpwatch_budget_per_hour", "What audit.budget allows per hour, by unit; 0 = no limit.", "unit")
 	descShort      = desc("dpwatch_audits_waiting_for_budget", "Audits that wait because the budget of replays is used.")
@@ -58,7 +60,7 @@ var (
 // Describe sends every description.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAudits, descOpen, descAccepted, descWatched, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
+		descAudits, descOpen, descAccepted, descWatched, descControls, descAlarmRate, descUsed, descPerHour, descShort, descExceeded, descSpentRatio, descOldest, descUntried, descShadow, descLastTrial, descBytes, descBudget, descQueries, descCovered,
 		descLedger, descRecords, descUnsaved, descUnrecorded, descSpooled,
 		descLower, descClaimed, descDelta, descSpeedUp, descHoistTable,
 	} {
@@ -110,6 +112,10 @@ func (g *gauges) audits(all *metricList, f *desk.Figures) {
 		all.gauge(d, max(0, now.Sub(since).Seconds()))
 	}
 	all.gauge(descWatched, float64(f.Watched))
+	for result, n := range map[string]int{"alarm": f.FalseAlarms.Alarms, "no_alarm": f.FalseAlarms.Audits - f.FalseAlarms.Alarms, "inconclusive": f.FalseAlarms.Inconclusive} {
+		*all = append(*all, prometheus.MustNewConstMetric(descControls, prometheus.CounterValue, float64(n), result))
+	}
+	all.gauge(descAlarmRate, f.FalseAlarms.RateUpper)
 	for _, s := range view.States() {
 		all.gauge(descAudits, float64(f.States[s]), string(s))
 	}

@@ -62,6 +62,7 @@ type Options struct {
 	Repeat        time.Duration // a query that is run again after so long is audited again, unless it has a violation; 0 = never
 	WatchShare    float64       // of the time in turns: decided audits without a violation are watched; 0 = they are not
 	WatchEvery    time.Duration // shortest time between two turns of a watched audit; 0 = a minute
+	ControlShare  float64       // of the audits: to so many belongs a control audit, in which the twin plays D1; 0 = to none
 	EpochEvery    time.Duration // interval of checking the copies while nothing is replayed; 0 = 30 s
 	// SequenceWindow is the time within which the queries of a session are a sequence, from its first query on; 0 =
 	// sequences are not audited.

@@ -28,6 +28,11 @@ type restorer struct {
 // restore admits the audits of earlier processes, as far as there are places for them: violations first. The others
 // stay in the ledger and go on when their query is captured again. It may be called again after an error.
 func (r *restorer) restore(ctx context.Context, engine *ledger.Engine) error {
+	controls, err := engine.Audits.Controls(ctx)
+	if err != nil {
+		return err
+	}
+	r.use(func(d *desk.Desk) { d.Controls.Recall(controls) })
 	keys, poisoned, err := engine.Audits.Keys(ctx, r.opt.MaxAudits)
 	if err != nil {
 		return err

@@ -83,6 +83,9 @@ func (s *Audits) Begin(ctx context.Context, a Audit) (processes int, fleet Fleet
 // than the stored one. If the state has evidence, a turn of the audit that a worker has is outdated, unless it is this
 // Engine's.
 func (s *Audits) Save(ctx context.Context, a Audit) error {
+	if _, control := ControlOf(a.Query.Key); control {
+		return s.saveControl(ctx, &a)
+	}
 	return s.w.write(ctx, "save an audit", func(tx pgx.Tx) error {
 		if a.Progress != nil {
 			if err := s.outdate(ctx, tx, a.Query.Key); err != nil {
@@ -175,6 +178,9 @@ func (s *Audits) Keys(ctx context.Context, most int) (keys, poisoned []string, e
 
 // Find returns the stored form of an audit; false if there is none.
 func (s *Audits) Find(ctx context.Context, key string) (Audit, bool, error) {
+	if _, control := ControlOf(key); control {
+		return s.findControl(ctx, key)
+	}
 	rows, err := s.w.pool.Query(ctx, "SELECT "+columns+" FROM queries q JOIN audits a ON a.query = q.id WHERE q.engine = $1 AND q.key = $2", s.w.name, key)
 	var a Audit
 	if err == nil {
@@ -205,6 +211,9 @@ func (s *Audits) Parsing(ctx context.Context, key string, done bool) error {
 // SetAside moves the progress of an audit that cannot be restored out of the way, with the reason. A turn of the audit
 // that a worker has is outdated.
 func (s *Audits) SetAside(ctx context.Context, key, reason string) error {
+	if _, control := ControlOf(key); control {
+		return s.setControlAside(ctx, key)
+	}
 	return s.w.write(ctx, "set progress aside", func(tx pgx.Tx) error {
 		if err := s.outdate(ctx, tx, key); err != nil {
 			return err

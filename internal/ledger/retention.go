@@ -40,6 +40,7 @@ var prunes = []struct {
 	{false, `DELETE FROM former_evidence WHERE ctid = ANY(ARRAY(SELECT f.ctid FROM former_evidence f JOIN queries q ON q.id = f.query WHERE q.engine = $1 AND f.at < $2 AND $3::text[] IS NOT NULL
 		AND NOT EXISTS (SELECT FROM audits a WHERE a.query = q.id AND (a.verdict = 'violation' OR a.violation IS NOT NULL)) LIMIT $4))`},
 	{false, prunedTerms},
+	{false, prunedControls},
 }
 
 // prunedTerms removes the terms that ended, because the next one began, before $2 and more than 30 days ago. The number

@@ -296,7 +296,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure,
 		BatchTrials: c.Tuning.BatchTrials, TurnTrials: setup.TurnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Tuning.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,
 		Repeat:     time.Duration(c.Audit.Repeat),
-		WatchShare: c.Audit.WatchShare, SequenceWindow: setup.SequenceWindow(c.Audit),
+		WatchShare: c.Audit.WatchShare, ControlShare: c.Audit.ControlShare, SequenceWindow: setup.SequenceWindow(c.Audit),
 		RetryAfter: time.Duration(c.Tuning.RetryAfter), RescueAfter: time.Duration(c.Tuning.RescueAfter), ShowSQL: c.Log.ShowsSQL(), ShowValues: c.Log.ShowsValues(),
 		Route: setup.RouteOf(&c), Logger: log, Metrics: registry, Now: time.Now, Seed: rand.Uint64,
 	}, nil

@@ -72,6 +72,7 @@ func (a *Admission) placeQuery(q capture.Query, r recognize.Recognized, key, rou
 			}
 			a.places.again(j, q, r.Plan, r.Edition)
 		}
+		a.places.controls.follow(j)
 		j.answers = read.AddDestinations(j.answers, r.Query.Destinations)
 		j.Seen++
 		j.LastSeen = q.Completed

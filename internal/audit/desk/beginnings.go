@@ -21,6 +21,7 @@ type Beginnings struct {
 	violations *violations
 	places     *places
 	watches    *Watches
+	controls   *Controls
 }
 
 // Recall gives an audit in its turn what the ledger has of it, unless that is of other copies, and reports whether the
@@ -30,6 +31,9 @@ func (b *Beginnings) Recall(key string, row *ledger.Audit, found bool, copies st
 	j.recalled = true
 	if !found {
 		return false, nil
+	}
+	if j.control {
+		return b.recallControl(j, row, copies)
 	}
 	j.processes = row.Processes
 	j.recallLife(row)
@@ -82,20 +86,20 @@ type Begun struct {
 // Unjudgeable, the audit has no evidence.
 func (b *Beginnings) Begin(key string, counted *Begun, now *environment.Environment) error {
 	j := b.job(key)
+	if now != nil {
+		b.replaced(j, now)
+	}
 	if counted == nil {
 		counted = b.count(j)
 	}
 	j.processes = counted.Processes
-	if now != nil {
-		b.replaced(j, now)
-	}
 	return b.resetEvidence(j, b.share(j, counted.Fleet))
 }
 
 // count counts the beginning of evidence that no ledger has.
 func (b *Beginnings) count(j *job) *Begun {
 	n := &Begun{Processes: j.processes + 1}
-	if b.opt.Family && j.plan.Claim != nil {
+	if b.opt.Family && j.plan.Claim != nil && !j.control {
 		b.fleet.Begun++
 		n.Fleet = b.fleet
 	}
@@ -105,11 +109,13 @@ func (b *Beginnings) count(j *job) *Begun {
 // share returns the share of the error rate of evidence that begins: with Options.Family, each beginning counts as
 // another audit of the fleet, and with Options.Discoveries the violations reported before it raise its share; otherwise
 // the beginnings of one audit share its rate, so that the probability of a false alarm over the audit's whole life is
-// at most the rate.
+// at most the rate. So do those of a control audit on one version of the copies, which is no audit of the fleet.
 func (b *Beginnings) share(j *job, fleet ledger.Fleet) float64 {
 	switch {
 	case j.plan.Claim == nil:
 		return 1
+	case j.control:
+		return multiplicity.RestartShare(j.processes - 1)
 	case b.opt.Discoveries:
 		return multiplicity.DiscoveryShare(fleet.Begun, fleet.Reported)
 	case b.opt.Family:
@@ -129,6 +135,7 @@ func (b *Beginnings) Unbegun(key string) {
 // Turn returns the turn of an audit, which has texts, and moves the evidence into it.
 func (b *Beginnings) Turn(key string, kind turn.Kind) turn.Turn {
 	j := b.job(key)
+	b.controls.follow(j)
 	j.stored = false
 	return b.turnOf(j, kind)
 }
@@ -137,6 +144,7 @@ func (b *Beginnings) Turn(key string, kind turn.Kind) turn.Turn {
 // cannot be used, which then starts again.
 func (b *Beginnings) Watch(key string) (t turn.Turn, fault error) {
 	j := b.job(key)
+	b.controls.follow(j)
 	t = b.turnOf(j, turn.Watch)
 	if j.watch.state != nil {
 		t.State, fault = ledger.Unseal(j.watch.state)
@@ -175,7 +183,9 @@ func (b *Beginnings) replaced(j *job, now *environment.Environment) {
 	j.reported = make([]bool, len(j.worlds)) // it belongs to the old copies and functions
 	if j.copies != now.Copies {
 		j.restarts++
-		j.copies = now.Copies
+		if j.copies = now.Copies; j.control {
+			j.processes = 0
+		}
 	}
 	b.versions.adoptEngine(j)
 }
@@ -186,6 +196,9 @@ func (b *Beginnings) resetEvidence(j *job, share float64) error {
 	b.dropEvidence(j)
 	j.seed = b.opt.Seed() >> 11
 	claim, opt := b.terms(j.plan, share)
+	if j.control {
+		claim, opt.Confidence = j.controlClaim(claim), 1-share*(1-b.opt.Analysis.Confidence)
+	}
 	opt.Salt = b.salt(j.plan.Key)
 	if s := j.life.standing; s != nil && !opt.NoClaim { // enough to resolve it
 		opt.MaxTrials = max(opt.MaxTrials, min(s.Resolving(-math.Log(1-opt.Confidence)), mostResolving*opt.MaxTrials))
@@ -263,6 +276,9 @@ func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
 		t.Claim, t.Terms = b.terms(j.plan, 1)
 		t.Terms.Salt = b.salt(j.plan.Key)
 		return t
+	}
+	if j.control {
+		t.Places = []int{0, 1 + len(b.opt.D1)}
 	}
 	t.Evidence, j.evidence = j.evidence, nil
 	return t

@@ -32,6 +32,7 @@ type Desk struct {
 	Acceptances *Acceptances // violations that operators accept
 	Requests    *Requests    // audits that operators want again
 	Overview    *Overview    // what is shown of all this
+	Controls    *Controls    // control audits, and the rate of false alarms
 }
 
 // core is what all parts of a Desk share.
@@ -46,7 +47,7 @@ type core struct {
 
 	roster    *schedule.Roster
 	jobs      map[string]*job // by key
-	order     []*job          // in order of admission
+	order     []*job          // in order of admission, without control audits
 	faults    uint64          // batches that could not be replayed
 	lastTrial time.Time       // zero = none yet
 	shadowUp  bool            // the last use of the shadow database succeeded
@@ -66,13 +67,15 @@ func New(opt *Options, secret string) *Desk {
 	violations := &violations{c, versions, acceptances}
 	places := newPlaces(c, versions, violations, counts)
 	watches := &Watches{c, versions, places}
-	beginnings := &Beginnings{c, versions, violations, places, watches}
-	turns := &Turns{c, violations, places, store, watches, beginnings}
+	controls := &Controls{core: c, places: places, store: store, known: map[string]bool{}, results: map[draw]analysis.Verdict{}, counts: map[analysis.Verdict]int{}}
+	places.controls = controls
+	beginnings := &Beginnings{c, versions, violations, places, watches, controls}
+	turns := &Turns{c, violations, places, store, watches, beginnings, controls}
 	return &Desk{
 		core: c, Admission: &Admission{c, versions, places, counts, watches}, Beginnings: beginnings, Turns: turns, Watches: watches,
 		Workers: &Workers{c, versions, violations, store, turns, beginnings}, Restoration: &Restoration{c, places, beginnings},
 		Engines: &Engines{c, versions, violations, places, turns, acceptances}, Acceptances: acceptances, Requests: &Requests{c, places},
-		Overview: &Overview{c, acceptances, places, counts},
+		Overview: &Overview{c, acceptances, places, counts, controls}, Controls: controls,
 	}
 }
 

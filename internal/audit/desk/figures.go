@@ -16,6 +16,7 @@ type Figures struct {
 	Violations      int // with records
 	Accepted        int // of them
 	Watched         int
+	FalseAlarms     view.FalseAlarms
 	Oldest, Untried time.Time // since when the oldest waiting audit waits, and the oldest without a trial; zero = none waits
 	ShadowUp        bool
 	LastTrial       time.Time
@@ -38,7 +39,7 @@ type Series struct {
 func (o *Overview) Figures() Figures {
 	f := Figures{
 		States: map[view.State]int{}, Violations: len(o.places.records.order), Accepted: o.acceptedViolations(),
-		ShadowUp: o.shadowUp, LastTrial: o.lastTrial, Bytes: o.roster.Bytes(), Series: o.series(),
+		ShadowUp: o.shadowUp, LastTrial: o.lastTrial, Bytes: o.roster.Bytes(), Series: o.series(), FalseAlarms: o.controls.FalseAlarms(),
 	}
 	f.Queries, f.Share = o.counts.covered()
 	earlier := func(t *time.Time, since time.Time) {

@@ -7,6 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
 )
 
@@ -31,4 +32,9 @@ func sameBase(x, y *engine.Snapshot) bool { return x.Epoch(engine.Calls{}) == y.
 func (j *job) violates() bool { return j.Phase() == schedule.Violation || j.Open }
 
 // ShortID returns the id of an audit with a key.
-func ShortID(key string) string { return key[:min(12, len(key))] }
+func ShortID(key string) string {
+	if query, control := ledger.ControlOf(key); control {
+		return ledger.ControlKey(ShortID(query))
+	}
+	return key[:min(12, len(key))]
+}

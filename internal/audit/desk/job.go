@@ -50,6 +50,9 @@ type job struct {
 
 	life life // what it keeps about the engine
 
+	control bool // see Controls
+	chosen  bool // a control audit belongs to it
+
 	recalled bool            // the ledger was asked for its evidence, or need not be
 	stored   bool            // the ledger has its latest evidence
 	given    *given          // the turn that was given to the workers; nil = none

@@ -112,15 +112,16 @@ type model struct {
 	proofs      map[string]proof        // of the evidence that turns brought back, by key
 	steps       []string
 
-	verdicts map[analysis.Verdict]int // that were written
+	verdicts map[analysis.Verdict]int  // that were written
+	draws    map[draw]analysis.Verdict // of control audits: the first verdict on each version of the copies
 }
 
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
 		T: t, coin: rand.New(rand.NewPCG(seed, 1)), turns: map[string]turn.Turn{}, rows: map[string]ledger.Audit{}, firing: map[string]int{},
-		given: map[string]bool{}, proofs: map[string]proof{},
+		given: map[string]bool{}, proofs: map[string]proof{}, draws: map[draw]analysis.Verdict{},
 	}
-	m.environment = &environment.Environment{Copies: "1", Read: time.Now()}
+	m.environment = &environment.Environment{Copies: "1", Twin: true, Read: time.Now()}
 	m.now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	m.begin()
 	return m
@@ -129,8 +130,8 @@ func newModel(t *testing.T, seed uint64) *model {
 // begin makes the desk of a new process.
 func (m *model) begin() {
 	opt := &Options{
-		D0: "d0", D1: []string{"d1", "d2"}, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 200}, MaxAudits: 5, PerShape: 3, MeasureTrials: 50,
-		RetryAfter: time.Second, WatchShare: 0.2, WatchEvery: time.Second, Kept: true, Findings: true, Suspected: true,
+		D0: "d0", D1: []string{"d1", "d2"}, Twin: "twin", ControlShare: 0.5, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 200}, MaxAudits: 5, PerShape: 3, MeasureTrials: 50,
+		RetryAfter: time.Second, WatchShare: 0.4, WatchEvery: time.Second, Kept: true, Findings: true, Suspected: true,
 		Say: error.Error, Seed: m.coin.Uint64, Contain: func(_ string, f func() error) error { return f() },
 	}
 	m.Desk = New(opt, "secret")
@@ -161,6 +162,9 @@ func (m *model) settle(step string, args ...any) {
 		case Write:
 			m.written(e.Audit)
 		case Found:
+			if _, control := ledger.ControlOf(e.ID); control {
+				m.fail("a control audit has a finding: %+v", e)
+			}
 			if e.Kind == finding.Unconfirmed || e.Kind == finding.CopiesDiffer {
 				continue
 			}
@@ -179,6 +183,13 @@ func (m *model) settle(step string, args ...any) {
 func (m *model) written(row ledger.Audit) {
 	m.Helper()
 	key := row.Query.Key
+	_, control := ledger.ControlOf(key)
+	if d := (draw{key, row.DataEpoch}); control && row.Verdict != "" && m.draws[d] == "" {
+		m.draws[d] = analysis.Verdict(row.Verdict)
+	}
+	if control && row.DataEpoch != m.rows[key].DataEpoch {
+		delete(m.rows, key)
+	}
 	m.verdicts[analysis.Verdict(row.Verdict)]++
 	if row.Verdict == string(analysis.Violation) || row.Verdict == string(analysis.NoEvidence) {
 		if p := m.proofs[key]; !p.decided || row.Verdict == string(analysis.Violation) && !p.found {
@@ -197,7 +208,11 @@ func (m *model) written(row ledger.Audit) {
 func (m *model) consistent() {
 	m.Helper()
 	busy := 0
+	shown := map[*job]bool{}
 	for _, j := range m.order {
+		shown[j] = true
+	}
+	for _, j := range m.jobs {
 		t, out := m.turns[j.Key]
 		if j.Busy() != out {
 			m.fail("%s: busy %t, and a turn is out: %t", j.Key, j.Busy(), out)
@@ -214,13 +229,32 @@ func (m *model) consistent() {
 		if len(j.reports) == 0 {
 			m.fail("%s has no report", j.Key)
 		}
-		m.shows(j)
+		if shown[j] == j.control {
+			m.fail("%s: control %t, shown %t", j.Key, j.control, shown[j])
+		}
+		if shown[j] {
+			m.shows(j)
+		}
 	}
+	m.counted()
 	if busy != len(m.turns) {
 		m.fail("%d turns are out, %d audits have one", len(m.turns), busy)
 	}
-	if len(m.order) != len(m.jobs) || m.roster.Len() != len(m.jobs) || len(m.jobs) > m.opt.MaxAudits {
+	if m.roster.Len() != len(m.jobs) || len(m.jobs) > m.opt.MaxAudits {
 		m.fail("%d in order, %d by key, %d in the roster", len(m.order), len(m.jobs), m.roster.Len())
+	}
+}
+
+// counted compares the rate of false alarms with the verdicts that were written.
+func (m *model) counted() {
+	m.Helper()
+	counts := map[analysis.Verdict]int{}
+	for _, verdict := range m.draws {
+		counts[verdict]++
+	}
+	f := m.Controls.FalseAlarms()
+	if f.Alarms != counts[analysis.Violation] || f.Audits != f.Alarms+counts[analysis.NoEvidence] || f.Inconclusive != counts[analysis.Inconclusive] {
+		m.fail("false alarms %+v, and the verdicts of control audits are %v", f, counts)
 	}
 }
 
@@ -272,7 +306,11 @@ func (m *model) beginTurn() {
 	st := m.Beginnings.Statement(g.Key)
 	if !st.HasTexts {
 		var worlds []turn.World
-		for _, d1 := range m.opt.D1 {
+		d1s := m.opt.D1
+		if g.Control {
+			d1s = []string{m.opt.Twin}
+		}
+		for _, d1 := range d1s {
 			worlds = append(worlds, turn.World{Schema: d1, Twin: []string{st.Query.SQL}, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
 		}
 		m.Beginnings.Rewritten(g.Key, worlds)
@@ -280,6 +318,10 @@ func (m *model) beginTurn() {
 	if g.Kind == turn.First || g.Kind == turn.Trials {
 		if m.recall(g.Key, st.Recalled) {
 			m.settle("%s is decided already", st.Query.SQL)
+			return
+		}
+		if m.Beginnings.Uncontrolled(g.Key, m.environment.Twin) {
+			m.settle("%s has no twin any more", st.Query.SQL)
 			return
 		}
 		switch m.Beginnings.Compare(g.Key, m.environment, true) {
@@ -293,7 +335,7 @@ func (m *model) beginTurn() {
 	switch {
 	case g.Kind == turn.Watch:
 		m.turns[g.Key], _ = m.Beginnings.Watch(g.Key)
-	case m.coin.IntN(6) == 0:
+	case m.coin.IntN(6) == 0 && !g.Control:
 		m.give(g)
 		return
 	default:
@@ -321,6 +363,9 @@ func (m *model) recall(key string, recalled bool) (decided bool) {
 // beginEvidence begins the evidence of an audit, as the ledger allows.
 func (m *model) beginEvidence(key string, now *environment.Environment) {
 	begun := &Begun{Processes: m.jobs[key].processes + 1, Fleet: ledger.Fleet{Begun: 1}}
+	if m.jobs[key].control {
+		begun = nil
+	}
 	if err := m.Beginnings.Begin(key, begun, now); err != nil {
 		m.fail("%v", err)
 	}
@@ -337,6 +382,7 @@ func (m *model) endTurnOf() {
 	o := m.runner.Run(m.Context(), t, turn.Hooks{
 		Pressing: m.Turns.Pressing, Advanced: func(a turn.Advance) { m.Turns.Advance(key, a) },
 	})
+	o.Took = time.Duration(m.coin.IntN(1000)) * time.Millisecond // otherwise the watch share has no time
 	delete(m.turns, key)
 	if t.Kind == turn.Watch {
 		m.endWatch(key, &o)
@@ -459,8 +505,16 @@ func (m *model) breakOff() {
 func (m *model) restartProcess() {
 	before := m.jobs
 	m.begin()
+	var controls []ledger.ControlAudit
+	for d, verdict := range m.draws {
+		controls = append(controls, ledger.ControlAudit{Key: d.key, DataEpoch: d.copies, Verdict: string(verdict)})
+	}
+	m.Controls.Recall(controls)
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		row, j := m.rows[key], before[key]
+		if j.control {
+			continue
+		}
 		row.Query.LastSeen, row.Processes = j.LastSeen, j.processes
 		if row.Progress != nil {
 			row.Progress = ledger.Seal(row.Progress)
@@ -480,9 +534,10 @@ func (m *model) restartProcess() {
 // TestDeskModel: in any order of captures, turns that end well, with trouble or in a panic, lost workers, replaced
 // copies, new engines and restarts, an audit has at most one turn and its evidence is in one place; no verdict is
 // written without evidence that decides it, evidence is never lost, and a violation alerts once in one environment.
+// Control audits have no findings, and each counts once for each version of the copies.
 func TestDeskModel(t *testing.T) {
 	t.Parallel()
-	verdicts := map[analysis.Verdict]int{}
+	verdicts, draws := map[analysis.Verdict]int{}, map[analysis.Verdict]int{}
 	for seed := range longtest.Count(10, 60) {
 		m := newModel(t, seed)
 		m.verdicts = verdicts
@@ -508,8 +563,14 @@ func TestDeskModel(t *testing.T) {
 				m.endTurnOf()
 			}
 		}
+		for _, verdict := range m.draws {
+			draws[verdict]++
+		}
 	}
 	if verdicts[analysis.Violation] == 0 || verdicts[analysis.NoEvidence] == 0 || verdicts[analysis.Inconclusive] == 0 { // otherwise nothing was tried
 		t.Errorf("verdicts %v", verdicts)
+	}
+	if draws[analysis.Violation] == 0 || draws[analysis.NoEvidence] == 0 {
+		t.Errorf("verdicts of control audits %v", draws)
 	}
 }

@@ -17,6 +17,7 @@ type Overview struct {
 	acceptances *Acceptances
 	places      *places
 	counts      *counts
+	controls    *Controls
 }
 
 // Snapshot is all audits at one time. It does not change, and needs no Desk.
@@ -55,6 +56,10 @@ func (o *Overview) Show() (view.Status, *Snapshot) {
 	}
 	s.Coverage.Queries, s.Coverage.AuditedQueries = o.counts.covered()
 	s.Coverage.Owners = o.roster.Owners()
+	if !o.opt.Observe {
+		f := o.controls.FalseAlarms()
+		s.FalseAlarms = &f
+	}
 	all := &Snapshot{
 		now: o.now, shadowUp: o.shadowUp, audits: make([]*shown, len(o.order)), accepted: map[string]*view.Accepted{}, queue: o.roster.Queue(o.now),
 	}
@@ -169,4 +174,10 @@ func (o *Overview) Out() (n int) {
 }
 
 // Keys returns the keys of all audits.
-func (o *Overview) Keys() []string { return slices.Collect(maps.Keys(o.jobs)) }
+func (o *Overview) Keys() []string {
+	keys := make([]string, len(o.order))
+	for i, j := range o.order {
+		keys[i] = j.Key
+	}
+	return keys
+}

@@ -19,6 +19,7 @@ type places struct {
 	versions   *versions
 	violations *violations
 	counts     *counts
+	controls   *Controls
 	records    records
 	evictions  map[string]uint64          // by reason
 	asked      recent.Map[string, demand] // queries without an audit, by key
@@ -46,8 +47,11 @@ func (p *places) enter(j *job) {
 		p.forget(evicted, evictedPlace)
 	}
 	p.jobs[j.Key] = j
-	p.order = append(p.order, j)
-	p.counts.count(j.Key, true)
+	if !j.control {
+		p.order = append(p.order, j)
+		p.counts.count(j.Key, true)
+		p.controls.choose(j)
+	}
 	p.shed()
 	p.do(Wake{})
 }
@@ -96,6 +100,9 @@ func (p *places) forget(seat *schedule.Audit, reason string) {
 	j := p.job(seat.Key)
 	p.violations.abandon(j)
 	delete(p.jobs, seat.Key)
+	if j.control {
+		return
+	}
 	p.order = slices.DeleteFunc(p.order, func(o *job) bool { return o == j })
 	p.evictions[reason]++
 	p.do(Counted{EvictedCounter, reason})

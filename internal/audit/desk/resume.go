@@ -13,7 +13,11 @@ import (
 
 // resume gives a job without evidence the progress that the ledger has. With an error the job is unchanged.
 func (b *Beginnings) resume(j *job, row *ledger.Audit) error {
-	p, e, err := saved.Unpack(row, b.opt.D1)
+	neighbours := b.opt.D1
+	if j.control {
+		neighbours = []string{b.opt.Twin}
+	}
+	p, e, err := saved.Unpack(row, neighbours)
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,16 @@ const (
 
 // confirmationBegan reports that trials show a violation, which fresh trials must confirm.
 func (v *violations) confirmationBegan(j *job) {
+	if j.control {
+		return
+	}
 	v.log(zap.InfoLevel, "trials show a violation; it is reported if fresh trials, each in its own session, confirm it, and a twin of D0, if there is one, answers like D0", zap.String("audit", j.id))
 	v.reportSuspected(j, false)
 }
 
 // reportSuspected reports the beginning of a suspicion, or its end without a violation.
 func (v *violations) reportSuspected(j *job, over bool) {
-	if !v.opt.Findings || !v.opt.Suspected || len(j.worlds) == 0 {
+	if !v.opt.Findings || !v.opt.Suspected || len(j.worlds) == 0 || j.control {
 		return
 	}
 	f := v.finding(j, 0, j.worst())
@@ -64,6 +67,9 @@ func (v *violations) blocked(j *job) {
 
 // notConfirmed counts, logs and reports the end of a confirmation without a violation.
 func (v *violations) notConfirmed(j *job, reason string) {
+	if j.control {
+		return
+	}
 	v.do(Counted{ConfirmationsCounter, notConfirmed})
 	v.log(zap.WarnLevel, "trials showed a violation that fresh trials did not confirm; it is not reported", zap.String("audit", j.id), zap.String("reason", reason))
 	v.reportSuspected(j, true)
@@ -75,6 +81,9 @@ func (v *violations) abandon(j *job) {
 		return
 	}
 	j.confirming, j.suspected = false, 0
+	if j.control {
+		return
+	}
 	v.do(Counted{ConfirmationsCounter, abandoned})
 	v.log(zap.WarnLevel, "the evidence was dropped while a violation was being confirmed; it is not reported", zap.String("audit", j.id))
 	v.reportSuspected(j, true)

@@ -22,12 +22,14 @@ type Turns struct {
 	store      *store
 	watches    *Watches
 	beginnings *Beginnings
+	controls   *Controls
 }
 
 // Given is a turn that an audit has been given.
 type Given struct {
 	Key, ID string
 	Kind    turn.Kind
+	Control bool // see Controls
 }
 
 // Next gives the next audit that is due a turn, or returns false and how long to wait.
@@ -38,7 +40,7 @@ func (t *Turns) Next() (g Given, ok bool, wait time.Duration) {
 	}
 	t.do(Wake{}) // another worker, for further jobs
 	j := t.job(seat.Key)
-	g = Given{Key: j.Key, ID: j.id, Kind: turn.KindOf(j.Measuring, j.Turns())}
+	g = Given{Key: j.Key, ID: j.id, Kind: turn.KindOf(j.Measuring, j.Turns()), Control: j.control}
 	if j.Phase() == schedule.Watching {
 		g.Kind = turn.Watch
 	}
@@ -169,7 +171,7 @@ func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o turn
 		return
 	default:
 		j.trouble = ""
-		j.Background = j.Background && !j.confirming // a violation is confirmed without delay
+		j.Background = j.Background && (j.control || !j.confirming) // a violation is confirmed without delay
 		t.store.put(j, progress)
 		t.roster.Resize(&j.Audit, j.size())
 		t.roster.Return(&j.Audit, took, t.now)
@@ -182,6 +184,11 @@ func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o turn
 func (t *Turns) decide(j *job, took time.Duration, progress *saved.Progress) {
 	j.trouble, j.decided = "", t.now
 	verdict := j.worst().Verdict
+	if j.control {
+		t.roster.Decide(&j.Audit, false, took)
+		t.controls.decide(j, verdict, progress)
+		return
+	}
 	t.do(Counted{VerdictsCounter, string(verdict)})
 	t.violations.confirmationEnded(j, verdict)
 	if verdict == analysis.Violation {
@@ -224,7 +231,10 @@ func (t *Turns) markInconclusive(j *job, err error) {
 	j.trouble, j.worlds, j.reported = t.opt.Say(err), nil, nil
 	j.reports = []analysis.Report{t.emptyReport(j.plan, j.trouble)}
 	t.roster.Decide(&j.Audit, j.Open, 0)
-	j.decided = t.now
+	if j.decided = t.now; j.control {
+		t.controls.decide(j, analysis.Inconclusive, nil)
+		return
+	}
 	t.store.put(j, nil)
 	t.places.release(j)
 	t.do(Counted{VerdictsCounter, string(analysis.Inconclusive)})
@@ -257,7 +267,7 @@ func (t *Turns) advance(j *job, now turn.Advance) {
 		t.violations.notConfirmed(j, reason)
 	}
 	for i, r := range j.reports {
-		if r.Verdict == analysis.Violation && !j.reported[i] && t.opt.Findings {
+		if r.Verdict == analysis.Violation && !j.reported[i] && t.opt.Findings && !j.control {
 			j.reported[i] = true
 			t.violations.alertViolation(j, t.finding(j, i, r))
 		}
@@ -266,7 +276,7 @@ func (t *Turns) advance(j *job, now turn.Advance) {
 
 // doubt marks an audit whose evidence would be a violation if it were the only one.
 func (t *Turns) doubt(j *job) {
-	if !t.opt.Family || j.doubted || j.plan.Claim == nil || !(j.Wealth >= j.Threshold-j.margin) || j.margin <= 0 {
+	if !t.opt.Family || j.control || j.doubted || j.plan.Claim == nil || !(j.Wealth >= j.Threshold-j.margin) || j.margin <= 0 {
 		return
 	}
 	j.doubted = true

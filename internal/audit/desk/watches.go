@@ -79,7 +79,7 @@ type watch struct {
 
 // watchable reports whether a decided audit has turns in the watch share: its claim was audited and kept.
 func (w *Watches) watchable(j *job) bool {
-	return w.opt.WatchShare > 0 && j.plan.Claim != nil && len(j.worlds) > 0 && !j.Open && j.worst().Verdict == analysis.NoEvidence
+	return w.opt.WatchShare > 0 && !j.control && j.plan.Claim != nil && len(j.worlds) > 0 && !j.Open && j.worst().Verdict == analysis.NoEvidence
 }
 
 // Renewal is why a watched audit begins again.

@@ -38,6 +38,10 @@ func (b *beginnings) begin(ctx context.Context, g desk.Given) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	uncontrolled := false
+	if b.opt.Use(func(d *desk.Desk) { uncontrolled = d.Beginnings.Uncontrolled(g.Key, now.Twin) }); uncontrolled {
+		return false, nil
+	}
 	var beginning desk.Beginning
 	b.opt.Use(func(d *desk.Desk) { beginning = d.Beginnings.Compare(g.Key, now, same) })
 	switch beginning {
@@ -65,7 +69,7 @@ func (b *beginnings) beginAgain(ctx context.Context, key string) error {
 // ledger, or a desk.Unjudgeable.
 func (b *beginnings) beginEvidence(ctx context.Context, key string, now *environment.Environment) error {
 	var counted *desk.Begun
-	if b.opt.Keeper.On {
+	if _, control := ledger.ControlOf(key); b.opt.Keeper.On && !control {
 		var err error
 		if counted, err = b.record(ctx, key); err != nil {
 			return &desk.LedgerError{Err: err}
@@ -189,7 +193,11 @@ func (b *beginnings) createTexts(key string) error {
 		s.Plan = plan
 		b.opt.Use(func(d *desk.Desk) { d.Beginnings.Analyzed(key, plan, edition) })
 	}
-	worlds, err := b.opt.Texts.Worlds(s.Plan, len(s.Query.Then) > 0)
+	texts := b.opt.Texts
+	if _, control := ledger.ControlOf(key); control {
+		texts = texts.OfControl()
+	}
+	worlds, err := texts.Worlds(s.Plan, len(s.Query.Then) > 0)
 	if err != nil {
 		return err
 	}
@@ -211,7 +219,7 @@ func (b *beginnings) planAgain(key string, q capture.Query) (*rewrite.Plan, uint
 		}
 		return nil, 0, errors.New(text)
 	}
-	if b.opt.Key(q, plan.Key) != key {
+	if of, _ := ledger.ControlOf(key); b.opt.Key(q, plan.Key) != of {
 		return nil, 0, errors.New("its claim, its settings or the configuration of its tables changed: it is another audit when it is run again")
 	}
 	return plan, edition, nil

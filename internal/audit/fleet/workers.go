@@ -28,7 +28,7 @@ type Workers struct {
 	out     map[int64]*out // turns that workers have, by number
 	crew    crew
 	trouble string         // why the last look failed; "" = it did not
-	watches sync.WaitGroup // watch turns, which run here
+	watches sync.WaitGroup // turns in the watch share that run here
 }
 
 // out is a turn that a worker has or may take.
@@ -245,7 +245,7 @@ func (w *Workers) unlist(key string) {
 // giveTurn is give without protection against panics. The ledger gets the state that the turn begins with first, and
 // this process keeps no evidence meanwhile.
 func (w *Workers) giveTurn(ctx context.Context, engine *ledger.Engine, g desk.Given) (bool, error) {
-	if g.Kind == turn.Watch { // short, and without evidence
+	if g.Kind == turn.Watch || g.Control { // few, and in the watch share
 		w.watches.Go(func() { w.turn(ctx, g) })
 		return false, nil
 	}

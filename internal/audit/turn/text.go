@@ -55,6 +55,9 @@ func (x Texts) Worlds(plan *rewrite.Plan, sequence bool) ([]World, error) {
 	return worlds, nil
 }
 
+// OfControl returns the rules of control audits, in which the twin is the only neighbour.
+func (x Texts) OfControl() Texts { return Texts{D0: x.D0, D1: []string{x.Twin}, Own: x.Own} }
+
 // texts returns the texts of plans for one world.
 func (x Texts) texts(plans []*rewrite.Plan, schema string) (texts []string, err error) {
 	for _, plan := range plans {

@@ -11,21 +11,22 @@ import (
 // Status is the state of the auditor, for pages, commands and scripts. It withholds values of rows unless
 // audit.Options.ShowValues is set.
 type Status struct {
-	At       time.Time         `json:"at"`
-	Captured uint64            `json:"captured"`           // queries taken
-	Skipped  map[string]uint64 `json:"skipped"`            // not audited, by reason
-	Evicted  map[string]uint64 `json:"evicted"`            // audits dropped, by reason
-	Coverage Coverage          `json:"coverage"`           // share of the auditable queries that are audited
-	Memory   Memory            `json:"memory"`             // of the audits
-	Faults   uint64            `json:"replay_faults"`      // batches that could not be replayed
-	Shadow   string            `json:"shadow,omitempty"`   // fault of the shadow database; empty = none known
-	Catalog  string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then depends on more assumptions
-	Observe  bool              `json:"observe,omitempty"`  // nothing is replayed
-	Panics   uint64            `json:"recovered_panics"`   // in audit goroutines
-	Resting  int               `json:"resting,omitempty"`  // audits between two turns whose sessions stay open, with the tables of hoisting
-	Audits   []Entry           `json:"audits"`             // in the order in which they were first seen
-	Records  []Record          `json:"records,omitempty"`  // violations whose audits were evicted
-	Warnings []string          `json:"warnings,omitempty"` // about the set-up
+	At          time.Time         `json:"at"`
+	Captured    uint64            `json:"captured"`           // queries taken
+	Skipped     map[string]uint64 `json:"skipped"`            // not audited, by reason
+	Evicted     map[string]uint64 `json:"evicted"`            // audits dropped, by reason
+	Coverage    Coverage          `json:"coverage"`           // share of the auditable queries that are audited
+	FalseAlarms *FalseAlarms      `json:"false_alarms"`       // on identical data; null = nothing is replayed
+	Memory      Memory            `json:"memory"`             // of the audits
+	Faults      uint64            `json:"replay_faults"`      // batches that could not be replayed
+	Shadow      string            `json:"shadow,omitempty"`   // fault of the shadow database; empty = none known
+	Catalog     string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then depends on more assumptions
+	Observe     bool              `json:"observe,omitempty"`  // nothing is replayed
+	Panics      uint64            `json:"recovered_panics"`   // in audit goroutines
+	Resting     int               `json:"resting,omitempty"`  // audits between two turns whose sessions stay open, with the tables of hoisting
+	Audits      []Entry           `json:"audits"`             // in the order in which they were first seen
+	Records     []Record          `json:"records,omitempty"`  // violations whose audits were evicted
+	Warnings    []string          `json:"warnings,omitempty"` // about the set-up
 	// Accepted are the acceptances in force, by the id of the audit, of whose violations some may be in the ledger
 	// alone.
 	Accepted map[string]Accepted `json:"accepted,omitempty"`
@@ -85,6 +86,18 @@ type Coverage struct {
 	Queries        float64 `json:"queries"`             // distinct ones so far, estimated above a thousand
 	AuditedQueries float64 `json:"audited_query_share"` // share of Queries whose audit has or had trials
 	Owners         int     `json:"owners"`              // users and databases that have audits
+}
+
+// FalseAlarms describes how often an audit alarms though its data are identical: in control audits, of D0 against its
+// twin. An audit counts once for each version of the copies.
+type FalseAlarms struct {
+	Audits       int     `json:"control_audits"` // decided with or without an alarm
+	Alarms       int     `json:"alarms"`         // of them, those that ended with a violation
+	Inconclusive int     `json:"inconclusive"`   // besides
+	Running      int     `json:"running"`        // not decided yet
+	RateUpper    float64 `json:"rate_upper"`     // bound of the rate of alarms, however often it is read
+	Confidence   float64 `json:"confidence"`     // of the bound
+	Off          string  `json:"off,omitempty"`  // why there are no control audits now; empty = there are
 }
 
 // Memory is the memory of the audits.
