@@ -16,8 +16,8 @@ import (
 )
 
 // Controls are the control audits. A control audit is one of the same query as another audit, the one that it belongs
-// to, with the twin of D0 in the place of D1: whatever it finds is a false alarm. It has a place and turns like other
-// audits, in the watch share, is in jobs but not in order, and leaves when it is decided. Only its result stays.
+// to, with the twin of D0 in the place of D1: whatever it finds is a false alarm. It has an extra place, and turns like
+// other audits, in the watch share, is in jobs but not in order, and leaves when it is decided. Only its result stays.
 type Controls struct {
 	*core
 	places *places
@@ -90,21 +90,19 @@ func coins(key string) (uniform float64, zero bool) {
 	return float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53), sum[8]&1 == 1
 }
 
-// follow gives an audit the control audit that belongs to it, if it was chosen, has none on the present copies, and
-// there is a free place.
+// follow gives an audit the control audit that belongs to it, if it was chosen and has none on the present copies. Of
+// the places for audits, control audits have their share besides.
 func (c *Controls) follow(j *job) {
 	if !j.chosen || c.environment.Copies == "" || c.off() != "" {
 		return
 	}
 	key := ledger.ControlKey(j.Key)
-	if c.jobs[key] != nil || c.results[draw{key, c.environment.Copies}] != "" {
+	most := max(1, int(c.opt.ControlShare*float64(c.opt.MaxAudits)))
+	if c.jobs[key] != nil || c.results[draw{key, c.environment.Copies}] != "" || len(c.jobs)-len(c.order) >= most {
 		return
 	}
 	k := &job{Audit: schedule.NewAudit(key, j.Shape+" control", j.Owner), control: true, plan: j.plan, edition: j.edition, query: j.query, firstSeen: c.now}
-	k.Seen, k.LastSeen, k.Background, k.life.released = j.Seen, j.LastSeen, true, true
-	if evicted, refusal := c.roster.Room(&k.Audit); evicted != nil || refusal != "" {
-		return
-	}
+	k.Seen, k.LastSeen, k.Background, k.Extra, k.life.released = j.Seen, j.LastSeen, true, true, true
 	c.places.enter(k)
 }
 

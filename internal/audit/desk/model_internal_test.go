@@ -130,7 +130,7 @@ func newModel(t *testing.T, seed uint64) *model {
 // begin makes the desk of a new process.
 func (m *model) begin() {
 	opt := &Options{
-		D0: "d0", D1: []string{"d1", "d2"}, Twin: "twin", ControlShare: 0.5, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 200}, MaxAudits: 5, PerShape: 3, MeasureTrials: 50,
+		D0: "d0", D1: []string{"d1", "d2"}, Twin: "twin", ControlShare: 1, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 100}, MaxAudits: 5, PerShape: 3, MeasureTrials: 50,
 		RetryAfter: time.Second, WatchShare: 0.4, WatchEvery: time.Second, Kept: true, Findings: true, Suspected: true,
 		Say: error.Error, Seed: m.coin.Uint64, Contain: func(_ string, f func() error) error { return f() },
 	}
@@ -240,7 +240,7 @@ func (m *model) consistent() {
 	if busy != len(m.turns) {
 		m.fail("%d turns are out, %d audits have one", len(m.turns), busy)
 	}
-	if m.roster.Len() != len(m.jobs) || len(m.jobs) > m.opt.MaxAudits {
+	if m.roster.Len() != len(m.jobs) || len(m.order) > m.opt.MaxAudits {
 		m.fail("%d in order, %d by key, %d in the roster", len(m.order), len(m.jobs), m.roster.Len())
 	}
 }
@@ -282,8 +282,11 @@ func (m *model) shows(j *job) {
 func (m *model) arriveOne() {
 	n := m.coin.IntN(9)
 	sql := fmt.Sprintf("honest %d", n)
-	if n%3 == 0 {
+	switch n % 3 {
+	case 0:
 		sql = fmt.Sprintf("broken %d", n)
+	case 1: // a false alarm on identical data
+		sql = fmt.Sprintf("stored %d", n)
 	}
 	if n == 6 { // a violation where there is no twin, else blocked
 		sql = fmt.Sprintf("broken stored %d", n)
@@ -306,12 +309,12 @@ func (m *model) beginTurn() {
 	st := m.Beginnings.Statement(g.Key)
 	if !st.HasTexts {
 		var worlds []turn.World
-		d1s := m.opt.D1
+		d1s, twin := m.opt.D1, []string{st.Query.SQL}
 		if g.Control {
-			d1s = []string{m.opt.Twin}
+			d1s, twin = []string{m.opt.Twin}, nil
 		}
 		for _, d1 := range d1s {
-			worlds = append(worlds, turn.World{Schema: d1, Twin: []string{st.Query.SQL}, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
+			worlds = append(worlds, turn.World{Schema: d1, Twin: twin, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
 		}
 		m.Beginnings.Rewritten(g.Key, worlds)
 	}
@@ -430,7 +433,7 @@ func (m *model) endWatch(key string, o *turn.Outcome) {
 // replaceCopies replaces the copies, so that a violation that is found again alerts again.
 func (m *model) replaceCopies() {
 	n, _ := strconv.Atoi(m.environment.Copies)
-	m.environment = &environment.Environment{Copies: strconv.Itoa(n + 1), Twin: n%2 == 0, Read: m.now}
+	m.environment = &environment.Environment{Copies: strconv.Itoa(n + 1), Twin: n%3 != 0, Read: m.now}
 	m.at()
 	clear(m.firing)
 	m.Engines.Review()

@@ -46,11 +46,12 @@ func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal
 func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 	s := r.shapes[shapeKey{a.Owner, a.Shape}]
 	switch {
+	case a.Extra:
 	case s != nil && len(s.audits)+s.closed >= r.limits.PerShape:
 		if evicted = leastPromising(s.audits, func(b *Audit) bool { return b.gives(a) }); evicted == nil {
 			return nil, ShapeSampled
 		}
-	case len(r.list) >= r.limits.Audits:
+	case len(r.list)-r.extra >= r.limits.Audits:
 		if evicted = r.makeRoom(a, s); evicted == nil {
 			evicted = r.makeWay(a)
 		}
@@ -78,7 +79,7 @@ func (r *Roster) makeRoom(a *Audit, own *shape) *Audit {
 	var best *Audit
 	for _, b := range r.list {
 		switch {
-		case b.phase == Running || b.phase == Violation || b.phase == Watching || b.Open:
+		case b.phase == Running || b.phase == Violation || b.phase == Watching || b.Open || b.Extra:
 			continue
 		case b.account != account:
 			if b.account.audits <= audits+1 {
@@ -104,7 +105,7 @@ func (r *Roster) makeWay(a *Audit) *Audit {
 	account := r.owners[a.Owner]
 	var best *Audit
 	for _, b := range r.list {
-		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Wealth >= b.Threshold || b.account != account || a.Tried && a.Seen <= 2*b.Seen {
+		if b.phase != Queued || b.turns == 0 || !b.Kept || b.Open || b.Background || b.Extra || b.Wealth >= b.Threshold || b.account != account || a.Tried && a.Seen <= 2*b.Seen {
 			continue
 		}
 		if best == nil || byUse(b, best) < 0 {

@@ -34,6 +34,7 @@ type Audit struct {
 	// Wealth is the logarithm of the evidence against the claim, and Threshold the value at which it is a violation.
 	Wealth, Threshold float64
 	Bytes             int64 // of memory, estimated
+	Extra             bool  // has a place beside Limits.Audits, which no other audit gets
 
 	shape   *shape
 	used    time.Duration // in turns

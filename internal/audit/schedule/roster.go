@@ -31,6 +31,7 @@ type members struct {
 	shapes     map[shapeKey]*shape
 	owners     map[Owner]*account
 	violations int
+	extra      int // audits with extra places
 	bytes      int64
 	admitted   uint64
 }
@@ -95,6 +96,9 @@ func (m *members) add(a *Audit, now time.Time) {
 		m.owners[a.Owner] = a.account
 	}
 	m.admitted++
+	if a.Extra {
+		m.extra++
+	}
 	a.phase, a.turns, a.since, a.number = Queued, 0, now, m.admitted
 	a.shape.audits, a.begun = append(a.shape.audits, a), a.shape.begun
 	a.account.audits++
@@ -125,6 +129,9 @@ func (m *members) Remove(a *Audit) {
 	m.list[last] = nil
 	m.list = m.list[:last]
 	m.bytes -= a.Bytes
+	if a.Extra {
+		m.extra--
+	}
 	if a.phase == Violation {
 		m.violations--
 	}
