@@ -58,7 +58,7 @@ func TestControlAudits(t *testing.T) {
 			for _, digit := range []string{"5", "6", "7", "8"} {
 				l.Submit(query(strings.Replace(tc.sql, "X", digit, 1)))
 			}
-			want := view.FalseAlarms{Audits: queries, Confidence: .95}
+			want := view.FalseAlarms{Audits: queries, Confidence: .95, ErrorRate: 1e-7}
 			if tc.alarms {
 				want.Alarms = queries
 			}
@@ -68,7 +68,7 @@ func TestControlAudits(t *testing.T) {
 			check := func() {
 				t.Helper()
 				f := *l.Status().FalseAlarms
-				if want.RateUpper = f.RateUpper; f != want || f.RateUpper > 1 || f.RateUpper <= float64(f.Alarms)/queries != tc.alarms {
+				if want.RateUpper = f.RateUpper; f != want || f.RateUpper > 1 || f.RateUpper <= float64(f.Alarms)/queries != tc.alarms || f.Excessive() != tc.alarms {
 					t.Errorf("false alarms %+v, want %+v", f, want)
 				}
 			}

@@ -22,6 +22,21 @@ func violationsLine(found []read.Audit) string {
 	return fmt.Sprintf("%d, %d of them accepted", len(found), accepted)
 }
 
+// falseAlarmsLine describes the rate of false alarms on identical data.
+func falseAlarmsLine(f *view.FalseAlarms) string {
+	text := fmt.Sprintf("on identical data %d of %d control audits, a rate of at most %.3g %% (confidence %.3g %%)", f.Alarms, f.Audits, 100*f.RateUpper, 100*f.Confidence)
+	if f.Audits == 0 {
+		text = "not measured yet"
+	}
+	if f.Running > 0 {
+		text += fmt.Sprintf("; %d are not decided", f.Running)
+	}
+	if f.Off != "" {
+		text += "; no control audits now: " + f.Off
+	}
+	return text
+}
+
 // alertsLine describes the alerts and the messages that have not arrived.
 func alertsLine(a *view.AlertsState) string {
 	text := fmt.Sprintf("%d firing", a.Firing)

@@ -54,6 +54,9 @@ func (s *Snapshot) parts() (all []Part) {
 	if a := s.auditor; a != nil {
 		add(false, "audits", "%s", statesLine(a.Audits))
 		add(len(s.violations()) > 0, "violations", "%s", violationsLine(s.violations()))
+		if f := a.FalseAlarms; f != nil {
+			add(f.Excessive(), "false alarms", "%s", falseAlarmsLine(f))
+		}
 		if a.Alerts != nil {
 			add(a.Alerts.Late(), "alerts", "%s", alertsLine(a.Alerts))
 		}

@@ -139,7 +139,7 @@ func (c *Controls) decided() int { return c.counts[analysis.Violation] + c.count
 func (c *Controls) FalseAlarms() view.FalseAlarms {
 	f := view.FalseAlarms{
 		Audits: c.decided(), Alarms: c.counts[analysis.Violation], Inconclusive: c.counts[analysis.Inconclusive],
-		Running: len(c.jobs) - len(c.order), Confidence: FalseAlarmConfidence, Off: c.off(),
+		Running: len(c.jobs) - len(c.order), Confidence: FalseAlarmConfidence, ErrorRate: math.Round((1-c.opt.Analysis.Confidence)*1e12) / 1e12, Off: c.off(),
 	}
 	f.RateUpper = multiplicity.RateUpper(f.Alarms, f.Audits, 1-FalseAlarmConfidence)
 	f.RateUpper = math.Ceil(f.RateUpper*1e4) / 1e4

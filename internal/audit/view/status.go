@@ -96,9 +96,13 @@ type FalseAlarms struct {
 	Inconclusive int     `json:"inconclusive"`   // besides
 	Running      int     `json:"running"`        // not decided yet
 	RateUpper    float64 `json:"rate_upper"`     // bound of the rate of alarms, however often it is read
+	ErrorRate    float64 `json:"error_rate"`     // the largest rate that the tests allow: 1 - audit.confidence
 	Confidence   float64 `json:"confidence"`     // of the bound
 	Off          string  `json:"off,omitempty"`  // why there are no control audits now; empty = there are
 }
+
+// Excessive reports whether more of the control audits alarmed than an honest audit may.
+func (f *FalseAlarms) Excessive() bool { return float64(f.Alarms) > f.ErrorRate*float64(f.Audits) }
 
 // Memory is the memory of the audits.
 type Memory struct {
