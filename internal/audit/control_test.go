@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -58,7 +59,7 @@ func TestControlAudits(t *testing.T) {
 			for _, digit := range []string{"5", "6", "7", "8"} {
 				l.Submit(query(strings.Replace(tc.sql, "X", digit, 1)))
 			}
-			want := view.FalseAlarms{Audits: queries, Confidence: .95, ErrorRate: 1e-7}
+			want := view.FalseAlarms{FalseAlarms: read.FalseAlarms{Audits: queries, Confidence: .95}, ErrorRate: 1e-7}
 			if tc.alarms {
 				want.Alarms = queries
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
@@ -38,6 +39,21 @@ func (s *Audits) Controls(ctx context.Context) (all []ControlAudit, err error) {
 		return nil, fmt.Errorf("ledger: list control audits: %w", sqlstate.Withhold(err))
 	}
 	return all, nil
+}
+
+// FalseAlarms returns the figures of the decided control audits of an engine; nil if there are none.
+func (l *Ledger) FalseAlarms(ctx context.Context, engine string) (*read.FalseAlarms, error) {
+	var alarms, others, inconclusive int
+	err := l.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE verdict = 'violation'), count(*) FILTER (WHERE verdict = 'no_evidence'),
+		count(*) FILTER (WHERE verdict = 'inconclusive') FROM control_audits WHERE engine = $1`, engine).Scan(&alarms, &others, &inconclusive)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: count control audits: %w", sqlstate.Withhold(err))
+	}
+	if alarms+others+inconclusive == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	f := read.NewFalseAlarms(alarms, others, inconclusive)
+	return &f, nil
 }
 
 // saveControl stores the state of a control audit, unless that on these copies is decided or has evidence of more

@@ -74,11 +74,12 @@ type ReportAudit struct {
 
 // ErrorRate is what the false alarms of the audits in a ledger are bounded by.
 type ErrorRate struct {
-	Engine   string  `json:"engine"`
-	Rule     string  `json:"error_rate"` // audit.error_rate
-	Alpha    float64 `json:"alpha"`      // 1 - audit.confidence
-	Begun    int     `json:"begun"`      // processes of evidence in the ledger, ever
-	Reported int     `json:"reported"`   // of these, those that ended in a violation
+	Engine      string            `json:"engine"`
+	Rule        string            `json:"error_rate"`   // audit.error_rate
+	Alpha       float64           `json:"alpha"`        // 1 - audit.confidence
+	Begun       int               `json:"begun"`        // processes of evidence in the ledger, ever
+	Reported    int               `json:"reported"`     // of these, those that ended in a violation
+	FalseAlarms *read.FalseAlarms `json:"false_alarms"` // measured on identical data; null = no control audit is decided
 }
 
 // reportedAudits bounds the audits of a report.
@@ -247,7 +248,11 @@ func (r *Report) addEngine(ctx context.Context, c config.Config, name string, l 
 	if err != nil {
 		return err
 	}
-	r.Errors = append(r.Errors, ErrorRate{name, c.Audit.ErrorRate, 1 - c.Audit.Confidence, fleet.Begun, fleet.Reported})
+	measured, err := l.FalseAlarms(ctx, name)
+	if err != nil {
+		return err
+	}
+	r.Errors = append(r.Errors, ErrorRate{name, c.Audit.ErrorRate, 1 - c.Audit.Confidence, fleet.Begun, fleet.Reported, measured})
 	accepted, err := l.Acceptances(ctx, name)
 	if r.one {
 		accepted = slices.DeleteFunc(accepted, func(a ledger.Acceptance) bool {

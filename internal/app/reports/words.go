@@ -22,6 +22,9 @@ func (r *Report) method() reports.Section {
 	}}
 	for _, e := range r.Errors {
 		s.Lines = append(s.Lines, e.sentence())
+		if e.FalseAlarms != nil {
+			s.Lines = append(s.Lines, "False alarms of "+e.Engine+", measured: "+e.FalseAlarms.Text()+".")
+		}
 	}
 	return s
 }

@@ -24,10 +24,7 @@ func violationsLine(found []read.Audit) string {
 
 // falseAlarmsLine describes the rate of false alarms on identical data.
 func falseAlarmsLine(f *view.FalseAlarms) string {
-	text := fmt.Sprintf("on identical data %d of %d control audits, a rate of at most %.3g %% (confidence %.3g %%)", f.Alarms, f.Audits, 100*f.RateUpper, 100*f.Confidence)
-	if f.Audits == 0 {
-		text = "not measured yet"
-	}
+	text := f.Text()
 	if f.Running > 0 {
 		text += fmt.Sprintf("; %d are not decided", f.Running)
 	}

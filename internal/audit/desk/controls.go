@@ -8,11 +8,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Controls are the control audits. A control audit is one of the same query as another audit, the one that it belongs
@@ -31,9 +31,6 @@ type Controls struct {
 
 // draw is a control audit on one version of the copies, on which it counts once.
 type draw struct{ key, copies string }
-
-// FalseAlarmConfidence is the confidence of the upper bound of the rate of false alarms.
-const FalseAlarmConfidence = 0.95
 
 // Recall takes the control audits that the ledger has.
 func (c *Controls) Recall(all []ledger.ControlAudit) {
@@ -121,7 +118,7 @@ func (c *Controls) decide(j *job, verdict analysis.Verdict, progress *saved.Prog
 		r := j.worst()
 		c.log(zap.WarnLevel, "a false alarm on identical data: a control audit, of D0 against its twin, ended with a violation. It is none of the query, and counts in the rate of false alarms",
 			zap.String("audit", j.id), zap.String("db.query.summary", j.plan.Summary), zap.Float64("epsilon_claimed", float64(r.Claimed.Epsilon)),
-			zap.Int("trials", r.Trials.D0), zap.Int("false_alarms", c.counts[analysis.Violation]), zap.Int("control_audits", c.decided()))
+			zap.Int("trials", r.Trials.D0), zap.Int("false_alarms", c.counts[analysis.Violation]), zap.Int("control_audits", c.counts[analysis.Violation]+c.counts[analysis.NoEvidence]))
 	}
 	c.drop(j)
 }
@@ -132,18 +129,12 @@ func (c *Controls) drop(j *job) {
 	delete(c.jobs, j.Key)
 }
 
-// decided returns the number of control audits that were decided with or without an alarm.
-func (c *Controls) decided() int { return c.counts[analysis.Violation] + c.counts[analysis.NoEvidence] }
-
 // FalseAlarms returns the rate of false alarms on identical data.
 func (c *Controls) FalseAlarms() view.FalseAlarms {
-	f := view.FalseAlarms{
-		Audits: c.decided(), Alarms: c.counts[analysis.Violation], Inconclusive: c.counts[analysis.Inconclusive],
-		Running: len(c.jobs) - len(c.order), Confidence: FalseAlarmConfidence, ErrorRate: math.Round((1-c.opt.Analysis.Confidence)*1e12) / 1e12, Off: c.off(),
+	return view.FalseAlarms{
+		FalseAlarms: read.NewFalseAlarms(c.counts[analysis.Violation], c.counts[analysis.NoEvidence], c.counts[analysis.Inconclusive]),
+		Running:     len(c.jobs) - len(c.order), ErrorRate: math.Round((1-c.opt.Analysis.Confidence)*1e12) / 1e12, Off: c.off(),
 	}
-	f.RateUpper = multiplicity.RateUpper(f.Alarms, f.Audits, 1-FalseAlarmConfidence)
-	f.RateUpper = math.Ceil(f.RateUpper*1e4) / 1e4
-	return f
 }
 
 // Uncontrolled ends a control audit in its turn if there is no twin in an environment, and reports whether it did.

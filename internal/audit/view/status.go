@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 )
 
@@ -88,17 +89,12 @@ type Coverage struct {
 	Owners         int     `json:"owners"`              // users and databases that have audits
 }
 
-// FalseAlarms describes how often an audit alarms though its data are identical: in control audits, of D0 against its
-// twin. An audit counts once for each version of the copies.
+// FalseAlarms describes the rate of false alarms, and the control audits that measure it.
 type FalseAlarms struct {
-	Audits       int     `json:"control_audits"` // decided with or without an alarm
-	Alarms       int     `json:"alarms"`         // of them, those that ended with a violation
-	Inconclusive int     `json:"inconclusive"`   // besides
-	Running      int     `json:"running"`        // not decided yet
-	RateUpper    float64 `json:"rate_upper"`     // bound of the rate of alarms, however often it is read
-	ErrorRate    float64 `json:"error_rate"`     // the largest rate that the tests allow: 1 - audit.confidence
-	Confidence   float64 `json:"confidence"`     // of the bound
-	Off          string  `json:"off,omitempty"`  // why there are no control audits now; empty = there are
+	read.FalseAlarms
+	Running   int     `json:"running"`       // control audits that are not decided
+	ErrorRate float64 `json:"error_rate"`    // the largest rate that the tests allow: 1 - audit.confidence
+	Off       string  `json:"off,omitempty"` // why there are no control audits now; empty = there are
 }
 
 // Excessive reports whether more of the control audits alarmed than an honest audit may.
