@@ -50,7 +50,7 @@ type Options struct {
 	// Share is the part of the error rate, 1-Confidence, that this audit has, in (0, 1]: further audits of the same
 	// claim have the rest. Default 1.
 	Share float64
-	// MaxTrials is the budget in pairs (one trial on D0, one on D1). Default 10000.
+	// MaxTrials is the budget in pairs (one trial on D0, one on D1). Default by the claim: see DefaultTrials.
 	MaxTrials int
 	// NoClaim means that there is no claim: estimate and bound are computed, and the verdict is Inconclusive with the
 	// reason "no claim". The claim's epsilon is ignored; its delta is used.
@@ -82,7 +82,6 @@ type Options struct {
 // Defaults of Options.
 const (
 	defaultConfidence = .95
-	defaultMaxTrials  = 10_000
 	defaultPriorOdds  = 1
 	defaultBreachOdds = 2
 	defaultBuckets    = 20
@@ -95,7 +94,7 @@ const (
 func (o Options) withDefaults() Options {
 	setDefault(&o.Confidence, defaultConfidence)
 	setDefault(&o.Share, 1)
-	setDefault(&o.MaxTrials, defaultMaxTrials)
+	setDefault(&o.MaxTrials, fewestTrials)
 	setDefault(&o.PriorOdds, defaultPriorOdds)
 	setDefault(&o.BreachOdds, defaultBreachOdds)
 	setDefault(&o.Buckets, defaultBuckets)
@@ -105,6 +104,25 @@ func (o Options) withDefaults() Options {
 		o.Deterministic = DeterministicViolation
 	}
 	return o
+}
+
+// The budget by default is at least fewestTrials and at most mostTrials.
+const (
+	fewestTrials = 10_000
+	mostTrials   = 100_000
+)
+
+// DefaultTrials returns the budget, in pairs of trials, of an audit with the error rate alpha: four times the
+// information limit of an event with probability 1/16 in one world that leaks twice the claimed epsilon, which an audit
+// finds with a probability of 90 % or more; at least 10,000 and at most 100,000.
+func DefaultTrials(c Claim, alpha float64) int {
+	const p, limits = 1. / 16, 4
+	q := p * math.Exp(-2*c.Epsilon)
+	g := Growth([]float64{p, 1 - p}, []float64{q, 1 - q}, Claim{Epsilon: c.Epsilon})
+	if need := limits * math.Log(1/alpha) / g; c.Epsilon > 0 && need > fewestTrials {
+		return int(min(math.Ceil(need/1000)*1000, mostTrials))
+	}
+	return fewestTrials
 }
 
 // alpha returns the error rate of the audit.

@@ -25,7 +25,7 @@ var leaksSeldom = []struct {
 	d    draw
 }{
 	{"true_value", 500, "seen before in that world alone", revealing(.03)},
-	{"far_out", 2400, "column x", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+	{"far_out", 2400, "beyond the range of the other world", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
 		x := lap(r, 1)
 		if r.Float64() < .03-.027*s {
 			x += 30

@@ -221,8 +221,8 @@ type Audit struct {
 	Deterministic string  `yaml:"deterministic"`
 	Confirm       Confirm `yaml:"confirm"`
 
-	Observe   bool     `yaml:"observe"` // true = queries are captured and planned, and nothing is replayed
-	MaxTrials int      `yaml:"max_trials"`
+	Observe   bool     `yaml:"observe"`        // true = queries are captured and planned, and nothing is replayed
+	MaxTrials int      `yaml:"max_trials"`     // 0 = by the claim
 	Measure   int      `yaml:"measure_trials"` // pairs after a violation, with which its bound grows; 0 = none
 	Workers   int      `yaml:"workers"`
 	MaxAudits int      `yaml:"max_audits"`
@@ -344,7 +344,7 @@ func Default() Config {
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", MaxTrials: 10_000, Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
+			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
 			Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, ControlShare: 0.02, Sequences: true, SequenceComposition: "sum", Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Spool: Spool{MaxBytes: 64 << 20}},

@@ -205,7 +205,7 @@ func (e *engineSections) audit(a *Audit) {
 	if !slices.Contains(DeterministicPolicies(), a.Deterministic) {
 		e.add("audit.deterministic", "must be violation, warning (the verdict is inconclusive) or ignore (inconclusive, without a warning)")
 	}
-	e.atLeast("audit.max_trials", a.MaxTrials, 1)
+	e.atLeast("audit.max_trials", a.MaxTrials, 0)
 	e.atLeast("audit.measure_trials", a.Measure, 0)
 	e.atLeast("audit.workers", a.Workers, 0)
 	e.atLeast("audit.max_audits", a.MaxAudits, 1)

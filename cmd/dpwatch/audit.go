@@ -68,7 +68,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.Float64Var(&o.Delta, "delta", 0, "the claimed delta")
 	claimed := curveFlags(fs)
 	fs.Float64Var(&o.Confidence, "confidence", 0.95, "one minus the rate of false alarms")
-	fs.IntVar(&o.MaxTrials, "max-trials", 10_000, "maximum number of pairs of executions")
+	fs.IntVar(&o.MaxTrials, "max-trials", 0, "maximum number of pairs of executions; 0 = by the claim, 10,000 to 100,000")
 	fs.IntVar(&o.Measure, "measure", 0, "maximum number of pairs of executions after a violation, which raise its lower bound\ntowards the true epsilon; 2000 takes seconds to minutes")
 	fs.IntVar(&o.Timing, "timing", 0, "number of pairs of executions after the verdict whose latencies are compared: a side\nchannel, reported beside the verdict; 0 = none")
 	fs.BoolVar(&o.Recreate, "recreate", false, "make the copies anew from neighbours.source for each pair of executions: the way to audit\nstored noise (a materialised view, a default), for small data")

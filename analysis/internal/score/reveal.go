@@ -85,14 +85,16 @@ const (
 	fewTriples   = .25 // the same for three times
 	revealShare  = .8  // of all wealth, lent once a rare result came again in its own world
 	outsideShare = .5  // the same for numbers beyond the other's range
+	oneSideShare = .3  // the same where those of one world alone are bet on
 	leastOutside = 2.2 // nats that those of each world are worth at least where they are bet on
+	leastOneSide = 4.4 // the same where those of one world alone are
 	alikePrior   = 20  // results in their own world that the bet counts as seen before
 	otherPrior   = .1  // and in the other
 )
 
 // learnLent starts the next table, and places the bet once a rare result has come again in its world and none in the
 // other: for the third time, or, where the numbers have so many digits that none repeats by chance, for the second; or
-// if each world has many numbers beyond the other's range, with stronger evidence than every other score. Before,
+// if there are many numbers beyond the other world's range, with stronger evidence than every other score. Before,
 // nothing is bet.
 func (reveal) learnLent(in *Input, s *Series) float64 {
 	live, repeated := s.Table != nil && s.Table.Laws != nil, false // repeated: by repeats
@@ -139,19 +141,34 @@ func (reveal) learnLent(in *Input, s *Series) float64 {
 	if !again && !repeated {
 		least = outside
 	}
-	many := min(own[outside][0], own[outside][1])*math.Log1p(1/in.null.Ratio) >= leastOutside
+	many := in.manyOutside(own[outside])
 	l := revealLaws(own, other, least, many, t)
 	t.Laws = &l
 	switch {
 	case live:
 	case again:
 		return revealShare
-	case many && in.strongestOf(t):
+	case many[0] && many[1] && in.strongestOf(t):
 		return outsideShare
+	case many != [2]bool{} && in.strongestOf(t):
+		return oneSideShare
 	default:
 		t.Laws = nil
 	}
 	return 0
+}
+
+// manyOutside says for which worlds numbers beyond the other's range are bet on: both if both have some, as noise that
+// is cut off at both ends gives them, or one that has many, as noise with one end does.
+func (in *Input) manyOutside(own [2]float64) (many [2]bool) {
+	each := math.Log1p(1 / in.null.Ratio)
+	if min(own[0], own[1])*each >= leastOutside {
+		return [2]bool{true, true}
+	}
+	for w := range many {
+		many[w] = own[w]*each >= leastOneSide
+	}
+	return many
 }
 
 // strongestOf reports whether a table has stronger evidence than those of all other scores.
@@ -185,8 +202,8 @@ func (in *Input) countOutside(t *event.Table) {
 }
 
 // revealLaws are a working alternative in which a rare result hardly ever comes in the other world. Kinds below least
-// are as likely in both, and so are numbers beyond the other's range unless they are many.
-func revealLaws(own, other [rareKinds][2]float64, least int, many bool, t *event.Table) event.Laws {
+// are as likely in both, and so are a world's numbers beyond the other's range unless they are many.
+func revealLaws(own, other [rareKinds][2]float64, least int, many [2]bool, t *event.Table) event.Laws {
 	bins, n := t.Bins(), float64(t.Pairs)
 	l := event.Laws{make([]float64, bins), make([]float64, bins)}
 	for k := range rareKinds {
@@ -195,7 +212,7 @@ func revealLaws(own, other [rareKinds][2]float64, least int, many bool, t *event
 			mass := (own[k][w] + other[k][w] + .5) / (2*n + 4)
 			p := .5
 			switch {
-			case k == outside && !many:
+			case k == outside && !many[w]:
 			case k == outside:
 				p = (own[k][w] + .5) / (own[k][w] + 1)
 			case k >= least:

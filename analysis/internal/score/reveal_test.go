@@ -64,7 +64,7 @@ func TestRevealLaws(t *testing.T) {
 			table.Pairs = pairs
 			n := float64(pairs)
 			own := [rareKinds][2]float64{{repeated, repeated}, {repeated, 0}, {n, n}}
-			l := revealLaws(own, [rareKinds][2]float64{}, 0, true, table)
+			l := revealLaws(own, [rareKinds][2]float64{}, 0, [2]bool{true, true}, table)
 			for w, law := range l {
 				for _, p := range law {
 					if !(p >= 0 && p < 1) {

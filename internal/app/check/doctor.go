@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
@@ -244,7 +245,11 @@ func checkRate(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter,
 	if c.Audit.Share > 0 {
 		share = c.Audit.Share
 	}
-	perAudit := float64(c.Audit.MaxTrials*(1+len(c.Shadow.D1))) / rate
+	trials := c.Audit.MaxTrials
+	if trials == 0 {
+		trials = analysis.DefaultTrials(analysis.Claim{Epsilon: 1}, 1-c.Audit.Confidence)
+	}
+	perAudit := float64(trials*(1+len(c.Shadow.D1))) / rate
 	check.Status = preflight.OK
 	check.Message = fmt.Sprintf("%.0f trials a second of one captured query, without pauses; an audit without a violation takes about %s of them, those of the %d captured queries %s of time on the server",
 		rate, roughly(perAudit), queries, roughly(perAudit*float64(queries)))

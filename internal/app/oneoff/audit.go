@@ -32,7 +32,7 @@ type Options struct {
 	Composition                string   // "max" or "sum"; of the claims of SQL and Then
 	Epsilon, Delta, Confidence float64
 	Curve                      curve.Curve // instead of Epsilon and Delta, which are its headline; "" = none
-	MaxTrials                  int
+	MaxTrials                  int // 0 = by the claim
 	Timeout                    time.Duration
 	Hoist                      bool
 	Config, Plot               string
@@ -159,6 +159,9 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 	}
 	if s, err = f.Rewrite(ctx, env, player, q); fault != "" {
 		f.twin = nil
+	}
+	if f.MaxTrials == 0 {
+		f.MaxTrials = analysis.DefaultTrials(f.claimed(), 1-f.Confidence)
 	}
 	return player, copies, s, copies.Explain(ctx, err)
 }

@@ -99,8 +99,8 @@ func (f *Options) validate() error {
 		return fmt.Errorf("--delta %g: must be at least 0 and less than 1", f.Delta)
 	case !(f.Confidence > 0.5 && f.Confidence < 1):
 		return fmt.Errorf("--confidence %g: must be more than 0.5 and less than 1, for example 0.95", f.Confidence)
-	case f.MaxTrials < 1:
-		return fmt.Errorf("--max-trials %d: must be at least 1", f.MaxTrials)
+	case f.MaxTrials < 0:
+		return fmt.Errorf("--max-trials %d: must not be negative; 0 = by the claim", f.MaxTrials)
 	case f.Measure < 0:
 		return fmt.Errorf("--measure %d: must not be negative; 0 = none", f.Measure)
 	case f.Timing < 0:
