@@ -80,9 +80,9 @@ func javaProgram(t *testing.T) []string {
 	return []string{"java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", clienttest.Java(t), clientFile(t, "Jdbc.java")}
 }
 
-// TestClients: whatever real clients of five languages send, the ledger has every DP statement with its claim and
+// TestClientsRecorded: whatever real clients of five languages send, the ledger has every DP statement with its claim and
 // parameters, as often as it was run, and nothing else, and no session is in doubt.
-func TestClients(t *testing.T) {
+func TestClientsRecorded(t *testing.T) {
 	t.Parallel()
 	s := startClientSidecar(t)
 	sent := make([][]statement, len(clientPrograms))

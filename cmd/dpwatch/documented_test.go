@@ -63,7 +63,7 @@ var elsewhere = map[string]string{
 	"systemctl ":                         "deploy/test/systemd_test.go",    // the units
 	"install ":                           "deploy/test/systemd_test.go",    // into the places of the units
 	"apt install ./dpwatch":              "deploy/package/package_test.go", // the package
-	"goreleaser ":                        "deploy/package/package_test.go",
+	"goreleaser ":                        "deploy/test/release_test.go",
 	"apt-get install gcc":                "deploy/package/package_test.go",
 	"sh deploy/compose/start.sh":         "deploy/compose/compose_test.go", // the same services as processes
 	"docker compose ":                    "deploy/compose/compose_test.go",

@@ -32,7 +32,7 @@ type Options struct {
 	Composition                string   // "max" or "sum"; of the claims of SQL and Then
 	Epsilon, Delta, Confidence float64
 	Curve                      curve.Curve // instead of Epsilon and Delta, which are its headline; "" = none
-	MaxTrials                  int // 0 = by the claim
+	MaxTrials                  int         // 0 = by the claim
 	Timeout                    time.Duration
 	Hoist                      bool
 	Config, Plot               string
