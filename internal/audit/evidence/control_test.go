@@ -20,6 +20,7 @@ type worlds struct {
 	coin   *rand.Rand
 	values [3]float64
 	noise  float64
+	state  [3]func() float64 // what each copy adds to an answer, with a memory of the answers before; nil = nothing
 }
 
 const (
@@ -32,6 +33,9 @@ func (w *worlds) round(copies ...int) func() []outcome.Outcome {
 	return func() (round []outcome.Outcome) {
 		for _, c := range copies {
 			x := w.values[c] + w.noise*(w.coin.ExpFloat64()-w.coin.ExpFloat64())
+			if w.state[c] != nil {
+				x += w.state[c]()
+			}
 			round = append(round, number(math.Round(x*1024)/1024))
 		}
 		return round
@@ -81,7 +85,7 @@ func TestControl(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := &worlds{rand.New(rand.NewPCG(3, 9)), c.values, 1}
+			w := &worlds{coin: rand.New(rand.NewPCG(3, 9)), values: c.values, noise: 1}
 			e, err := evidence.NewReplayed(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 5000}, 1, false)
 			if err != nil {
 				t.Fatal(err)
@@ -154,10 +158,10 @@ func TestSynopsisPerCopy(t *testing.T) {
 	}
 	lap := func(coin *rand.Rand) float64 { return coin.ExpFloat64() - coin.ExpFloat64() }
 	synopsis := func(coin *rand.Rand) *worlds {
-		return &worlds{coin, [3]float64{lap(coin), lap(coin), 1 + lap(coin)}, []float64{.3, 1, 3}[coin.IntN(3)]}
+		return &worlds{coin: coin, values: [3]float64{lap(coin), lap(coin), 1 + lap(coin)}, noise: []float64{.3, 1, 3}[coin.IntN(3)]}
 	}
 	wrong := func(coin *rand.Rand) *worlds {
-		return &worlds{coin, [3]float64{d1Copy: 1}, 1 / (1.5 + 2.5*coin.Float64())}
+		return &worlds{coin: coin, values: [3]float64{d1Copy: 1}, noise: 1 / (1.5 + 2.5*coin.Float64())}
 	}
 	var mu sync.Mutex
 	counts := map[string]int{}

@@ -39,8 +39,8 @@ func OpenPairs(ctx context.Context, o spec.Options, neighbour int) (*Pairs, erro
 	return &Pairs{b: b, unit: &b.units[neighbour]}, nil
 }
 
-// Make makes a pair, to be dropped with Drop. Each copy has a session of its own, and which one is first is random: neither may tell the worlds
-// apart.
+// Make makes a pair, to be dropped with Drop. Each copy has a session of its own, and which one is first is random:
+// neither may tell the worlds apart.
 func (p *Pairs) Make(ctx context.Context) (Pair, error) {
 	d0 := int(2*p.made.Add(1)) - 1 // 0 is the copy of the source
 	pair := Pair{p.b.staging.stage(d0), p.b.staging.stage(d0 + 1)}
