@@ -137,7 +137,7 @@ func TestAuditMistakes(t *testing.T) {
 		{"epsilon in words", with("--sql", sql, "--epsilon", "abc"), `--epsilon "abc": must be a number, for example 0.5`},
 		{"negative delta", with("--sql", sql, "--epsilon", "1", "--delta", "-1"), "--delta -1: must be at least 0 and less than 1"},
 		{"confidence in percent", with("--sql", sql, "--epsilon", "1", "--confidence", "95"), "--confidence 95: must be more than 0.5 and less than 1"},
-		{"no trials", with("--sql", sql, "--epsilon", "1", "--max-trials", "0"), "--max-trials 0: must be at least 1"},
+		{"negative trials", with("--sql", sql, "--epsilon", "1", "--max-trials", "-1"), "--max-trials -1: must not be negative; 0 = by the claim"},
 		{"a time without unit", with("--sql", sql, "--epsilon", "1", "--statement-timeout", "5"), "must be a duration with its unit"},
 		{"no query", with("--sql", " ; ", "--epsilon", "1"), "--sql is empty"},
 		{"an empty file", with("--file", file(t, "q.sql", "\ufeff \r\n"), "--epsilon", "1"), "is empty"},

@@ -33,7 +33,7 @@ func TestReload(t *testing.T) {
 	s.until(t, "the configuration is in force", metric("1"))
 	first := s.auditor(t, 0)
 
-	change("max_trials: 500", "max_trials: 0")
+	change("max_trials: 500", "max_trials: -1")
 	if err := s.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
