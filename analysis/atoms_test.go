@@ -51,6 +51,22 @@ func TestValuesWithMass(t *testing.T) {
 	}
 }
 
+// TestDecimalNoise: noise that is rounded to decimals before it is added repeats answers as often as so few digits give,
+// although the rounding of sums writes more digits now and then (50 + 4.02 = 54.019999999999996).
+func TestDecimalNoise(t *testing.T) {
+	t.Parallel()
+	for _, digits := range []float64{100, 1000} {
+		for seed := range uint64(6) {
+			r := run(t, analysis.Claim{Epsilon: 1}, 800, seed, worlds(func(r *rand.Rand, world float64) analysis.Outcome {
+				return value(50 + world + math.Round(lap(r, 1)*digits)/digits)
+			}))
+			if r.Verdict != analysis.NoEvidence || r.Deterministic != nil {
+				t.Errorf("1/%g, seed %d: %s (%s); %+v", digits, seed, r.Verdict, r.Reason, r.Deterministic)
+			}
+		}
+	}
+}
+
 // TestReusedValues: values that come again in one world alone are reused noise, also beside values with mass.
 func TestReusedValues(t *testing.T) {
 	t.Parallel()

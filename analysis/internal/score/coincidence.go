@@ -8,8 +8,9 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 )
 
-// resolution is how finely a slot's numbers are given: the decimals, the significant decimal digits, the significant
-// bits and the lowest bit that any of them uses.
+// resolution is how finely a slot's numbers are given: the decimals and the significant decimal digits that nine in ten
+// of them have at most, and the significant bits and the lowest bit that any of them uses. A sum of two decimals has the
+// digits of its own rounding now and then: 50 + 4.02 is 54.019999999999996.
 type resolution struct {
 	decimals, digits, bits int
 	lowest                 float64
@@ -24,16 +25,20 @@ const maxResolutionPairs = 128
 func resolutionOf(s *Series, world int) (r resolution, values []float64) {
 	r.lowest = 1100
 	p := PortionOf(len(s.Past[world]), maxResolutionPairs)
+	var decimals, digits []int
 	for k := range p.N {
 		x := s.Past[world][p.At(k)]
 		if !code.IsNumber(x) {
 			continue
 		}
 		values = append(values, x)
-		decimals, digits := decimalsOf(x)
-		r.decimals, r.digits = max(r.decimals, decimals), max(r.digits, digits)
+		if x != 0 {
+			m, n := decimalsOf(x)
+			decimals, digits = append(decimals, m), append(digits, n)
+		}
 		r.bits, r.lowest = max(r.bits, code.SignificantBits(x)), min(r.lowest, code.LowestBit(x))
 	}
+	r.decimals, r.digits = max(ninthDecile(decimals), 0), ninthDecile(digits)
 	r.lattice = latticeOf(values)
 	_, lo, hi, _ := middle(s.Binner.Edges)
 	r.spread = min(hi-lo, math.MaxFloat64)
@@ -41,6 +46,15 @@ func resolutionOf(s *Series, world int) (r resolution, values []float64) {
 		r.spread = min(r.spread, own)
 	}
 	return r, values
+}
+
+// ninthDecile returns the number that nine in ten do not exceed; 0 of none.
+func ninthDecile(n []int) int {
+	if len(n) == 0 {
+		return 0
+	}
+	slices.Sort(n)
+	return n[len(n)*9/10]
 }
 
 func quartileDistance(values []float64) float64 {
@@ -73,14 +87,10 @@ func latticeOf(values []float64) float64 {
 }
 
 // decimalsOf returns the digits after the point, negative for multiples of ten, and the significant digits of the
-// shortest decimal that reads back as x. 0 has none of either.
+// shortest decimal that reads back as x, which is not 0.
 func decimalsOf(x float64) (decimals, digits int) {
-	if x == 0 {
-		return math.MinInt32, 0
-	}
 	var buf [32]byte
 	b := strconv.AppendFloat(buf[:0], math.Abs(x), 'e', -1, 64) // d.ddde±dd
-	digits = 0
 	exponent := 0
 	for i, c := range b {
 		if c == 'e' {
