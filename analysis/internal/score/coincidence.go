@@ -10,7 +10,7 @@ import (
 
 // resolution is how finely a slot's numbers are given: the decimals and the significant decimal digits that nine in ten
 // of them have at most, and the significant bits and the lowest bit that any of them uses. A sum of two decimals has the
-// digits of its own rounding now and then: 50 + 4.02 is 54.019999999999996.
+// digits of its rounding now and then: 50 + 4.02 is 54.019999999999996.
 type resolution struct {
 	decimals, digits, bits int
 	lowest                 float64

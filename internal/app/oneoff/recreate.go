@@ -77,7 +77,7 @@ func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress
 	return f.run(ctx, env, r, nil, statement, progress)
 }
 
-// recreation is a player of trials, each pair of which has copies of its own. The first copies, with whose names the
+// recreation is a player of trials, each pair of which has its own copies. The first copies, with whose names the
 // statement is written, are those of trials that do not count: what they read is verified.
 type recreation struct {
 	trial.Player // on the first copies

@@ -22,7 +22,7 @@ func TestDependentAnswers(t *testing.T) {
 	const audits, most, claim = 60, 2000, 1
 	lap := func(coin *rand.Rand) float64 { return coin.ExpFloat64() - coin.ExpFloat64() }
 	for name, kind := range map[string]func(coin *rand.Rand) func() float64{
-		"sticky pool": func(coin *rand.Rand) func() float64 { // each of four connections has noise of its own
+		"sticky pool": func(coin *rand.Rand) func() float64 { // each of four connections has its own noise
 			pool := [4]float64{lap(coin), lap(coin), lap(coin), lap(coin)}
 			return func() float64 { return pool[coin.IntN(4)] }
 		},

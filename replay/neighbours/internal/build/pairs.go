@@ -39,7 +39,7 @@ func OpenPairs(ctx context.Context, o spec.Options, neighbour int) (*Pairs, erro
 	return &Pairs{b: b, unit: &b.units[neighbour]}, nil
 }
 
-// Make makes a pair, to be dropped with Drop. Each copy has a session of its own, and which one is first is random:
+// Make makes a pair, to be dropped with Drop. Each copy has its own session, and which one is first is random:
 // neither may tell the worlds apart.
 func (p *Pairs) Make(ctx context.Context) (Pair, error) {
 	d0 := int(2*p.made.Add(1)) - 1 // 0 is the copy of the source
