@@ -71,19 +71,20 @@ func TestOneLineOfLog(t *testing.T) {
 	l.restart(t, func(o *audit.Options) { o.Logger = zap.New(core) })
 	defer l.begin(t)()
 	l.restored(t)
+	logs.TakeAll() // first: the ledger may be used at any time
 	pgtest.Exec(t, l.ledger.DSN, "ALTER SCHEMA dpwatch_ledger RENAME TO away")
-	logs.TakeAll()
 	for i := range queries {
 		l.Submit(query(fmt.Sprintf("SELECT noisy(count(*), 4) FROM people WHERE id <> %d /*dp_epsilon='0.5'*/", i)))
 	}
 	retried := time.Now().Add(time.Second) // many attempts
 	eventually.True(t, "every audit waits", func() bool {
-		for _, a := range l.Status().Audits {
+		audits := l.Status().Audits
+		for _, a := range audits {
 			if a.State != view.Waiting {
 				return false
 			}
 		}
-		return time.Now().After(retried)
+		return len(audits) == queries && time.Now().After(retried)
 	}, func() any { return l.Status() })
 	pgtest.Exec(t, l.ledger.DSN, "ALTER SCHEMA away RENAME TO dpwatch_ledger")
 	l.decided(t)
