@@ -50,13 +50,9 @@ type Audit struct {
 // New starts an audit of a claim. It returns an *InfeasibleError when the budget is too small for any method to convict
 // the claim, and an error that names every fault for a claim or an option out of its range.
 func New(c Claim, o Options) (*Audit, error) {
-	byClaim := o.MaxTrials == 0
-	o = o.withDefaults()
+	o = o.For(c).withDefaults()
 	if err := validate(c, o); err != nil {
 		return nil, err
-	}
-	if byClaim && !o.NoClaim {
-		o.MaxTrials = DefaultTrials(c, o.alpha())
 	}
 	if o.NoClaim {
 		c.Epsilon = 0

@@ -6,31 +6,14 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// The budget by default is that of docs/statistics.md, grows when the claim or the error rate becomes smaller, and a
-// number that is given holds.
+// The budget by default is that of docs/statistics.md, and a number that is given holds.
 func TestDefaultTrials(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		epsilon, alpha float64
-		want           int
-	}{
-		{0, .05, 10_000},
-		{.001, .05, 100_000},
-		{.06, .05, 100_000},
-		{.1, .05, 81_000},
-		{.2, .05, 23_000},
-		{.3, .05, 12_000},
-		{.35, .05, 10_000},
-		{1, .05, 10_000},
-		{3.5, .05, 10_000},
-		{5, .05, 30_000},
-		{7, .05, 100_000},
-		{800, .05, 100_000},
-		{.2, .0005, 57_000},
-		{1, 1e-6, 12_000},
+	for epsilon, want := range map[float64]int{
+		0: 10_000, .001: 100_000, .06: 100_000, .1: 81_000, .2: 23_000, .3: 12_000, .35: 10_000, 1: 10_000, 3.5: 10_000, 5: 30_000, 7: 100_000, 800: 100_000,
 	} {
-		if got := analysis.DefaultTrials(analysis.Claim{Epsilon: c.epsilon}, c.alpha); got != c.want {
-			t.Errorf("claim %g at error rate %g: %d pairs, want %d", c.epsilon, c.alpha, got, c.want)
+		if got := analysis.DefaultTrials(analysis.Claim{Epsilon: epsilon}); got != want {
+			t.Errorf("claim %g: %d pairs, want %d", epsilon, got, want)
 		}
 	}
 	for _, c := range []struct {
@@ -43,7 +26,7 @@ func TestDefaultTrials(t *testing.T) {
 		{analysis.Claim{Epsilon: .1}, analysis.Options{MaxTrials: 500}, 500},
 		{analysis.Claim{Epsilon: .1}, analysis.Options{NoClaim: true}, 10_000},
 		{analysis.CurveClaim("mu=0.268", 0, 0), analysis.Options{}, 10_000},
-		{analysis.Claim{Epsilon: .2}, analysis.Options{Share: .01}, 57_000},
+		{analysis.Claim{Epsilon: .2}, analysis.Options{Share: .01}, 23_000},
 	} {
 		a, err := analysis.New(c.claim, c.opt)
 		if err != nil {

@@ -94,7 +94,6 @@ const (
 func (o Options) withDefaults() Options {
 	setDefault(&o.Confidence, defaultConfidence)
 	setDefault(&o.Share, 1)
-	setDefault(&o.MaxTrials, fewestTrials)
 	setDefault(&o.PriorOdds, defaultPriorOdds)
 	setDefault(&o.BreachOdds, defaultBreachOdds)
 	setDefault(&o.Buckets, defaultBuckets)
@@ -112,17 +111,29 @@ const (
 	mostTrials   = 100_000
 )
 
-// DefaultTrials returns the budget, in pairs of trials, of an audit with the error rate alpha: four times the
-// information limit of an event with probability 1/16 in one world that leaks twice the claimed epsilon, which an audit
-// finds with a probability of 90 % or more; at least 10,000 and at most 100,000.
-func DefaultTrials(c Claim, alpha float64) int {
-	const p, limits = 1. / 16, 4
+// DefaultTrials returns the budget of an audit in pairs of trials: four times the information limit, at the error rate
+// .05, of an event with probability 1/16 in one world that leaks twice the claimed epsilon, which an audit finds with a
+// probability of 90 % or more; at least 10,000 and at most 100,000.
+func DefaultTrials(c Claim) int {
+	const p, limits, alpha = 1. / 16, 4, .05
 	q := p * math.Exp(-2*c.Epsilon)
 	g := Growth([]float64{p, 1 - p}, []float64{q, 1 - q}, Claim{Epsilon: c.Epsilon})
 	if need := limits * math.Log(1/alpha) / g; c.Epsilon > 0 && need > fewestTrials {
 		return int(min(math.Ceil(need/1000)*1000, mostTrials))
 	}
 	return fewestTrials
+}
+
+// For returns the options with a budget by the claim if they have none.
+func (o Options) For(c Claim) Options {
+	switch {
+	case o.MaxTrials != 0:
+	case o.NoClaim:
+		o.MaxTrials = fewestTrials
+	default:
+		o.MaxTrials = DefaultTrials(c)
+	}
+	return o
 }
 
 // alpha returns the error rate of the audit.

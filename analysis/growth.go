@@ -12,7 +12,7 @@ import (
 // law into bins rounds down. Of a curve the point with the most counts. It is 0 when the pair itself is allowed, and NaN for lists that are empty or of different
 // lengths, probabilities that are negative or not numbers, and claims that [New] would not take.
 func Growth(p, q []float64, c Claim) float64 {
-	if len(p) == 0 || len(p) != len(q) || validate(c, Options{}.withDefaults()) != nil {
+	if len(p) == 0 || len(p) != len(q) || validate(c, Options{MaxTrials: 1}.withDefaults()) != nil {
 		return math.NaN()
 	}
 	for i := range p {

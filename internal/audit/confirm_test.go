@@ -66,6 +66,19 @@ func sessionEngines(t *testing.T, change func(*audit.Options)) *rig {
 	return r
 }
 
+// Without audit.max_trials the budgets of the first trials and of their confirmation follow the claim.
+func TestBudgetByClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *audit.Options) { o.Analysis.MaxTrials = 0 })
+	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
+	r.run(t)
+	r.decided(t)
+	report := r.Status().Audits[0].Report
+	if c := report.Confirmation; report.Verdict != analysis.Violation || c == nil || c.State != analysis.Confirmed {
+		t.Errorf("%s (%s), confirmation %+v", report.Verdict, report.Reason, c)
+	}
+}
+
 // What a session keeps is no violation of an engine whose answers are honest from session to session: a cache, one seed
 // a session, noise that stays. The claim is twice what the engines spend, so that fresh trials show a violation with a
 // probability far below 1e-6.

@@ -245,10 +245,7 @@ func checkRate(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter,
 	if c.Audit.Share > 0 {
 		share = c.Audit.Share
 	}
-	trials := c.Audit.MaxTrials
-	if trials == 0 {
-		trials = analysis.DefaultTrials(analysis.Claim{Epsilon: 1}, 1-c.Audit.Confidence)
-	}
+	trials := analysis.Options{MaxTrials: c.Audit.MaxTrials}.For(analysis.Claim{Epsilon: 1}).MaxTrials
 	perAudit := float64(trials*(1+len(c.Shadow.D1))) / rate
 	check.Status = preflight.OK
 	check.Message = fmt.Sprintf("%.0f trials a second of one captured query, without pauses; an audit without a violation takes about %s of them, those of the %d captured queries %s of time on the server",

@@ -160,9 +160,7 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 	if s, err = f.Rewrite(ctx, env, player, q); fault != "" {
 		f.twin = nil
 	}
-	if f.MaxTrials == 0 {
-		f.MaxTrials = analysis.DefaultTrials(f.claimed(), 1-f.Confidence)
-	}
+	f.MaxTrials = f.analysisOptions().For(f.claimed()).MaxTrials
 	return player, copies, s, copies.Explain(ctx, err)
 }
 

@@ -195,7 +195,7 @@ func (b *Beginnings) replaced(j *job, now *environment.Environment) {
 func (b *Beginnings) resetEvidence(j *job, share float64) error {
 	b.dropEvidence(j)
 	j.seed = b.opt.Seed() >> 11
-	claim, opt := b.terms(j.plan, share)
+	claim, opt := b.opt.terms(j.plan, share)
 	if j.control {
 		claim, opt.Confidence = j.controlClaim(claim), 1-share*(1-b.opt.Analysis.Confidence)
 	}
@@ -252,16 +252,17 @@ const greatestConfidence = 1 - 0x1p-53
 
 // terms returns the claim and the options for one neighbour of an audit that begins: its share of the error rate is
 // shared among all neighbours.
-func (b *Beginnings) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
-	opt := b.opt.Analysis
+func (o *Options) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
+	opt := o.Analysis
 	opt.Unordered = !plan.Sorted
-	opt.Confidence = min(1-share*(1-opt.Confidence)/float64(len(b.opt.D1)), greatestConfidence)
+	opt.Confidence = min(1-share*(1-opt.Confidence)/float64(len(o.D1)), greatestConfidence)
 	if plan.Claim == nil { // no alarm is possible
 		opt.NoClaim = true
-		opt.MaxTrials = min(opt.MaxTrials, noClaimTrials)
+		opt.MaxTrials = min(opt.For(analysis.Claim{}).MaxTrials, noClaimTrials)
 		return analysis.Claim{}, opt
 	}
-	return analysis.CurveClaim(plan.Claim.Curve, plan.Claim.Epsilon, plan.Claim.Delta), opt
+	claim := analysis.CurveClaim(plan.Claim.Curve, plan.Claim.Epsilon, plan.Claim.Delta)
+	return claim, opt.For(claim)
 }
 
 // turnOf returns the turn of a job, which has texts, and moves the evidence into it.
@@ -273,7 +274,7 @@ func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
 		Seed: j.seed, Hoist: b.opt.Hoist,
 	}
 	if kind == turn.Watch {
-		t.Claim, t.Terms = b.terms(j.plan, 1)
+		t.Claim, t.Terms = b.opt.terms(j.plan, 1)
 		t.Terms.Salt = b.salt(j.plan.Key)
 		return t
 	}

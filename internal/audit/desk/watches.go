@@ -130,9 +130,10 @@ func (j *job) watchState(opt *Options) *view.WatchState {
 	if !j.Watched {
 		return nil
 	}
+	_, terms := opt.terms(j.plan, 1)
 	return &view.WatchState{
 		Trials: j.watch.rounds, Evidence: analysis.Float(j.watch.evidence), Alarm: analysis.Float(math.Log(evidence.WatchRunLength)),
-		RunLength: (evidence.WatchRunLength - 1) * evidence.BlockRounds(opt.Analysis.MaxTrials), Last: j.watch.last, Trouble: j.watch.trouble,
+		RunLength: (evidence.WatchRunLength - 1) * evidence.BlockRounds(terms.MaxTrials), Last: j.watch.last, Trouble: j.watch.trouble,
 	}
 }
 

@@ -47,6 +47,7 @@ func NewRecorded(claim analysis.Claim, opt analysis.Options, neighbours int, inO
 }
 
 func newEvidence(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
+	opt = opt.For(claim)
 	e := &Evidence{observed: observed{drifts: make([]analysis.Drift, 1+neighbours)}, budget: confirmBudget * opt.MaxTrials}
 	var err error
 	e.audits, err = begin(claim, opt, neighbours)

@@ -63,6 +63,7 @@ const (
 // NewReplayed is New for a query that is replayed: some of its trials are opening ones (see AddOpening), and some may
 // be hoisted if hoist is set (see AddHoisted).
 func NewReplayed(claim analysis.Claim, opt analysis.Options, neighbours int, hoist bool) (*Evidence, error) {
+	opt = opt.For(claim)
 	alone, err := New(claim, opt, neighbours)
 	if err != nil || opt.NoClaim {
 		return alone, err

@@ -44,7 +44,7 @@ type Watch struct {
 
 // NewWatch begins to watch a query with the claim and the options of its audit.
 func NewWatch(claim analysis.Claim, opt analysis.Options, neighbours int) *Watch {
-	return &Watch{claim: claim, opt: opt, neighbours: neighbours}
+	return &Watch{claim: claim, opt: opt.For(claim), neighbours: neighbours}
 }
 
 // BlockRounds returns the minimal number of rounds of a block for audits of at most so many trials.
