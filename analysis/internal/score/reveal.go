@@ -148,9 +148,10 @@ func (reveal) learnLent(in *Input, s *Series) float64 {
 	case live:
 	case again:
 		return revealShare
-	case many[0] && many[1] && in.strongestOf(t):
-		return outsideShare
 	case many != [2]bool{} && in.strongestOf(t):
+		if many[0] && many[1] {
+			return outsideShare
+		}
 		return oneSideShare
 	default:
 		t.Laws = nil

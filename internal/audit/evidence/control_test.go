@@ -138,10 +138,36 @@ func TestWorstControlled(t *testing.T) {
 	}
 }
 
+// counted plays audits with the seeds from 0, on all processors, and counts what came of them.
+func counted(audits uint64, play func(seed uint64) (what []string)) map[string]int {
+	var mu sync.Mutex
+	counts := map[string]int{}
+	var group sync.WaitGroup
+	seeds := make(chan uint64)
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for seed := range seeds {
+				all := play(seed)
+				mu.Lock()
+				for _, what := range all {
+					counts[what]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for seed := range audits {
+		seeds <- seed
+	}
+	close(seeds)
+	group.Wait()
+	return counts
+}
+
 // TestSynopsisPerCopy: a synopsis with the noise of the claim that is drawn once for each copy, and read with more
 // noise, keeps the claim whatever the number of reads, and no test of trials can see that. The control blocks most of
 // the suspicions, and wrong mechanisms without state lose few convictions. Of 200 audits, 7 synopses were violations
-// and 104 blocked, and 197 wrong mechanisms were violations. At rates of 5 % and 98 %, more violations than the test
+// and 104 blocked, and 198 wrong mechanisms were violations. At rates of 5 % and 98 %, more violations than the test
 // allows, or fewer convictions, have a probability of about 1e-6 each. Seeds are fixed.
 func TestSynopsisPerCopy(t *testing.T) {
 	longtest.Skip(t)
@@ -163,29 +189,13 @@ func TestSynopsisPerCopy(t *testing.T) {
 	wrong := func(coin *rand.Rand) *worlds {
 		return &worlds{coin: coin, values: [3]float64{d1Copy: 1}, noise: 1 / (1.5 + 2.5*coin.Float64())}
 	}
-	var mu sync.Mutex
-	counts := map[string]int{}
-	var group sync.WaitGroup
-	seeds := make(chan uint64)
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for seed := range seeds {
-				a, b := play(seed, synopsis), play(seed+1e6, wrong)
-				mu.Lock()
-				counts["synopsis: "+string(a.Verdict)]++
-				if a.Control.Blocks() {
-					counts["synopsis: blocked"]++
-				}
-				counts["wrong: "+string(b.Verdict)]++
-				mu.Unlock()
-			}
-		})
-	}
-	for seed := range uint64(audits) {
-		seeds <- seed
-	}
-	close(seeds)
-	group.Wait()
+	counts := counted(audits, func(seed uint64) (what []string) {
+		a, b := play(seed, synopsis), play(seed+1e6, wrong)
+		if what = []string{"synopsis: " + string(a.Verdict), "wrong: " + string(b.Verdict)}; a.Control.Blocks() {
+			what = append(what, "synopsis: blocked")
+		}
+		return what
+	})
 	t.Log(counts)
 	if n := counts["synopsis: violation"]; n > 28 {
 		t.Errorf("%d of %d honest synopses are violations", n, audits)

@@ -3,8 +3,6 @@ package evidence_test
 import (
 	"math"
 	"math/rand/v2"
-	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -61,38 +59,23 @@ func TestDependentAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var mu sync.Mutex
-			counts := map[string]int{}
-			var group sync.WaitGroup
-			seeds := make(chan uint64)
-			for range runtime.GOMAXPROCS(0) {
-				group.Go(func() {
-					for seed := range seeds {
-						coin := rand.New(rand.NewPCG(seed, 78))
-						w := &worlds{coin: coin, values: [3]float64{d1Copy: 1}, noise: []float64{0, .3, 1}[coin.IntN(3)]}
-						for c := range w.state {
-							w.state[c] = kind(coin)
-						}
-						e, err := evidence.New(analysis.Claim{Epsilon: claim}, analysis.Options{MaxTrials: most}, 1)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						r := w.toEnd(t, e, true).Report(0)
-						mu.Lock()
-						counts[string(r.Verdict)]++
-						if r.Control.Blocks() {
-							counts["blocked"]++
-						}
-						mu.Unlock()
-					}
-				})
-			}
-			for seed := range uint64(audits) {
-				seeds <- seed
-			}
-			close(seeds)
-			group.Wait()
+			counts := counted(audits, func(seed uint64) (what []string) {
+				coin := rand.New(rand.NewPCG(seed, 78))
+				w := &worlds{coin: coin, values: [3]float64{d1Copy: 1}, noise: []float64{0, .3, 1}[coin.IntN(3)]}
+				for c := range w.state {
+					w.state[c] = kind(coin)
+				}
+				e, err := evidence.New(analysis.Claim{Epsilon: claim}, analysis.Options{MaxTrials: most}, 1)
+				if err != nil {
+					t.Error(err)
+					return nil
+				}
+				r := w.toEnd(t, e, true).Report(0)
+				if what = []string{string(r.Verdict)}; r.Control.Blocks() {
+					what = append(what, "blocked")
+				}
+				return what
+			})
 			t.Log(name, counts)
 			if n := counts["violation"]; n > 14 {
 				t.Errorf("%d of %d honest engines are violations", n, audits)
