@@ -66,7 +66,7 @@ func smallWrong() []family {
 	}
 	for i := range fs {
 		fs[i].claim = only(e)
-		fs[i].budget = analysis.DefaultTrials(fs[i].claim, alpha)
+		fs[i].budget = analysis.DefaultTrials(fs[i].claim)
 	}
 	return fs
 }
