@@ -85,6 +85,8 @@ func (e *Engine) Term() int64 { return e.term }
 func (e *Engine) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	// A server may notice late that a session has ended; whoever takes over need not wait for that.
+	_, _ = e.lock.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	_ = e.lock.Close(ctx)
 	e.ledger.Close()
 }
