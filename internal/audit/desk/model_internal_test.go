@@ -518,7 +518,7 @@ func (m *model) restartProcess() {
 		if j.control {
 			continue
 		}
-		row.Query.LastSeen, row.Processes = j.LastSeen, j.processes
+		row.Query.LastSeen, row.Processes = j.LastSeen, max(row.Processes, j.processes) // an audit that lost its place and came back has no count yet
 		if row.Progress != nil {
 			row.Progress = ledger.Seal(row.Progress)
 		}
