@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -116,7 +118,11 @@ func decode(v []byte, oid uint32) outcome.Value {
 	switch oid {
 	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID, pgtype.OIDOID:
 		if f, err := strconv.ParseFloat(string(v), 64); err == nil {
-			return outcome.Value{Kind: outcome.Number, Num: f}
+			x := outcome.Value{Kind: outcome.Number, Num: f}
+			if oid == pgtype.NumericOID {
+				x.Places = places(v)
+			}
+			return x
 		}
 	case pgtype.BoolOID:
 		if len(v) == 1 && v[0] == 't' {
@@ -125,4 +131,10 @@ func decode(v []byte, oid uint32) outcome.Value {
 		return outcome.Value{Kind: outcome.Bool}
 	}
 	return outcome.Value{Kind: outcome.Text, Text: string(v)}
+}
+
+// places returns Value.Places of a decimal.
+func places(v []byte) uint16 {
+	_, after, _ := bytes.Cut(v, []byte("."))
+	return uint16(min(len(after), math.MaxUint16-1) + 1)
 }

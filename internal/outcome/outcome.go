@@ -17,9 +17,10 @@ const (
 
 // Value is one field of one row.
 type Value struct {
-	Kind Kind
-	Num  float64
-	Text string
+	Kind   Kind
+	Places uint16 // of a number that is written in decimals: the digits after the point, and 1; 0 = not known
+	Num    float64
+	Text   string
 }
 
 // Column describes one column of a result.
@@ -36,11 +37,12 @@ type Outcome struct {
 	Columns  []Column
 	Rows     [][]Value
 	SQLState string // five characters such as "22012", or one of dpwatch's own codes: "timeout", "too_large"
+	Message  string // what the server says of the failure, with its detail and hint; "" = not known
 }
 
 // Size returns the approximate memory of the outcome in bytes, without its Columns, which outcomes share.
 func (o Outcome) Size() int {
-	n := int(unsafe.Sizeof(o))
+	n := int(unsafe.Sizeof(o)) + len(o.Message)
 	for _, row := range o.Rows {
 		n += int(unsafe.Sizeof(row)) + int(unsafe.Sizeof(Value{}))*len(row)
 		for i := range row {

@@ -20,6 +20,7 @@ type Reader struct {
 	Labels  []withheld.Text    // per key; see GroupName
 	Words   []*code.Dictionary // per measure
 	errors  *code.Dictionary   // SQLSTATEs
+	forms   *code.Dictionary   // see FormCode
 	salt    string             // Options.Salt
 	stamp   []int              // per key: the reading in which it was seen last
 	reading int
@@ -35,7 +36,7 @@ type Reader struct {
 // NewReader returns a reader for a layout. Keys get at most maxSlots slots together; salt is the secret of the ids of
 // keys, and errors numbers the error classes.
 func NewReader(l Layout, maxSlots int, salt string, errors *code.Dictionary) *Reader {
-	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt}
+	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt, forms: newForms()}
 	for range l.Cells() {
 		r.Words = append(r.Words, code.NewDictionary(code.FirstText, code.OtherText))
 	}
@@ -230,7 +231,7 @@ func (r *Reader) RowsCode(o *outcome.Outcome) code.Code {
 // Fingerprint hashes a whole result, whatever the order of its rows.
 func Fingerprint(o *outcome.Outcome) uint64 {
 	if o.Failed() {
-		return code.Hash(o.SQLState) | 1
+		return code.Hash(o.SQLState+o.Message) | 1
 	}
 	sum := uint64(len(o.Rows)) * code.HashMultiplier
 	for _, row := range o.Rows {
@@ -242,7 +243,7 @@ func Fingerprint(o *outcome.Outcome) uint64 {
 			case outcome.Text:
 				x ^= code.Hash(v.Text)
 			case outcome.Number, outcome.Bool:
-				x ^= math.Float64bits(v.Num) * code.HashMultiplier
+				x ^= (math.Float64bits(v.Num) + uint64(v.Places)) * code.HashMultiplier
 			}
 			h = (h ^ x) * code.HashMultiplier
 			h ^= h >> 29
@@ -268,6 +269,11 @@ func (r *Reader) State(c *state.Codec) {
 		(*d).State(c)
 		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
 	})
+	if c.Reading {
+		r.forms = newForms()
+	}
+	r.forms.State(c)
+	c.Check(r.forms.First == code.FirstText && r.forms.Rest == code.OtherText)
 	keys := slices.Sorted(maps.Keys(r.slots))
 	state.List(c, &keys, func(k *string) {
 		c.Text(k)

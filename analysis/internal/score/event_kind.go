@@ -27,6 +27,7 @@ const (
 	DigitsEvent    EventKind = "digits"
 	JointEvent     EventKind = "joint"
 	OrderEvent     EventKind = "order"
+	FormEvent      EventKind = "form"
 	UnseenEvent    EventKind = "unseen"
 )
 

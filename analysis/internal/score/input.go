@@ -43,6 +43,7 @@ type Input struct {
 type Result struct {
 	Codes []code.Code // of the slots
 	rows  code.Code   // the number of rows, an error or another shape
+	form  code.Code   // see results.Reader.FormCode
 	order []int32     // keys of the rows
 	recalled
 	ranges *ranges // of the numbers of the only slot, nil if there are several
@@ -70,6 +71,7 @@ const (
 	singleValue           // there is one value
 	singleNumber          // and it is a number
 	orderedGroups         // there are groups, and the order of rows has a meaning
+	formedResult          // results have forms that may differ
 )
 
 // settingsOf returns what holds for results of a layout.
@@ -88,6 +90,9 @@ func settingsOf(l *results.Layout, seen []*outcome.Outcome, unordered bool) sett
 	}
 	if len(l.Keys) > 0 && !unordered {
 		s |= orderedGroups
+	}
+	if slices.ContainsFunc(seen, results.HasForm) {
+		s |= formedResult
 	}
 	return s
 }

@@ -42,7 +42,10 @@ func (in *Input) several() bool { return len(in.Slots) > 1 || in.Reader.Keyed }
 // Fund gives wealth to the scores that have none yet.
 func (set *Set) Fund(t *Turn) {
 	e, several, numbers := t.Epoch, set.several(), set.specials.isNumber()
-	left := 1.0
+	left, today := 1.0, 1.0 // today: of all scores but formScore
+	if set.specials.ofKind(formScore) != nil {
+		today -= formScore.weight(several)
+	}
 	give := func(s *Series, weight float64, views []event.View) {
 		p := s.kind.prior
 		switch {
@@ -59,9 +62,11 @@ func (set *Set) Fund(t *Turn) {
 		switch k := s.kind; {
 		case s.staked, k.fewSlots && len(set.Slots) > maxLearnedSlots:
 		case k.texts > 0 && !numbers:
-			give(s, k.texts, k.views)
-		default:
+			give(s, k.texts*today, k.views)
+		case k == formScore:
 			give(s, k.weight(several), k.views)
+		default:
+			give(s, k.weight(several)*today, k.views)
 		}
 	}
 	fresh := len(set.Slots) - set.Funded
@@ -71,8 +76,8 @@ func (set *Set) Fund(t *Turn) {
 	part := .5 / float64(fresh) // of the cash, for keys that came later
 	switch {
 	case set.Funded == 0:
-		if part = slotScore.weight(several) / float64(fresh); !several && !numbers { // with what scores of numbers would have
-			part += (fittedScore.single + lawScore.single - lawScore.texts) / float64(fresh)
+		if part = slotScore.weight(several) * today / float64(fresh); !several && !numbers { // with what scores of numbers would have
+			part += (fittedScore.single + lawScore.single - lawScore.texts) * today / float64(fresh)
 		}
 	case t.Pairs <= Settled && 4*fresh > set.Funded:
 		for _, s := range set.Slots[:set.Funded] { // too many for the wealth that is left: divide it again

@@ -1,0 +1,87 @@
+package analysis_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// TestForms: what answers show beside their values is found, and the same form with noise in each value is no violation.
+// Honest audits are at the confidence 0.999999: each fails this test at most once in a million seeds.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	decimals := func(x float64, places int) analysis.Outcome {
+		o := value(math.Round(x*100) / 100)
+		o.Rows[0][0].Places = uint16(places + 1)
+		return o
+	}
+	failing := func(r *rand.Rand, message string) analysis.Outcome {
+		if r.IntN(2) == 0 {
+			return analysis.Outcome{SQLState: "P0001", Message: message}
+		}
+		return value(lap(r, 2))
+	}
+	list := func(r *rand.Rand, n int) analysis.Outcome {
+		var texts []string
+		for range n {
+			texts = append(texts, fmt.Sprint(lap(r, 1)))
+		}
+		return word("{" + strings.Join(texts, ",") + "}")
+	}
+	for name, c := range map[string]struct {
+		leak bool
+		d    draw
+	}{
+		"digits of a sum":  {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(lap(r, 2), 2+int(w)) })},
+		"fixed digits":     {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(w+lap(r, 1), 2) })},
+		"digits by chance": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(w+lap(r, 1), 2+r.IntN(9)) })},
+		"number in a message": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return failing(r, fmt.Sprint("cannot add noise to ", 200+w))
+		})},
+		"message with noise": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return failing(r, fmt.Sprint("cannot add noise, ", r.Float64()))
+		})},
+		"optional key": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf(`{"n": %v%s}`, lap(r, 2), strings.Repeat(`, "vip": true`, int(w))))
+		})},
+		"document with noise": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf(`{"n": %v, "k": 1}`, w+lap(r, 1)))
+		})},
+		"length of an array":     {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return list(r, 1+int(w)+2*r.IntN(3)) })},
+		"array of random length": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return list(r, 1+r.IntN(4)) })},
+		"first letter": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf("%c%032x", 'a'+int(w), r.Uint64()))
+		})},
+		"text of one form": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return word(fmt.Sprintf("a%032x", r.Uint64())) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opt := analysis.Options{MaxTrials: 1500, Suspicion: true}
+			if !c.leak {
+				opt.Confidence = .999999
+			}
+			a, err := analysis.New(analysis.Claim{Epsilon: 1}, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(1, 5))
+			for n := 0; !a.Decided(); n++ {
+				if a.Add(c.d(r)); n == 40 {
+					a = restored(t, a)
+				}
+			}
+			report := a.Report()
+			t.Logf("%s after %d pairs: %v", report.Verdict, report.Trials.D0, report.Event)
+			switch {
+			case !c.leak && report.Verdict != analysis.NoEvidence:
+				t.Errorf("%s (%s)", report.Verdict, report.Reason)
+			case c.leak && (report.Verdict != analysis.Violation || report.Trials.D0 > 500):
+				t.Errorf("%s after %d pairs (%s)", report.Verdict, report.Trials.D0, report.Reason)
+			}
+		})
+	}
+}
