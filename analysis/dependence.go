@@ -96,7 +96,7 @@ func (o *observations) hold(need requirements) string {
 			return "one world has given one answer only, in too few trials"
 		}
 		if d.Differ && o.scores.Stride == 1 {
-			m := dependence.MixingOf(s.Past, s.Shared, o.pairs >= need.stuck, need.kept, &o.scratch)
+			m := dependence.MixingOf(o.scores.MixingPast(s), s.Shared, o.pairs >= need.stuck, need.kept, &o.scratch)
 			all.Add(m)
 			asked++
 			doubtful += code.Bit(!m.Enough(1))
