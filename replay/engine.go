@@ -192,8 +192,7 @@ func (x *executor) engineTrial(ctx context.Context, s *session, conn *pgconn.PgC
 	case ctx.Err() == nil && limited.Err() != nil:
 		return outcome.Outcome{SQLState: Timeout}, nil
 	}
-	state, err := classify(err)
-	return outcome.Outcome{SQLState: state}, err
+	return x.player.failure(err)
 }
 
 func (x *executor) engineResult(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {

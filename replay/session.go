@@ -243,6 +243,6 @@ func (x *executor) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outc
 			return o, false, nil
 		}
 	}
-	state, err := x.player.classify(err)
-	return outcome.Outcome{SQLState: state}, true, err
+	o, err = x.player.failure(err)
+	return o, true, err
 }

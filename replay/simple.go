@@ -88,13 +88,12 @@ func (x *executor) simpleTrials(s *session, trials []trial) (left []trial, err e
 
 // simpleResult reads the outcome of one simple query, up to ReadyForQuery.
 func (x *executor) simpleResult(s *session) (o outcome.Outcome, err error) {
-	var state string
+	var failed outcome.Outcome
 	s.reader.begin()
 	for {
 		message, err := s.conn.ReceiveMessage(context.Background()) // runSimple watches the context
 		if err != nil {
-			state, err := x.player.classify(err)
-			return outcome.Outcome{SQLState: state}, err
+			return x.player.failure(err)
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:
@@ -105,14 +104,14 @@ func (x *executor) simpleResult(s *session) (o outcome.Outcome, err error) {
 				return o, &transientError{op: "replay", err: err}
 			}
 		case *pgproto3.ErrorResponse:
-			if state, err = x.player.classify(pgconn.ErrorResponseToPgError(m)); err != nil {
+			if failed, err = x.player.failure(pgconn.ErrorResponseToPgError(m)); err != nil {
 				return o, err
 			}
 		case *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse, *pgproto3.NoticeResponse,
 			*pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
 		case *pgproto3.ReadyForQuery:
-			if state != "" {
-				return outcome.Outcome{SQLState: state}, nil
+			if failed.Failed() {
+				return failed, nil
 			}
 			return s.reader.end(), nil
 		default:

@@ -28,6 +28,7 @@ const (
 	FloatingPoint      Code = "floating_point"
 	RandomisedResponse Code = "randomised_response"
 	RowOrder           Code = "row_order"
+	AnswerForm         Code = "form"
 	ErrorOnData        Code = "error"
 )
 
@@ -48,6 +49,7 @@ var names = map[Code]string{
 	FloatingPoint:      "naive noise in floating point",
 	RandomisedResponse: "randomised response with the wrong probability",
 	RowOrder:           "the order of the rows depends on the data",
+	AnswerForm:         "the form of the answer depends on the data",
 	ErrorOnData:        "an error that depends on the data",
 }
 

@@ -48,6 +48,8 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 		return say(Rounding, .95, "Noise hides the size of the answer, but not its remainder over a round number: the noise, or the answer, is on a coarse grid.")
 	case "order":
 		return say(RowOrder, .95, "The rows come in an order that depends on the exact data.")
+	case "form":
+		return say(AnswerForm, .95, "The datasets show in what surrounds the noise: digits after the point, parts of a document, words around numbers, or what an error says.")
 	}
 	switch {
 	case e.Kind == "beyond":
