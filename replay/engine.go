@@ -36,7 +36,7 @@ func newEngines(opt Options) (engines, error) {
 			cfg.ConnectTimeout = opt.ConnectTimeout
 		}
 		cfg.RuntimeParams["application_name"] = ApplicationName
-		cfg.BuildFrontend = opt.frontend
+		cfg.BuildFrontend, cfg.OnNotice = opt.frontend, notice
 		connect.DetectLoss(cfg)
 		all = append(all, cfg)
 	}
@@ -164,9 +164,11 @@ func (x *executor) runThroughEngines(ctx context.Context, s *session, trials []t
 			s.conn = s.engines[0]
 		}
 		var err error
+		forgetNotices(s.engines[i])
 		if *t.into, err = x.besideCounting(ctx, s, s.engines[i], x.stmt.Worlds[t.world]); err != nil {
 			return err
 		}
+		x.player.said(t.into, s.engines[i])
 	}
 	return nil
 }

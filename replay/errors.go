@@ -3,13 +3,11 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
@@ -169,25 +167,4 @@ func guarded(f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-// failure returns the outcome of a trial that failed, or the error of classify.
-func (p *Player) failure(err error) (outcome.Outcome, error) {
-	state, fault := p.classify(err)
-	return outcome.Outcome{SQLState: state, Message: p.message(state, err)}, fault
-}
-
-// message returns what the server says of a failure, with detail and hint. The schemas of the copies have one name in
-// it. Messages about names (class 42) depend on how a trial is run, and are left out.
-func (p *Player) message(state string, err error) string {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != state || strings.HasPrefix(state, "42") {
-		return ""
-	}
-	text := strings.Join([]string{pg.Message, pg.Detail, pg.Hint}, "\n")
-	longest := func(a, b string) int { return len(b) - len(a) } // one may begin with another
-	for _, schema := range slices.SortedFunc(slices.Values(p.opt.schemas()), longest) {
-		text = strings.ReplaceAll(text, schema, "copy")
-	}
-	return strings.TrimRight(text, "\n")
 }

@@ -97,7 +97,7 @@ func New(opt Options) (*Player, error) {
 	for name, value := range sandbox {
 		cfg.RuntimeParams[name] = value
 	}
-	cfg.BuildFrontend = opt.frontend
+	cfg.BuildFrontend, cfg.OnNotice = opt.frontend, notice
 	connect.DetectLoss(cfg)
 	engines, err := newEngines(opt)
 	if err != nil {

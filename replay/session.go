@@ -187,6 +187,7 @@ func (x *executor) reopen(ctx context.Context, s *session) error {
 
 // pipelined sends trials once, share of them before each Sync, and returns those that the server skipped.
 func (x *executor) pipelined(ctx context.Context, s *session, trials []trial, share int) (skipped []trial, err error) {
+	forgetNotices(s.conn)
 	pipeline := s.conn.StartPipeline(ctx)
 	for i, t := range trials {
 		if s.prepared != nil {
@@ -209,6 +210,7 @@ func (x *executor) pipelined(ctx context.Context, s *session, trials []trial, sh
 			if *t.into, refused, err = x.result(pipeline, s); err != nil {
 				return nil, err
 			}
+			x.player.said(t.into, s.conn)
 			if refused {
 				skipped = append(skipped, together[i+1:]...)
 				break

@@ -62,6 +62,7 @@ func (x *executor) runSimple(ctx context.Context, s *session, trials []trial) er
 // simpleTrials runs trials and returns the remaining ones if a row too large to be read ended the session.
 func (x *executor) simpleTrials(s *session, trials []trial) (left []trial, err error) {
 	front := s.conn.Frontend()
+	forgetNotices(s.conn)
 	sent, flying := 0, 0
 	text := func(i int) string { return x.stmt.Worlds[trials[i].world] }
 	for i := range trials {
@@ -78,6 +79,7 @@ func (x *executor) simpleTrials(s *session, trials []trial) (left []trial, err e
 		if *trials[i].into, err = x.simpleResult(s); err != nil {
 			return nil, err
 		}
+		x.player.said(trials[i].into, s.conn)
 		if s.conn.IsClosed() {
 			return trials[i+1:], nil
 		}

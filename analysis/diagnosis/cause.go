@@ -29,6 +29,7 @@ const (
 	RandomisedResponse Code = "randomised_response"
 	RowOrder           Code = "row_order"
 	AnswerForm         Code = "form"
+	ExactTotal         Code = "exact_total"
 	ErrorOnData        Code = "error"
 )
 
@@ -50,6 +51,7 @@ var names = map[Code]string{
 	RandomisedResponse: "randomised response with the wrong probability",
 	RowOrder:           "the order of the rows depends on the data",
 	AnswerForm:         "the form of the answer depends on the data",
+	ExactTotal:         "columns or groups add up to a true total",
 	ErrorOnData:        "an error that depends on the data",
 }
 

@@ -9,7 +9,7 @@ import (
 
 // This file reads the form of a result: what it shows beside its values. That is, of a decimal the digits after the
 // point; of a text its letters and signs without its numbers, so the keys of a document, the elements of an array, and
-// the first letter; of a failure its message.
+// the first letter; and what the server says beside it: an error, notices.
 
 // newForms returns an empty dictionary of forms.
 func newForms() *code.Dictionary { return code.NewDictionary(code.FirstText, code.OtherText) }
@@ -36,8 +36,8 @@ func HasForm(o *outcome.Outcome) bool {
 // first, so that the number of rows and what is in a row does not matter as long as its form is the same.
 func (r *Reader) FormCode(o *outcome.Outcome) code.Code {
 	b := r.buf[:0]
-	if o.Failed() {
-		b = append(append(append(b, o.SQLState...), ' '), o.Message...)
+	if o.Failed() || o.Message != "" {
+		b = append(append(append(b, o.SQLState...), ' '), o.Message[:min(len(o.Message), maxForm/2)]...)
 	}
 	first := len(b)
 	for i := range o.Rows {

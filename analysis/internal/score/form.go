@@ -10,7 +10,7 @@ import (
 var formScore = &kind{
 	name: "form", make: func(int) statistic { return resultForm{} }, where: formedResult,
 	single: .03, several: .03, views: []event.View{event.Sorted}, keeps: true, lopsided: true, event: FormEvent, whole: true,
-	phrase: publicPhrase("the form of the answer (digits after the point, parts of a document, words around numbers, or what an error says)"),
+	phrase: publicPhrase("the form of the answer (digits after the point, parts of a document, words around numbers, or what the server says beside it)"),
 }
 
 type resultForm struct{ binned }
@@ -19,7 +19,7 @@ func (resultForm) score(r *Result) code.Code { return r.form }
 
 // words name no form: it may hold words of the data.
 func (resultForm) words(*Input, *Series, uint64) withheld.Text {
-	return withheld.Public("an answer of a form that the other dataset has less often (digits after the point, parts of a document, words around numbers, or what an error says)")
+	return withheld.Public("an answer of a form that the other dataset has less often (digits after the point, parts of a document, words around numbers, or what the server says beside it)")
 }
 
 // MixingPast returns the past outcomes of a slot by which trials show that they do not depend on each other: those of the
