@@ -45,6 +45,16 @@ func TestForms(t *testing.T) {
 		"message with noise": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return failing(r, fmt.Sprint("cannot add noise, ", r.Float64()))
 		})},
+		"number in a notice": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := value(200 + w + lap(r, 1))
+			o.Message = fmt.Sprint("clipped ", 200+w, " rows")
+			return o
+		})},
+		"the same notice": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := value(200 + w + lap(r, 1))
+			o.Message = "clipped some rows"
+			return o
+		})},
 		"optional key": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf(`{"n": %v%s}`, lap(r, 2), strings.Repeat(`, "vip": true`, int(w))))
 		})},

@@ -155,7 +155,7 @@ func (p *Player) connect(ctx context.Context, s Statement) (*pgconn.PgConn, erro
 		settings["plan_cache_mode"] = "force_custom_plan"
 	}
 	for name, value := range s.Settings {
-		if !fixed(name) {
+		if !fixed(name) && !(name == "client_min_messages" && strings.HasPrefix(strings.ToLower(value), "debug")) { // notices are read, debugging is not
 			settings[name] = value
 		}
 	}
@@ -175,7 +175,7 @@ func fixed(name string) bool {
 	switch name {
 	case "search_path", "role", "session_authorization", "application_name", "client_encoding",
 		"statement_timeout", "lock_timeout", "transaction_timeout", "idle_session_timeout",
-		"client_min_messages", "is_superuser", "replication", "options":
+		"is_superuser", "replication", "options":
 		return true
 	}
 	for _, prefix := range []string{"transaction_", "default_transaction_", "idle_in_transaction_", "log_", "tcp_", "ssl", "_pq_."} {

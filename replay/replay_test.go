@@ -93,7 +93,7 @@ func TestOutcomes(t *testing.T) {
 		{
 			name: "an error in one world", sql: `SELECT 1 / (count(*) - 2) FROM %s.people`,
 			d0: outcome.Outcome{Columns: []outcome.Column{{Name: "?column?", Discrete: true}}, Rows: [][]outcome.Value{{number(1)}}},
-			d1: outcome.Outcome{SQLState: "22012"},
+			d1: outcome.Outcome{SQLState: "22012", Message: "division by zero"},
 		},
 		{
 			name: "parameters, text and binary, NULL and empty", sql: `SELECT $1::int4 + (SELECT count(*) FROM %s.people), $2::text, $3::text, true AS bool`,

@@ -69,10 +69,10 @@ func TestSequenceFailure(t *testing.T) {
 	t.Parallel()
 	opt := options(shadow(t))
 	opt.MaxRows = 100
-	for _, c := range []struct{ second, want string }{
-		{"SELECT 1 / 0 FROM %s.people", "22012"},
-		{"SELECT 1 FROM %s.people, generate_series(1, 101)", replay.TooLarge},
-		{"SELECT 1 FROM generate_series(1, 100)", replay.TooLarge}, // with the row of the others
+	for _, c := range []struct{ second, want, message string }{
+		{"SELECT 1 / 0 FROM %s.people", "22012", "division by zero"},
+		{"SELECT 1 FROM %s.people, generate_series(1, 101)", replay.TooLarge, ""},
+		{"SELECT 1 FROM generate_series(1, 100)", replay.TooLarge, ""}, // with the row of the others
 	} {
 		run, err := player(t, opt).Start(sequenceOf("SELECT count(*) FROM %s.people", c.second, "SELECT 1"), 1)
 		if err != nil {
@@ -84,7 +84,7 @@ func TestSequenceFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, round := range rounds {
-			want := replay.Round{{SQLState: c.want}, {SQLState: c.want}}
+			want := replay.Round{{SQLState: c.want, Message: c.message}, {SQLState: c.want, Message: c.message}}
 			if diff := cmp.Diff(want, round); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.second, diff)
 			}

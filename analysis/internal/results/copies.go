@@ -28,7 +28,7 @@ func SizeOf(o *outcome.Outcome) int {
 
 // CopyOf copies a result, but for its columns.
 func CopyOf(o *outcome.Outcome) outcome.Outcome {
-	c := outcome.Outcome{Columns: o.Columns, SQLState: o.SQLState}
+	c := outcome.Outcome{Columns: o.Columns, SQLState: o.SQLState, Message: o.Message}
 	values := slices.Concat(o.Rows...)
 	for _, row := range o.Rows {
 		c.Rows = append(c.Rows, values[:len(row):len(row)])
@@ -40,7 +40,7 @@ func CopyOf(o *outcome.Outcome) outcome.Outcome {
 // SampleOf copies what the layout is learned from: the first rows, fewer where they are wide, with long texts made
 // brief.
 func SampleOf(o *outcome.Outcome) outcome.Outcome {
-	s := outcome.Outcome{Columns: o.Columns, SQLState: o.SQLState}
+	s := outcome.Outcome{Columns: o.Columns, SQLState: o.SQLState, Message: code.Brief(o.Message)}
 	n := 0
 	for _, row := range o.Rows[:min(len(o.Rows), maxKeyRows)] {
 		if n += len(row) * int(unsafe.Sizeof(outcome.Value{})); n > MaxRetainedBytes && len(s.Rows) > 1 {

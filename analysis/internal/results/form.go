@@ -17,21 +17,6 @@ func newForms() *code.Dictionary { return code.NewDictionary(code.FirstText, cod
 // maxForm is the greatest length of a form; what is longer is cut off.
 const maxForm = 1 << 10
 
-// HasForm reports whether a result may have another form than results like it: it has decimals, texts or a message.
-func HasForm(o *outcome.Outcome) bool {
-	if o.Message != "" {
-		return true
-	}
-	for _, row := range o.Rows[:min(len(o.Rows), maxKeyRows)] {
-		for i := range row {
-			if row[i].Kind == outcome.Text || row[i].Places > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // FormCode returns the code of the form of a result: that of its rows, each form once, in the order in which they come
 // first, so that the number of rows and what is in a row does not matter as long as its form is the same.
 func (r *Reader) FormCode(o *outcome.Outcome) code.Code {

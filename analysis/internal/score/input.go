@@ -71,7 +71,6 @@ const (
 	singleValue           // there is one value
 	singleNumber          // and it is a number
 	orderedGroups         // there are groups, and the order of rows has a meaning
-	formedResult          // results have forms that may differ
 )
 
 // settingsOf returns what holds for results of a layout.
@@ -90,9 +89,6 @@ func settingsOf(l *results.Layout, seen []*outcome.Outcome, unordered bool) sett
 	}
 	if len(l.Keys) > 0 && !unordered {
 		s |= orderedGroups
-	}
-	if slices.ContainsFunc(seen, results.HasForm) {
-		s |= formedResult
 	}
 	return s
 }

@@ -42,10 +42,7 @@ func (in *Input) several() bool { return len(in.Slots) > 1 || in.Reader.Keyed }
 // Fund gives wealth to the scores that have none yet.
 func (set *Set) Fund(t *Turn) {
 	e, several, numbers := t.Epoch, set.several(), set.specials.isNumber()
-	left, today := 1.0, 1.0 // today: of all scores but formScore
-	if set.specials.ofKind(formScore) != nil {
-		today -= formScore.weight(several)
-	}
+	left := 1.0
 	give := func(s *Series, weight float64, views []event.View) {
 		p := s.kind.prior
 		switch {
@@ -62,11 +59,9 @@ func (set *Set) Fund(t *Turn) {
 		switch k := s.kind; {
 		case s.staked, k.fewSlots && len(set.Slots) > maxLearnedSlots:
 		case k.texts > 0 && !numbers:
-			give(s, k.texts*today, k.views)
-		case k == formScore:
-			give(s, k.weight(several), k.views)
+			give(s, k.texts, k.views)
 		default:
-			give(s, k.weight(several)*today, k.views)
+			give(s, k.weight(several), k.views)
 		}
 	}
 	fresh := len(set.Slots) - set.Funded
@@ -76,8 +71,8 @@ func (set *Set) Fund(t *Turn) {
 	part := .5 / float64(fresh) // of the cash, for keys that came later
 	switch {
 	case set.Funded == 0:
-		if part = slotScore.weight(several) * today / float64(fresh); !several && !numbers { // with what scores of numbers would have
-			part += (fittedScore.single + lawScore.single - lawScore.texts) * today / float64(fresh)
+		if part = slotScore.weight(several) / float64(fresh); !several && !numbers { // with what scores of numbers would have
+			part += (fittedScore.single + lawScore.single - lawScore.texts) / float64(fresh)
 		}
 	case t.Pairs <= Settled && 4*fresh > set.Funded:
 		for _, s := range set.Slots[:set.Funded] { // too many for the wealth that is left: divide it again
@@ -151,7 +146,7 @@ func (set *Set) Retire(e *book.Epoch) {
 func (set *Set) Divide(t *Turn) {
 	e := t.Epoch
 	weight := func(s *Series) float64 {
-		if t := s.Table; s.kind.lent > 0 && t != nil && t.Laws != nil { // a score that was lent wealth keeps it
+		if t := s.Table; s.kind.lent > 0 && t != nil && (t.Laws != nil || s.kind == formScore) { // a score that was lent wealth keeps it
 			return s.kind.lent
 		}
 		return s.kind.weight(set.several())

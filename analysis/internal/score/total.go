@@ -25,7 +25,7 @@ type total struct{ combination }
 
 // Limits of the score.
 const (
-	leastTotal    = 3  // slots
+	leastTotal    = 3 // slots
 	mostTotalled  = 1024
 	mostRelated   = 96 // slots among which any relation is looked for
 	pairsASlot    = 2  // for that

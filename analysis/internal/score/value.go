@@ -11,7 +11,7 @@ import (
 // slotScore is the value of one measure of one group key.
 var slotScore = &kind{
 	name: "value", make: func(slot int) statistic { return value{slot: slot} },
-	single: .299, several: .354, keeps: true, event: NumberEvent, column: true,
+	single: .299, several: .348, keeps: true, event: NumberEvent, column: true,
 }
 
 // boundedCode returns the code of a computed score: rounded, so that sums which differ by rounding errors alone are
