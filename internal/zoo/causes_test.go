@@ -2,6 +2,7 @@ package zoo_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -79,6 +80,7 @@ func trial(t *testing.T, conn *pgx.Conn, sql string) (o analysis.Outcome) {
 		if o.SQLState = state(err); o.SQLState == "" {
 			t.Fatal(err)
 		}
+		o.Message = err.Error()
 		return o
 	}
 	for _, c := range results[0].FieldDescriptions {
@@ -95,6 +97,9 @@ func trial(t *testing.T, conn *pgx.Conn, sql string) (o analysis.Outcome) {
 				values[i] = analysis.Value{Kind: analysis.Text, Text: string(text)}
 			default:
 				values[i] = analysis.Value{Kind: analysis.Number, Num: x}
+				if _, after, _ := strings.Cut(string(text), "."); results[0].FieldDescriptions[i].DataTypeOID == 1700 {
+					values[i].Places = uint16(len(after) + 1)
+				}
 			}
 		}
 		o.Rows = append(o.Rows, values)

@@ -42,6 +42,10 @@ func Mechanisms() []Mechanism {
 			Claim: 1, Epsilon: 1, Honest: true, Why: "the heavy user's income is above the bound: the sum moves by its sensitivity",
 		},
 		{
+			Name: "count with two digits", SQL: "SELECT round(noisy(count(*), 1 / 1.0)::numeric, 2) FROM users",
+			Claim: 1, Epsilon: 1, Honest: true, Why: "the same number of digits, whatever the count",
+		},
+		{
 			Name: "average within bounds", SQL: "SELECT anon_avg(income, 0, 100000, 1.0) FROM users",
 			Claim: 1, Epsilon: 1, Bound: true, Honest: true, Why: "half of epsilon for the count, half for the sum",
 		},
@@ -109,6 +113,10 @@ func Mistakes() []Mistake {
 		{"randomised response", "SELECT CASE WHEN random() < 0.9 THEN count(*) ELSE 1 - count(*) END FROM users WHERE id = 0", "randomised_response"},
 		{"a scale from the data", "SELECT noisy(500, 1 + 4 * count(*)) FROM users WHERE id = 0", "data_dependent_scale"},
 		{"naive floating point", "SELECT count(*) + 2 * ln((1 - random()) / (1 - random())) FROM users WHERE id = 0", "floating_point"},
+		{"digits of a sum", "SELECT round(noisy(count(*), 1)::numeric, 2) + sum(CASE id WHEN 0 THEN 0.500 ELSE 0.25 END) FROM users", "form"},
+		{"an optional key", `SELECT jsonb_build_object('n', noisy(count(*), 1)) || CASE count(*) FILTER (WHERE id = 0) WHEN 0 THEN '{}' ELSE '{"vip": true}'::jsonb END FROM users`, "form"},
+		{"an error with the count", "SELECT CASE WHEN random() < 0.5 THEN noisy(count(*), 1) ELSE (count(*) || ' people')::float8 END FROM users", "form"},
+		{"an exact total", "SELECT store_id, n + z - avg(z) OVER () FROM (SELECT store_id, count(*) AS n, noisy(0, 500) AS z FROM transactions WHERE store_id < 40 GROUP BY store_id OFFSET 0) AS s", "exact_total"},
 		{"noise on whole numbers", "SELECT count(*) / 4.0 + round(noisy(0, 20)) FROM users", "rounding"},
 	}
 }
