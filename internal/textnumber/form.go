@@ -26,6 +26,7 @@ const (
 	instant       // seconds since 2000-01-01, in UTC if the text has an offset
 	interval      // seconds
 	several       // numbers between fixed texts: a number, an array, a composite value, a JSON document
+	wrapped       // numbers with digits after the point between words: np.float64(1.5), a sentence
 )
 
 // Form describes how to parse the texts of a column. The zero Form parses none.
@@ -80,7 +81,7 @@ func Learn(texts []string) Form {
 	if len(texts) == 0 {
 		return Form{}
 	}
-	for _, f := range [...]Form{{kind: date}, {kind: instant}, {kind: interval}, {kind: money}, {kind: money, comma: true}, {kind: several}} {
+	for _, f := range [...]Form{{kind: date}, {kind: instant}, {kind: interval}, {kind: money}, {kind: money, comma: true}, {kind: several}, {kind: wrapped}} {
 		if f.fit(texts) {
 			return f
 		}
@@ -91,12 +92,16 @@ func Learn(texts []string) Form {
 // fit sets the parts of a form that depend on the texts, and reports whether it parses all of them.
 func (f *Form) fit(texts []string) bool {
 	var numbers []number
+	fractions := 0
 	for i, text := range texts {
 		all, fixed, ok := f.scan(text, nil, nil, i == 0)
 		for _, n := range all {
 			if n.minus != positive {
 				f.minus = n.minus // the same for all texts, which is checked below
 			}
+		}
+		if slices.ContainsFunc(all, func(n number) bool { return n.decimals != 0 }) {
+			fractions++
 		}
 		switch {
 		case !ok || len(all) == 0 || len(all) > MaxParts:
@@ -116,6 +121,9 @@ func (f *Form) fit(texts []string) bool {
 				f.decimals[j] = -1
 			}
 		}
+	}
+	if f.kind == wrapped && 2*fractions < len(texts) { // names: user 17
+		return false
 	}
 	f.plain = (f.kind == several || f.kind == money) && !slices.ContainsFunc(texts, func(s string) bool {
 		return strings.Trim(s, "-+.eE0123456789") != ""
@@ -172,7 +180,7 @@ func (f *Form) scan(text string, dst []number, fixed []string, wanted bool) ([]n
 	case interval:
 		return one(scanInterval(text))
 	}
-	if !strings.ContainsRune("{[(", rune(text[0])) { // a single number, possibly with a percent sign
+	if f.kind == several && !strings.ContainsRune("{[(", rune(text[0])) { // a single number, possibly with a percent sign
 		n, end := numberAt(text, 0)
 		behind := text[end:]
 		if wanted {

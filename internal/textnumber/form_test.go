@@ -36,6 +36,13 @@ func TestLearn(t *testing.T) {
 		{"JSON", []string{`{"n": 1.5, "by": ["a7", 2]}`, `{"n": -2, "by": ["a7", 3]}`}, [][]float64{{1.5, 2}, {-2, 3}}, false},
 		{"JSON with another text", []string{`{"n": 1, "k": "a"}`, `{"n": 1, "k": "b"}`}, nil, false},
 		{"point", []string{"(1,2)", "(3,-4)"}, [][]float64{{1, 2}, {3, -4}}, false},
+		{"a wrapper", []string{"np.float64(1000.02)", "np.float64(-3.5)", "np.float64(7)"}, [][]float64{{1000.02}, {-3.5}, {7}}, false},
+		{"another wrapper", []string{"Decimal('3.25')", "Decimal('-1e-9')"}, [][]float64{{3.25}, {-1e-9}}, false},
+		{"a percentage", []string{"12.5 %", "-3.2 %"}, [][]float64{{12.5}, {-3.2}}, false},
+		{"a sentence", []string{"about 12.5 of 90 people", "about 7.5 of 91 people"}, [][]float64{{12.5, 90}, {7.5, 91}}, false},
+		{"a document of wrappers", []string{`{"n": "np.float64(1.5)"}`, `{"n": "np.float64(2.25)"}`}, [][]float64{{1.5}, {2.25}}, false},
+		{"addresses", []string{"at 10.0.0.1", "at 10.0.0.2"}, nil, false},
+		{"versions", []string{"v1.2", "v1.3"}, nil, false},
 		{"words", []string{"yes", "no"}, nil, false},
 		{"names with numbers", []string{"MRN777", "MRN778"}, nil, false},
 		{"names with a blank", []string{"user 17", "user 18"}, nil, false},
@@ -81,6 +88,7 @@ func TestRead(t *testing.T) {
 		{"1.5", "NaN"},
 		{"-$5.00", "($5.00)"},
 		{"(1,2)", "(1,2"},
+		{"about 1.5", "above 1.5"},
 	} {
 		f := textnumber.Learn([]string{c.learned})
 		if f.Parts() == 0 {
@@ -94,7 +102,7 @@ func TestRead(t *testing.T) {
 
 // FuzzLearn: the texts from which a form is learned are parsed to finite numbers, and no other text makes Read panic.
 func FuzzLearn(f *testing.F) {
-	for _, s := range []string{"$1,234.56", "(5,00 €)", "2000-01-01 00:00:00.5+02", "1 year -2 mons 00:00:01", `{"a": [1, -2.5e3]}`, "-", "-.", "EUR", "$", "{1,2", "()", "+1", "€\xff"} {
+	for _, s := range []string{"$1,234.56", "(5,00 €)", "2000-01-01 00:00:00.5+02", "1 year -2 mons 00:00:01", `{"a": [1, -2.5e3]}`, "-", "-.", "EUR", "$", "{1,2", "()", "+1", "€\xff", "np.float64(1.5)"} {
 		f.Add(s, "1")
 	}
 	f.Fuzz(func(t *testing.T, text, other string) {

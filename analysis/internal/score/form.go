@@ -70,3 +70,16 @@ func freshTexts(past []code.Code) bool {
 	}
 	return float64(other) <= most*float64(len(past))
 }
+
+// Unread names a column whose texts hardly ever repeat and are not read as numbers, so that nothing of them but their
+// form is compared. It is empty if there is none. formed reports whether results have several forms.
+func (set *Set) Unread() (column string, formed bool) {
+	const fewest = 64 // trials
+	for i, s := range set.Slots {
+		if len(set.Reader.Measures) > 0 && len(s.Past[0]) >= fewest && freshTexts(s.Past[0]) && freshTexts(s.Past[1]) {
+			form := set.specials.ofKind(formScore)
+			return "column " + set.Reader.MeasureName(i%set.Reader.Cells()), form.statistic.(*resultForm).varied
+		}
+	}
+	return "", false
+}
