@@ -84,7 +84,7 @@ func wrong() []family {
 	sharedInPart := each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome {
 		return sharedNoise(r, 10, moved, lap(r, 1), .1)
 	})
-	fs = slices.Concat(fs, smallWrong(), wrongTexts(), wrongWritings(), []family{
+	fs = slices.Concat(fs, smallWrong(), wrongTexts(), wrongWritings(), wrongForms(), []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + gauss(r, sigma/2)) }),
@@ -196,7 +196,7 @@ func wrong() []family {
 func right() []family {
 	sigma := gaussSigma(1, 1e-5)
 	oneGood, oneBad := candidates()
-	return slices.Concat(rareRight(), jointlyRight(), rightTexts(), rightWritings(), []family{
+	return slices.Concat(rareRight(), jointlyRight(), rightTexts(), rightForms(), rightWritings(), []family{
 		{name: "Laplace 1", claim: only(1), draw: laplaceShift(1)},
 		{name: "Laplace 0.1", claim: only(.1), draw: laplaceShift(.1)},
 		{

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -42,7 +43,15 @@ func run(t *testing.T, conn *pgx.Conn, sql string, trials int) world {
 				continue
 			}
 			keys[fmt.Sprint(fields[:last])] = true
-			value, err := strconv.ParseFloat(fmt.Sprint(fields[last]), 64)
+			text := fmt.Sprint(fields[last])
+			if n, ok := fields[last].(pgtype.Numeric); ok {
+				json, err := n.MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = string(json)
+			}
+			value, err := strconv.ParseFloat(text, 64)
 			if err != nil {
 				t.Fatal(err)
 			}

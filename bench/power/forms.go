@@ -1,0 +1,94 @@
+package power
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// This file is answers that leak by what surrounds their noise, or by a sum in which the noise cancels out.
+
+// decimals is noise with two digits, or with three with probability p.
+func decimals(r *rand.Rand, p float64) analysis.Outcome {
+	o := value(float64(r.IntN(1000)-500) / 100)
+	o.Rows[0][0].Places = oneOf(r, p, uint16(4), uint16(3))
+	return o
+}
+
+// document is a document of noise, with an optional key with probability p.
+func document(r *rand.Rand, p float64) analysis.Outcome {
+	return word(fmt.Sprintf(`{"n": %v%s}`, lap(r, 1), oneOf(r, p, `, "vip": true`, "")))
+}
+
+// list is an array of up to six noises: an odd number of them, or an even one with probability p.
+func list(r *rand.Rand, p float64) analysis.Outcome {
+	texts := make([]string, oneOf(r, p, 2, 1)+2*r.IntN(3))
+	for i := range texts {
+		texts[i] = fmt.Sprint(lap(r, 1))
+	}
+	return word("{" + strings.Join(texts, ",") + "}")
+}
+
+// message is noise, or in half of the trials an error with a count.
+func message(r *rand.Rand, count int) analysis.Outcome {
+	if r.IntN(2) == 0 {
+		return analysis.Outcome{SQLState: "P0001", Message: fmt.Sprint("cannot add noise to ", count)}
+	}
+	return value(lap(r, 1))
+}
+
+// notice is noise with a notice of a count.
+func notice(r *rand.Rand, count int) analysis.Outcome {
+	o := value(lap(r, 1))
+	o.Message = fmt.Sprint("clipped ", count, " rows")
+	return o
+}
+
+// totalled is 40 groups with Laplace noise of scale 1 of which one has x more, made to add up, with weights, to the true
+// total with Laplace noise of the scale own.
+func totalled(own float64, weight func(i int) float64) func(r *rand.Rand, x float64) analysis.Outcome {
+	return func(r *rand.Rand, x float64) analysis.Outcome {
+		xs := noisyVector(r, make([]float64, 40), 1)
+		sum, squares := own*lap(r, 1), 0.0
+		for i, n := range xs {
+			sum -= weight(i) * n
+			squares += weight(i) * weight(i)
+		}
+		for i := range xs {
+			xs[i] += sum * weight(i) / squares
+		}
+		xs[3] += x
+		return groups(xs)
+	}
+}
+
+func alike(int) float64          { return 1 }
+func weighted(i int) float64     { return float64(1 + i%7) }
+func halfLaws() (p, q []float64) { return []float64{.5, .5, 0}, []float64{.5, 0, .5} }
+
+// wrongForms leak more than they claim.
+func wrongForms() []family {
+	return []family{
+		{name: "the digits after the point, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(1.0, 0, decimals), laws: disjoint},
+		{name: "the digits after the point (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000, bar: 120, draw: each(.9, .1, decimals), laws: responseLaws(2, .9)},
+		{name: "an optional key of a document, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(1.0, 0, document), laws: disjoint},
+		{name: "the length of an array is odd, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(1.0, 0, list), laws: disjoint},
+		{name: "a count in an error, in half of the trials, claim 1", claim: only(1), budget: 20_000, bar: 90, draw: each(101, 100, message), laws: halfLaws},
+		{name: "a count in a notice, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(101, 100, notice), laws: disjoint},
+		{name: "an exact total of 40 groups, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(0.0, 1, totalled(0, alike)), laws: disjoint},
+		{name: "an exact weighted total of 40 groups, claim 1", claim: only(1), budget: 20_000, bar: 200, draw: each(0.0, 1, totalled(0, weighted)), laws: disjoint},
+	}
+}
+
+// rightForms are the same kinds of answers at their tight claim.
+func rightForms() []family {
+	p := pOf(2, 1)
+	return []family{
+		{name: "the digits after the point by binary response 1", claim: only(1), draw: each(p, 1-p, decimals)},
+		{name: "an optional key of a document by binary response 1", claim: only(1), draw: each(p, 1-p, document)},
+		{name: "an odd length of an array by binary response 1", claim: only(1), draw: each(p, 1-p, list)},
+		{name: "40 groups with a noisy total, 2", claim: only(2), draw: each(0.0, 1, totalled(1, alike))},
+	}
+}
