@@ -73,7 +73,7 @@ func wrongForms() []family {
 	return []family{
 		{name: "the digits after the point, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(1.0, 0, decimals), laws: disjoint},
 		{name: "the digits after the point (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000, bar: 120, draw: each(.9, .1, decimals), laws: responseLaws(2, .9)},
-		{name: "an optional key of a document, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(1.0, 0, document), laws: disjoint},
+		{name: "an optional key of a document, claim 1", claim: only(1), budget: 20_000, bar: 120, draw: each(1.0, 0, document), laws: disjoint},
 		{name: "the length of an array is odd, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(1.0, 0, list), laws: disjoint},
 		{name: "a count in an error, in half of the trials, claim 1", claim: only(1), budget: 20_000, bar: 90, draw: each(101, 100, message), laws: halfLaws},
 		{name: "a count in a notice, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(101, 100, notice), laws: disjoint},
