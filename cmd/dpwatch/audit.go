@@ -41,7 +41,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
   dpwatch audit --config dpwatch.yaml --file query.sql --d1 d1_2 --max-trials 2000 --plot plots
   dpwatch audit --config dpwatch.yaml --file query.sql --mu 0.268
-  dpwatch audit --config dpwatch.yaml --recreate --sql "SELECT n FROM synopsis"
+  dpwatch audit --config dpwatch.yaml --epsilon 0.5 --recreate --sql "SELECT n FROM synopsis"
   dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users" \
       --sql "SELECT anon_count(id, 0.5) FROM users WHERE age < 30"
   dpwatch audit --dsn postgres://replay@localhost/shadow --d0 d0 --d1 d1 --epsilon 0.5 \

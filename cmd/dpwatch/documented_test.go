@@ -237,6 +237,7 @@ func TestDocumented(t *testing.T) {
 	}
 	pgtest.Exec(t, database, string(engine), `CREATE TABLE users (id int PRIMARY KEY, age int); INSERT INTO users SELECT g, 20 + g % 60 FROM generate_series(1, 40) g;
 		CREATE TABLE orders (id serial PRIMARY KEY, user_id int REFERENCES users, total float8); INSERT INTO orders (user_id, total) SELECT CASE WHEN g < 60 THEN 1 ELSE g % 40 + 1 END, g FROM generate_series(1, 100) g;
+		CREATE MATERIALIZED VIEW synopsis AS SELECT anon_count(id, 0.5) AS n FROM users;
 		CREATE TABLE devices (id int PRIMARY KEY)`)
 	dir := t.TempDir()
 	results(t, dir)

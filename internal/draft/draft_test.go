@@ -57,7 +57,7 @@ items" (order_id int REFERENCES orders, product int REFERENCES products);
 	if c.Privacy.Unit.Table != "public.users" || !slices.Equal(c.Privacy.Unit.Key, []string{"id"}) {
 		t.Errorf("unit: %+v", c.Privacy.Unit)
 	}
-	if want := []string{"public.order ${x}\nitems", "public.orders", "public.users", "public.visits"}; !slices.Equal(tables(c), want) {
+	if want := []string{"public.order ${x}\nitems", "public.orders", "public.stored", "public.users", "public.visits"}; !slices.Equal(tables(c), want) {
 		t.Errorf("protected: %q, want %q", tables(c), want)
 	}
 	if len(c.Privacy.Paths) != 1 || c.Privacy.Paths[0].Table != "public.visits" || c.Privacy.Paths[0].Columns[0] != "user_id" {

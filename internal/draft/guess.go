@@ -153,6 +153,12 @@ func guessFrom(s schema, name string) (g guess, err error) {
 			g.protected, g.reasons = append(g.protected, t.Table), append(g.reasons, reached[t.Table])
 		}
 	}
+	for _, v := range s.stored {
+		view, from := ident.Table{Schema: v.ViewSchema, Name: v.View}, ident.Table{Schema: v.Schema, Name: v.Name}
+		if (from == g.unit.Table || reached[from] != "") && !slices.Contains(g.protected, view) {
+			g.protected, g.reasons = append(g.protected, view), append(g.reasons, "a materialised view that reads "+word(from.String())+": each copy computes it anew")
+		}
+	}
 	for _, t := range s.tables {
 		switch {
 		case t.Table == g.unit.Table || reached[t.Table] != "":

@@ -37,7 +37,11 @@ type schema struct {
 	tables    []table
 	functions []function
 	calls     []call
+	stored    []stored
 }
+
+// stored is a table that a materialised view reads, directly or through views.
+type stored struct{ ViewSchema, View, Schema, Name string }
 
 // call is a function that a view calls, directly or through views.
 type call struct{ ViewSchema, View, Schema, Name string }
@@ -79,6 +83,17 @@ const callsQuery = `WITH RECURSIVE calls (view, function) AS (
 		JOIN pg_catalog.pg_proc p ON p.oid = x.function JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 	WHERE ` + ours + ` ORDER BY 1, 2, 3, 4`
 
+const storedQuery = `WITH RECURSIVE reads (view, relation) AS (
+		SELECT w.ev_class, d.refobjid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d ON d.objid = w.oid AND d.refobjid <> w.ev_class
+		WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass
+		UNION
+		SELECT x.view, d.refobjid FROM reads x JOIN pg_catalog.pg_rewrite w ON w.ev_class = x.relation JOIN pg_catalog.pg_depend d ON d.objid = w.oid
+		WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass)
+	SELECT n.nspname, c.relname, tn.nspname, t.relname FROM reads x JOIN pg_catalog.pg_class c ON c.oid = x.view AND c.relkind = 'm'
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_catalog.pg_class t ON t.oid = x.relation AND t.relkind IN ('r', 'p') JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
+	WHERE ` + ours + ` ORDER BY 1, 2, 3, 4`
+
 // read reads the catalog of a database.
 func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	tables, err := connect.Structs[struct {
@@ -112,6 +127,9 @@ func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	if s.functions, err = connect.Structs[function](ctx, conn, functionsQuery); err != nil {
 		return s, err
 	}
-	s.calls, err = connect.Structs[call](ctx, conn, callsQuery)
+	if s.calls, err = connect.Structs[call](ctx, conn, callsQuery); err != nil {
+		return s, err
+	}
+	s.stored, err = connect.Structs[stored](ctx, conn, storedQuery)
 	return s, err
 }
