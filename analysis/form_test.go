@@ -55,6 +55,22 @@ func TestForms(t *testing.T) {
 			o.Message = "clipped some rows"
 			return o
 		})},
+		"names in another order": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := groups(lap(r, 1), lap(r, 1), lap(r, 1))
+			for i := range o.Rows {
+				o.Rows[i][0] = analysis.Value{Kind: analysis.Text, Text: []string{"north", "south", "west"}[(i+2*int(w))%3]}
+			}
+			return o
+		})},
+		"words in another order": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := groups(lap(r, 1), lap(r, 1), lap(r, 1))
+			for i := range o.Rows {
+				k := (i + int(w)) % 3
+				o.Rows[i] = append(o.Rows[i], analysis.Value{Kind: analysis.Text, Text: []string{"few", "some", "many"}[k]})
+				o.Rows[i][0].Num = float64(k)
+			}
+			return o
+		})},
 		"optional key": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf(`{"n": %v%s}`, lap(r, 2), strings.Repeat(`, "vip": true`, int(w))))
 		})},
@@ -76,7 +92,7 @@ func TestForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opt := analysis.Options{MaxTrials: 1500, Suspicion: true}
+			opt := analysis.Options{MaxTrials: 1500, Suspicion: true, Unordered: true}
 			if !c.leak {
 				opt.Confidence = .999999
 			}

@@ -1,6 +1,8 @@
 package results
 
 import (
+	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
@@ -14,29 +16,44 @@ import (
 // newForms returns an empty dictionary of forms.
 func newForms() *code.Dictionary { return code.NewDictionary(code.FirstText, code.OtherText) }
 
-// maxForm is the greatest length of a form; what is longer is cut off.
-const maxForm = 1 << 10
+// Limits of a form.
+const (
+	maxForm     = 1 << 10 // bytes of a row's; what is longer is cut off
+	maxRowForms = 64      // forms of rows; results with more have one form
+)
 
-// FormCode returns the code of the form of a result: that of its rows, each form once, in the order in which they come
-// first, so that the number of rows and what is in a row does not matter as long as its form is the same.
+// FormCode returns the code of the form of a result: what the server says beside it, and the forms of its rows without
+// their group keys. Each form counts once, and the order of rows does not matter: other scores are about groups, the
+// number of rows and their order, which may depend on how a copy is stored.
 func (r *Reader) FormCode(o *outcome.Outcome) code.Code {
-	b := r.buf[:0]
-	if o.Failed() || o.Message != "" {
-		b = append(append(append(b, o.SQLState...), ' '), o.Message[:min(len(o.Message), maxForm/2)]...)
-	}
-	first := len(b)
+	r.rowForms = r.rowForms[:0]
 	for i := range o.Rows {
-		from := len(b)
+		b := r.buf[:0]
 		for j := range o.Rows[i] {
-			b = appendForm(b, &o.Rows[i][j])
+			if slices.Contains(r.Keys, j) {
+				continue
+			}
+			if b = appendForm(b, &o.Rows[i][j]); len(b) > maxForm {
+				b = b[:maxForm]
+				break
+			}
 		}
-		if from > first && string(b[from:]) == string(b[first:from]) { // as the only form before
-			b = b[:from]
+		r.buf = b
+		if form := code.Hash(string(b)); !slices.Contains(r.rowForms, form) {
+			r.rowForms = append(r.rowForms, form)
 		}
-		if len(b) > maxForm {
-			b = b[:maxForm]
+		if len(r.rowForms) > maxRowForms {
+			r.rowForms = r.rowForms[:0]
 			break
 		}
+	}
+	slices.Sort(r.rowForms)
+	b := r.buf[:0]
+	if o.SQLState != "" || o.Message != "" {
+		b = binary.LittleEndian.AppendUint64(append(b, 0), code.Hash(o.SQLState+" "+o.Message))
+	}
+	for _, form := range r.rowForms {
+		b = binary.LittleEndian.AppendUint64(b, form)
 	}
 	r.buf = b
 	return r.forms.Code(string(b))

@@ -15,19 +15,20 @@ import (
 // Reader turns results into codes by a layout. It gives slots to keys in the order in which they come.
 type Reader struct {
 	Layout
-	MaxKeys int
-	slots   map[string]int     // first slot of a key
-	Labels  []withheld.Text    // per key; see GroupName
-	Words   []*code.Dictionary // per measure
-	errors  *code.Dictionary   // SQLSTATEs
-	forms   *code.Dictionary   // see FormCode
-	salt    string             // Options.Salt
-	stamp   []int              // per key: the reading in which it was seen last
-	reading int
-	Order   []int32 // keys of the rows of the latest result, by row
-	buf     []byte
-	follow  []follower // what is expected after the beginning of a result and after each key; no part of the state
-	last    int        // index in follow of the key found last
+	MaxKeys  int
+	slots    map[string]int     // first slot of a key
+	Labels   []withheld.Text    // per key; see GroupName
+	Words    []*code.Dictionary // per measure
+	errors   *code.Dictionary   // SQLSTATEs
+	forms    *code.Dictionary   // see FormCode
+	rowForms []uint64           // scratch
+	salt     string             // Options.Salt
+	stamp    []int              // per key: the reading in which it was seen last
+	reading  int
+	Order    []int32 // keys of the rows of the latest result, by row
+	buf      []byte
+	follow   []follower // what is expected after the beginning of a result and after each key; no part of the state
+	last     int        // index in follow of the key found last
 
 	Overflow   bool // a key found no slot
 	Duplicates bool // a key came twice where it should be unique
