@@ -50,6 +50,11 @@ func TestForms(t *testing.T) {
 			o.Message = fmt.Sprint("clipped ", 200+w, " rows")
 			return o
 		})},
+		"digits beside a notice that varies": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := decimals(lap(r, 2), 2+int(w))
+			o.Message = fmt.Sprint("took ", r.Float64(), " ms")
+			return o
+		})},
 		"the same notice": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			o := value(200 + w + lap(r, 1))
 			o.Message = "clipped some rows"

@@ -13,7 +13,7 @@ import (
 // point; of a text its letters and signs without its numbers, so the keys of a document, the elements of an array, and
 // the first letter; and what the server says beside it: an error, notices.
 
-// newForms returns an empty dictionary of forms.
+// newForms returns an empty dictionary of forms or messages.
 func newForms() *code.Dictionary { return code.NewDictionary(code.FirstText, code.OtherText) }
 
 // Limits of a form.
@@ -24,7 +24,8 @@ const (
 
 // FormCode returns the code of the form of a result: what the server says beside it, and the forms of its rows without
 // their group keys. Each form counts once, and the order of rows does not matter: other scores are about groups, the
-// number of rows and their order, which may depend on how a copy is stored.
+// number of rows and their order, which may depend on how a copy is stored. Of messages that are too many to be known
+// the numbers do not count.
 func (r *Reader) FormCode(o *outcome.Outcome) code.Code {
 	r.rowForms = r.rowForms[:0]
 	for i := range o.Rows {
@@ -48,10 +49,15 @@ func (r *Reader) FormCode(o *outcome.Outcome) code.Code {
 		}
 	}
 	slices.Sort(r.rowForms)
-	b := r.buf[:0]
-	if o.SQLState != "" || o.Message != "" {
-		b = binary.LittleEndian.AppendUint64(append(b, 0), code.Hash(o.SQLState+" "+o.Message))
+	b := append(r.buf[:0], o.SQLState...)
+	if o.Message != "" {
+		if c := r.messages.Code(o.Message); code.CategoryOf(c) == code.OtherText { // too many differ
+			b = appendTextForm(append(b, ' '), o.Message)
+		} else {
+			b = binary.LittleEndian.AppendUint64(append(b, ':'), code.Hash(o.Message))
+		}
 	}
+	b = append(b, 0)
 	for _, form := range r.rowForms {
 		b = binary.LittleEndian.AppendUint64(b, form)
 	}

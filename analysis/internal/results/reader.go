@@ -21,6 +21,7 @@ type Reader struct {
 	Words    []*code.Dictionary // per measure
 	errors   *code.Dictionary   // SQLSTATEs
 	forms    *code.Dictionary   // see FormCode
+	messages *code.Dictionary   // of the server
 	rowForms []uint64           // scratch
 	salt     string             // Options.Salt
 	stamp    []int              // per key: the reading in which it was seen last
@@ -37,7 +38,7 @@ type Reader struct {
 // NewReader returns a reader for a layout. Keys get at most maxSlots slots together; salt is the secret of the ids of
 // keys, and errors numbers the error classes.
 func NewReader(l Layout, maxSlots int, salt string, errors *code.Dictionary) *Reader {
-	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt, forms: newForms()}
+	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt, forms: newForms(), messages: newForms()}
 	for range l.Cells() {
 		r.Words = append(r.Words, code.NewDictionary(code.FirstText, code.OtherText))
 	}
@@ -270,11 +271,13 @@ func (r *Reader) State(c *state.Codec) {
 		(*d).State(c)
 		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
 	})
-	if c.Reading {
-		r.forms = newForms()
+	for _, d := range []**code.Dictionary{&r.forms, &r.messages} {
+		if c.Reading {
+			*d = newForms()
+		}
+		(*d).State(c)
+		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
 	}
-	r.forms.State(c)
-	c.Check(r.forms.First == code.FirstText && r.forms.Rest == code.OtherText)
 	keys := slices.Sorted(maps.Keys(r.slots))
 	state.List(c, &keys, func(k *string) {
 		c.Text(k)
