@@ -57,28 +57,11 @@ func TestTotals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opt := analysis.Options{MaxTrials: 1000, Suspicion: true}
+			opt, want := analysis.Options{MaxTrials: 1000, Suspicion: true}, analysis.Violation
 			if !c.leak {
-				opt.Confidence, opt.MaxTrials = .999999, 300
+				opt.Confidence, opt.MaxTrials, want = .999999, 300, analysis.NoEvidence
 			}
-			a, err := analysis.New(analysis.Claim{Epsilon: 2}, opt)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := rand.New(rand.NewPCG(1, 6))
-			for n := 0; !a.Decided(); n++ {
-				if a.Add(c.d(r)); n == 50 {
-					a = restored(t, a)
-				}
-			}
-			report := a.Report()
-			t.Logf("%s after %d pairs: %v", report.Verdict, report.Trials.D0, report.Event)
-			switch {
-			case !c.leak && report.Verdict != analysis.NoEvidence:
-				t.Errorf("%s (%s)", report.Verdict, report.Reason)
-			case c.leak && (report.Verdict != analysis.Violation || report.Trials.D0 > 500):
-				t.Errorf("%s after %d pairs (%s)", report.Verdict, report.Trials.D0, report.Reason)
-			}
+			expect(t, want, 2, opt, 6, c.d)
 		})
 	}
 }

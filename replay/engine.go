@@ -194,7 +194,7 @@ func (x *executor) engineTrial(ctx context.Context, s *session, conn *pgconn.PgC
 	case ctx.Err() == nil && limited.Err() != nil:
 		return outcome.Outcome{SQLState: Timeout}, nil
 	}
-	return x.player.failure(err)
+	return x.player.engineFailure(err)
 }
 
 func (x *executor) engineResult(ctx context.Context, s *session, conn *pgconn.PgConn, sql string) (outcome.Outcome, error) {

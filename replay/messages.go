@@ -12,9 +12,15 @@ import (
 
 // This file keeps what a server says beside its answers: errors, warnings and notices. A client reads them, too.
 
-// failure returns the outcome of a trial that failed, or the error of classify.
+// failure returns the outcome of a trial that failed in the shadow database, or the error of classify.
 func (p *Player) failure(err error) (outcome.Outcome, error) {
 	state, fault := p.classify(err)
+	return outcome.Outcome{SQLState: state, Message: p.message(state, err)}, fault
+}
+
+// engineFailure is failure of an engine beside the database, whose role and database are others.
+func (p *Player) engineFailure(err error) (outcome.Outcome, error) {
+	state, fault := classify(err)
 	return outcome.Outcome{SQLState: state, Message: p.message(state, err)}, fault
 }
 
@@ -25,7 +31,7 @@ func (p *Player) message(state string, err error) string {
 	if !errors.As(err, &pg) || pg.Code != state || strings.HasPrefix(state, "42") {
 		return ""
 	}
-	return p.sameCopy(lines(pg))
+	return p.sameCopy.Replace(lines(pg))
 }
 
 // lines returns message, detail and hint.
@@ -33,13 +39,16 @@ func lines(e *pgconn.PgError) string {
 	return strings.TrimRight(strings.Join([]string{e.Message, e.Detail, e.Hint}, "\n"), "\n")
 }
 
-// sameCopy replaces the schemas of the copies by one name.
-func (p *Player) sameCopy(text string) string {
+// sameCopyOf returns the replacer of the schemas of the copies by one name.
+func sameCopyOf(schemas []string) *strings.Replacer {
 	longest := func(a, b string) int { return len(b) - len(a) } // one may begin with another
-	for _, schema := range slices.SortedFunc(slices.Values(p.opt.schemas()), longest) {
-		text = strings.ReplaceAll(text, schema, "copy")
+	var pairs []string
+	for _, schema := range slices.SortedFunc(slices.Values(schemas), longest) {
+		if schema != "" {
+			pairs = append(pairs, schema, "copy")
+		}
 	}
-	return text
+	return strings.NewReplacer(pairs...)
 }
 
 // noticeKey is where a connection keeps the notices that came since the last trial: a *strings.Builder.
@@ -80,6 +89,6 @@ func (p *Player) said(o *outcome.Outcome, conn *pgconn.PgConn) {
 	if !ok || kept.Len() == 0 {
 		return
 	}
-	o.Message = p.sameCopy(kept.String()[:min(kept.Len(), maxNotices)]) + o.Message
+	o.Message = p.sameCopy.Replace(kept.String()[:min(kept.Len(), maxNotices)]) + o.Message
 	kept.Reset()
 }

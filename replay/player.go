@@ -56,6 +56,8 @@ type Player struct {
 	cfg     *pgconn.Config
 	engines engines // one for each world, one for all, or none
 
+	sameCopy *strings.Replacer // gives the schemas of all copies one name
+
 	space     space            // of hoisted tables
 	verifying chan struct{}    // held by countReads; capacity 1
 	counted   map[string]Reads // what countReads found, by the places of a statement
@@ -103,7 +105,7 @@ func New(opt Options) (*Player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{opt: opt, cfg: cfg, engines: engines, verifying: make(chan struct{}, 1), counted: map[string]Reads{}, means: newMeans()}
+	p := &Player{opt: opt, cfg: cfg, engines: engines, verifying: make(chan struct{}, 1), counted: map[string]Reads{}, means: newMeans(), sameCopy: sameCopyOf(opt.schemas())}
 	p.warnings.send = opt.Warn
 	p.space.limit = opt.HoistBytes
 	return p, nil

@@ -27,14 +27,8 @@ func (m *contrast) fit(in *Input, _ *Series) (past [2][]code.Code, differ bool) 
 	if len(in.Slots) < 2 {
 		return past, false
 	}
-	if m.combination = in.learnContrast(); m.terms == nil {
-		return past, false
-	}
-	all := Portion{0, 1, len(in.Slots[0].Past[0])}
-	for w := range past {
-		past[w] = m.ofPast(nil, in.Slots, w, all)
-	}
-	return past, true
+	m.combination = in.learnContrast()
+	return m.ofAllPast(in)
 }
 
 func (m *contrast) weights(in *Input) []float64 {

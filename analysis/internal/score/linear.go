@@ -66,6 +66,18 @@ func (m *combination) ofPast(dst []code.Code, slots []*Series, world int, p Port
 	return dst
 }
 
+// ofAllPast returns the scores of all kept pairs, and whether there is a combination.
+func (m *combination) ofAllPast(in *Input) (past [2][]code.Code, ok bool) {
+	if m.terms == nil {
+		return past, false
+	}
+	all := Portion{0, 1, len(in.Slots[0].Past[0])}
+	for w := range past {
+		past[w] = m.ofPast(nil, in.Slots, w, all)
+	}
+	return past, true
+}
+
 // Portion is the part of the kept pairs that is learned from: N of them, evenly spread, the latest among them.
 type Portion struct{ from, stride, N int }
 

@@ -37,14 +37,8 @@ func (m *total) fit(in *Input, _ *Series) (past [2][]code.Code, differ bool) {
 	if len(in.Slots) < leastTotal {
 		return past, false
 	}
-	if m.combination = in.learnTotal(); m.terms == nil {
-		return past, false
-	}
-	all := Portion{0, 1, len(in.Slots[0].Past[0])}
-	for w := range past {
-		past[w] = m.ofPast(nil, in.Slots, w, all)
-	}
-	return past, true
+	m.combination = in.learnTotal()
+	return m.ofAllPast(in)
 }
 
 func (m *total) weights(in *Input) []float64 {
