@@ -14,9 +14,11 @@ type Control struct {
 	// Pairs is the number of pairs of trials on D0 and the twin so far, MaxPairs the greatest number.
 	Pairs    int `json:"pairs"`
 	MaxPairs int `json:"max_pairs"`
-	// WealthLog is the log of the greatest wealth against the claim that D0 and the twin answer alike, to which epsilon 0
-	// belongs.
+	// WealthLog is the log of the wealth against the claim that D0 and the twin answer alike, to which epsilon 0 belongs.
 	WealthLog Float `json:"wealth_log"`
+	// Recreated reports that the copies were made anew after a first control: this one, and the confirmation after it, are
+	// on the new copies.
+	Recreated bool `json:"recreated"`
 	// Event is what differs most between D0 and the twin; null unless the control has blocked the violation.
 	Event *ControlEvent `json:"event,omitempty"`
 }
@@ -46,8 +48,8 @@ func (c *Control) Blocks() bool {
 	return c != nil && (c.State == ControlBlocked || c.State == ControlNamed)
 }
 
-// The wealth at which a control blocks a violation, and that at which it ends and names the cause. If D0 and the twin
-// have one law, a control blocks with a probability of at most 1/BlockingWealth.
+// The wealth at its end with which a control blocks a violation, and that at which it ends and names the cause. If D0
+// and the twin have one law, a control blocks with a probability of at most 1/BlockingWealth + 1/NamingWealth.
 const (
 	BlockingWealth = 20
 	NamingWealth   = 1000
@@ -73,14 +75,15 @@ func (a *Audit) Control(pairs int) (*Audit, error) {
 	return New(Claim{}, o)
 }
 
-// ControlOf returns the report on a control whose greatest log-wealth is given.
-func ControlOf(a *Audit, highest float64) *Control {
-	c := &Control{State: ControlRunning, Pairs: a.Pairs(), MaxPairs: a.Budget(), WealthLog: Float(highest)}
+// ControlOf returns the report on a control.
+func ControlOf(a *Audit) *Control {
+	now, highest := a.Wealth(), a.HighestWealth()
+	c := &Control{State: ControlRunning, Pairs: a.Pairs(), MaxPairs: a.Budget(), WealthLog: Float(now)}
 	switch {
 	case highest >= math.Log(NamingWealth):
-		c.State = ControlNamed
+		c.State, c.WealthLog = ControlNamed, Float(highest)
 	case !a.Exhausted():
-	case highest >= math.Log(BlockingWealth):
+	case now >= math.Log(BlockingWealth):
 		c.State = ControlBlocked
 	default:
 		c.State = ControlPassed

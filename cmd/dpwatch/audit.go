@@ -19,11 +19,12 @@ func auditCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Audit one query against a claim, now", Args: cobra.NoArgs,
 		Long: `Replay one query on two neighbouring copies of the data and report whether it leaks more than is claimed.
-Tables in the schema --from are replaced by those in --d0 and --d1. Nothing is written, except with --recreate; use a role that can only read these
+Tables in the schema --from are replaced by those in --d0 and --d1, which are only read: use a role that can only read these
 schemas. The report and error messages show values of rows; --values=false withholds them, as the alerts of dpwatch run do.
 With several neighbours, the report is about the one with the strongest evidence, and they share the error rate. A violation
 is reported after fresh trials, each in its own session, have confirmed it. With a twin (a second copy of D0, shadow.twin or
---twin), it is reported only if the answers on D0 and the twin are alike. If the copies are replaced during the audit, it
+--twin), it is reported only if the answers on D0 and the twin are alike. Copies of at most 64 MiB of neighbours.source are
+then made anew, and dropped at the end: the violation must show on these, too. If the copies are replaced during the audit, it
 ends without a verdict. If trials do not read the copies, or read the tables that these were made from, it is inconclusive;
 a role that may read those tables is an error.
 

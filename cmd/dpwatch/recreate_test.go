@@ -14,9 +14,9 @@ import (
 // storedNoise returns a configuration whose source has noise that is drawn once for each copy: counts with discrete
 // Laplace noise and answers with randomised response in materialised views, both exactly as epsilon allows, and counts
 // with noise from a default that is nearly as small. A unit is replaced: its bit moves from 0 to 1.
-func storedNoise(t *testing.T, epsilon float64) (path, shadow string) {
+func storedNoise(t *testing.T, epsilon float64) (path, source, shadow string) {
 	t.Helper()
-	source, shadow := pgtest.Database(t), pgtest.Database(t)
+	source, shadow = pgtest.Database(t), pgtest.Database(t)
 	const laplace = "floor(-ln(1 - random()) / %[1]g) - floor(-ln(1 - random()) / %[1]g)"
 	pgtest.Exec(t, source, fmt.Sprintf(`CREATE TABLE people (id int PRIMARY KEY, bit int NOT NULL, noise float8 DEFAULT `+laplace+`);
 		INSERT INTO people SELECT i, CASE WHEN i > 1 THEN i %% 2 ELSE 0 END FROM generate_series(1, 9) i;
@@ -29,7 +29,7 @@ privacy: {protected: [public.people, public.counts, public.answers], unit: {tabl
 claims: {default: {epsilon: 1}}
 neighbours: {source: %q, relation: replace, measures: [{column: public.people.bit, low: 0, high: 1}],
   choose: [{rule: largest, columns: public.people.id}, {rule: smallest, columns: public.people.id}]}
-`, upstreamOf(t, source), shadow, source)), shadow
+`, upstreamOf(t, source), shadow, source)), source, shadow
 }
 
 const (
@@ -56,7 +56,7 @@ func TestAuditRecreate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			path, shadow := storedNoise(t, c.epsilon)
+			path, _, shadow := storedNoise(t, c.epsilon)
 			trials := map[int]string{exitDone: "40", exitViolation: "300"}[c.code]
 			args := []string{"audit", "--config", path, "--recreate", "--epsilon", "1", "--d1", "d1_2", "--max-trials", trials, "--sql", c.sql}
 			for _, sql := range c.then {
@@ -85,7 +85,7 @@ func TestAuditRecreateAtTheClaim(t *testing.T) {
 		for epsilon, code := range map[float64]int{1: exitDone, 2: exitViolation} {
 			t.Run(fmt.Sprint(sql, epsilon), func(t *testing.T) {
 				t.Parallel()
-				path, _ := storedNoise(t, epsilon)
+				path, _, _ := storedNoise(t, epsilon)
 				trials := map[int]string{exitDone: "300", exitViolation: "2000"}[code]
 				r := call(t, "", "audit", "--config", path, "--recreate", "--d1", "d1_2", "--confidence", "0.999999", "--max-trials", trials, "--sql", sql)
 				r.want(t, code, "made anew for each pair of trials")
@@ -97,7 +97,7 @@ func TestAuditRecreateAtTheClaim(t *testing.T) {
 // TestAuditRecreateInterrupted: an interrupted audit removes its copies, also if a second signal follows.
 func TestAuditRecreateInterrupted(t *testing.T) {
 	t.Parallel()
-	path, shadow := storedNoise(t, 0.1)
+	path, _, shadow := storedNoise(t, 0.1)
 	call(t, "", "neighbours", "create", "--config", path).want(t, exitDone)
 	call(t, "", "doctor", "--config", path).want(t, exitDone, "columns with defaults that volatile functions compute: public.people.noise (random): each copy computes them anew", "public.answers (random), public.counts (random)")
 	conn := pgtest.Connect(t, shadow)
@@ -122,7 +122,7 @@ func TestAuditRecreateInterrupted(t *testing.T) {
 // TestAuditRecreateRefused: what cannot be recreated is an error that says why.
 func TestAuditRecreateRefused(t *testing.T) {
 	t.Parallel()
-	path, shadow := storedNoise(t, 1)
+	path, _, shadow := storedNoise(t, 1)
 	for want, args := range map[string][]string{
 		"--recreate needs --config with neighbours.source": {"--dsn", shadow, "--d0", "d0", "--d1", "d1", "--epsilon", "1"},
 		"leave out --d0":                   {"--config", path, "--d0", "d0"},
@@ -135,4 +135,35 @@ func TestAuditRecreateRefused(t *testing.T) {
 	} {
 		call(t, "", slices.Concat([]string{"audit", "--recreate", "--sql", storedCounts}, args)...).want(t, exitFailure, want)
 	}
+}
+
+// TestAuditRenews: a violation on copies that the configuration describes is confirmed on copies that are made anew, of
+// which nothing is left, and on the first ones, with a warning, if the source has changed so much that its units would be
+// others. The noise of an answer is one in a thousand of what the unit adds, so that every audit finds it.
+func TestAuditRenews(t *testing.T) {
+	t.Parallel()
+	path, source, shadow := storedNoise(t, 10)
+	call(t, "", "neighbours", "create", "--config", path).want(t, exitDone)
+	audit := func(args ...string) result {
+		t.Helper()
+		r := call(t, "", append([]string{"audit", "--config", path, "--sql", "SELECT sum(bit) + floor(random() * 1024) / 1048576 FROM people"}, args...)...)
+		r.want(t, exitViolation)
+		pgtest.Exec(t, shadow, "DO $$ BEGIN IF EXISTS (SELECT FROM pg_namespace WHERE nspname ~ '^dpwatch_') THEN RAISE 'copies are left'; END IF; END $$")
+		return r
+	}
+	report := audit("-o", "json").object(t)
+	checkContract(t, report)
+	control, _ := report["control"].(map[string]any)
+	if control["recreated"] != true || control["state"] != "passed" {
+		t.Errorf("control %v", control)
+	}
+	r := audit("--d1", "d1_2")
+	r.want(t, exitViolation, "on new copies of D0 and its twin are alike", "made anew between the first trials and their confirmation")
+	pgtest.Exec(t, source, "INSERT INTO people VALUES (10, 1)") // d1_1 lacks the unit with the greatest key
+	r = audit()
+	r.want(t, exitViolation, "not made anew")
+	if !strings.Contains(r.stderr, "the unit of d1_1 would be another one: run `dpwatch neighbours refresh`") {
+		t.Errorf("warning %q", r.stderr)
+	}
+	call(t, "", "neighbours", "verify", "--config", path).want(t, exitDone)
 }

@@ -32,7 +32,7 @@ func (a *auditor) run(ctx context.Context, s replay.Statement, claim analysis.Cl
 		return analysis.Report{}, err
 	}
 	once := trial.Once{
-		Player: trial.Replays(a.player), Copies: copies, Statement: s, Claim: claim,
+		Worlds: trial.Worlds{Player: trial.Replays(a.player), Statement: s}, Copies: copies, Claim: claim,
 		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: true},
 		Begin:    func() {}, Controlling: func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
 	}

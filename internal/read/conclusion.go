@@ -107,6 +107,8 @@ func (c Conclusion) Write(w io.Writer) error {
 	case anew == nil:
 	case *anew:
 		row("copies", "made anew for each pair of trials")
+	case r.Control != nil && r.Control.Recreated:
+		row("copies", "made anew between the first trials and their confirmation; noise of few values that is drawn once for each copy is not excluded (dpwatch audit --recreate)")
 	case r.Verdict == analysis.Violation && r.Deterministic == nil:
 		row("copies", "not made anew: noise of few values that is drawn once for each copy is not excluded (dpwatch audit --recreate)")
 	}

@@ -16,16 +16,20 @@ func writeControl(row func(name, format string, args ...any), r analysis.Report)
 	if c == nil {
 		return
 	}
+	where := "D0 and its twin"
+	if c.Recreated {
+		where = "new copies of D0 and its twin"
+	}
 	switch c.State {
 	case analysis.ControlMissing:
 		row("control", "not done: no twin of D0 (shadow.twin)")
 	case analysis.ControlRunning:
-		row("control", "running: %d of %d pairs on D0 and its twin", c.Pairs, c.MaxPairs)
+		row("control", "running: %d of %d pairs on %s", c.Pairs, c.MaxPairs, where)
 	case analysis.ControlPassed:
-		row("control", "passed: the answers on D0 and its twin are alike in %d pairs (wealth %.3g)", c.Pairs, math.Exp(float64(c.WealthLog)))
+		row("control", "passed: the answers on %s are alike in %d pairs (wealth %.3g)", where, c.Pairs, math.Exp(float64(c.WealthLog)))
 	case analysis.ControlBlocked, analysis.ControlNamed:
 		certain := map[analysis.ControlState]string{analysis.ControlBlocked: "probably", analysis.ControlNamed: "certainly"}[c.State]
-		row("control", "blocked: the answers on D0 and its twin %s differ, after %d pairs (wealth %.3g)", certain, c.Pairs, math.Exp(float64(c.WealthLog)))
+		row("control", "blocked: the answers on %s %s differ, after %d pairs (wealth %.3g)", where, certain, c.Pairs, math.Exp(float64(c.WealthLog)))
 		if e := c.Event; e != nil {
 			row("differs most", "%s: about %.3g on D0, %.3g on its twin", e.Description, float64(e.D0), float64(e.Twin))
 		}

@@ -35,8 +35,7 @@ type (
 	Report           = verify.Report
 	Difference       = verify.Difference
 	Twin             = verify.Twin
-	Pairs            = build.Pairs
-	Pair             = build.Pair
+	Recreation       = build.Recreation
 	RandomPart       = source.Random
 )
 
@@ -48,8 +47,14 @@ const (
 	Largest, Smallest, Random       = spec.Largest, spec.Smallest, spec.Random
 )
 
-// ErrNoSet reports that the shadow database holds no completed set.
-var ErrNoSet = shadow.ErrNoSet
+// AllRows is a world of a Recreation with all rows of the source: D0, or its twin.
+const AllRows = build.AllRows
+
+// The errors that callers distinguish.
+var (
+	ErrNoSet    = shadow.ErrNoSet   // the shadow database holds no completed set
+	ErrTooLarge = build.ErrTooLarge // the source has too many rows to make copies anew
+)
 
 // MakePlan determines what Create (or Refresh) would do, and everything that is missing for it, without changing
 // anything: rights, extensions, types, paths to the unit, definitions that the shadow database rejects. It tries
@@ -123,17 +128,18 @@ func FindRandom(ctx context.Context, o Options) ([]RandomPart, error) {
 }
 
 // Drop removes the set, the types and schemas created for it, leftovers of killed commands, and the records; also the
-// leftovers of Pairs.
+// leftovers of Recreations.
 func Drop(ctx context.Context, o Options) error {
-	return errors.Join(build.Drop(ctx, o.Recreated()), build.Drop(ctx, o)) // the pairs may use types of the set
+	return errors.Join(build.Drop(ctx, o.Recreated(0)), build.Drop(ctx, o)) // the copies may use types of the set
 }
 
-// OpenPairs copies the source as it is now, as Create does, and chooses the units; in each pair, D1 is the neighbour with
-// the given index in Options.D1. After an error everything is removed. What a killed process leaves is removed by the
-// next OpenPairs, and by Drop.
-func OpenPairs(ctx context.Context, o Options, neighbour int) (*Pairs, error) {
+// OpenRecreation copies the source as it is now, as Create does, and chooses the units. worlds has for each copy that is
+// then made the index in Options.D1 of the neighbour that it is, or AllRows. The error is ErrTooLarge if the tables have
+// more than most bytes; 0 = any number. After an error everything is removed. What a killed process leaves is removed by
+// the next OpenRecreation, and by Drop.
+func OpenRecreation(ctx context.Context, o Options, worlds []int, most int64) (*Recreation, error) {
 	if err := o.Check(); err != nil { // of the names that users know
 		return nil, err
 	}
-	return build.OpenPairs(ctx, o.Recreated(), neighbour)
+	return build.OpenRecreation(ctx, o.Recreated(most), worlds)
 }

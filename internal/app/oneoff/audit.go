@@ -81,7 +81,7 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 // run runs the trials of a statement until it is decided.
 func (f *Options) run(ctx context.Context, env setup.Environment, player trial.Player, copies *trial.Copies, statement replay.Statement, progress Progress) (read.Conclusion, error) {
 	once := trial.Once{
-		Player: player, Copies: copies, Statement: statement, Twin: f.twin, VaryText: f.VaryText, Measure: f.Measure,
+		Worlds: trial.Worlds{Player: player, Statement: statement, Twin: f.twin}, Copies: copies, VaryText: f.VaryText, Measure: f.Measure,
 		Claim: f.claimed(), Analysis: f.analysisOptions(),
 		Begin:       func() { progress.Begin("trials", f.MaxTrials) },
 		Controlling: func() { progress.Begin("controlling", f.MaxTrials) },
@@ -94,6 +94,11 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 			progress.Begin("measuring", f.Measure)
 		},
 		Progress: progress.Add,
+	}
+	if f.renewable() {
+		r := &renewal{options: f, env: env, statement: statement}
+		defer r.close(ctx)
+		once.Renew = r.make
 	}
 	var reads *read.Reads
 	once.Read = func(r *replay.Reads, places []int) { reads = f.reads(reads, r, places) }

@@ -61,8 +61,11 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	}
 	if f.twin != nil {
 		p.Control = 2 * f.MaxTrials
+		if f.renewable() {
+			p.Control *= 2
+		}
 	}
-	once := trial.Once{Player: trial.Replays(player), Copies: copies, Statement: s, Claim: claim, Analysis: f.analysisOptions()}
+	once := trial.Once{Worlds: trial.Worlds{Player: trial.Replays(player), Statement: s}, Copies: copies, Claim: claim, Analysis: f.analysisOptions()}
 	if _, err := once.Evidence(); err != nil {
 		p.Infeasible = err.Error()
 	}

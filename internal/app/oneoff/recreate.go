@@ -54,21 +54,18 @@ func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress
 	if env.Removes != nil {
 		env.Removes()
 	}
-	pairs, err := neighbours.OpenPairs(ctx, o, slices.Index(o.D1, f.D1[0]))
+	pairs, err := neighbours.OpenRecreation(ctx, o, []int{neighbours.AllRows, slices.Index(o.D1, f.D1[0])}, 0)
 	if err != nil {
 		return c, fmt.Errorf("make copies: %w", err)
 	}
-	defer func() {
-		if err := pairs.Close(ctx); err != nil {
-			fmt.Fprintln(env.Stderr, "dpwatch: warning:", err)
-		}
-	}()
+	defer closeRecreation(ctx, env, pairs)
 	r := &recreation{pairs: pairs}
-	if r.first, err = pairs.Make(ctx); err != nil {
+	first, err := pairs.Make(ctx)
+	if err != nil {
 		return c, err
 	}
 	d0, d1, hoist := f.D0, f.D1, f.Hoist
-	f.D0, f.D1, f.Hoist = r.first.D0, []string{r.first.D1}, false
+	f.D0, f.D1, f.Hoist = first[0], first[1:], false
 	player, _, statement, err := f.prepare(ctx, env)
 	r.Player, r.options, r.plans = trial.Replays(player), f.ReplayOptions(), f.plans
 	if f.D0, f.D1, f.Hoist = d0, d1, hoist; err != nil {
@@ -77,12 +74,18 @@ func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress
 	return f.run(ctx, env, r, nil, statement, progress)
 }
 
+// closeRecreation removes the copies that were made anew.
+func closeRecreation(ctx context.Context, env setup.Environment, r *neighbours.Recreation) {
+	if err := r.Close(ctx); err != nil {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning:", err)
+	}
+}
+
 // recreation is a player of trials, each pair of which has its own copies. The first copies, with whose names the
 // statement is written, are those of trials that do not count: what they read is verified.
 type recreation struct {
 	trial.Player // on the first copies
-	pairs        *neighbours.Pairs
-	first        neighbours.Pair
+	pairs        *neighbours.Recreation
 	options      replay.Options
 	plans        []*rewrite.Plan // of the statement and of those after it
 }
@@ -149,12 +152,12 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.pairs.Drop(ctx, pair)) }()
-	s, err := t.on(pair)
+	s, err := onSchemas(t.statement, t.plans, pair)
 	if err != nil {
 		return nil, err
 	}
 	o := t.options
-	o.Copies, o.Warn = []string{pair.D0, pair.D1}, nil
+	o.Copies, o.Warn = pair, nil
 	player, err := replay.New(o)
 	if err != nil {
 		return nil, err
@@ -167,13 +170,13 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 	return run.Rounds(ctx, 1)
 }
 
-// on returns the statement for a pair of copies.
-func (t *recreatedTrials) on(pair neighbours.Pair) (s replay.Statement, err error) {
-	s = t.statement
+// onSchemas returns a statement with a text for each schema; plans are those of the statement and of those after it.
+func onSchemas(s replay.Statement, plans []*rewrite.Plan, schemas []string) (replay.Statement, error) {
 	s.Then = slices.Clone(s.Then)
-	for i, plan := range t.plans {
-		texts := make([]string, 2)
-		for world, schema := range []string{pair.D0, pair.D1} {
+	for i, plan := range plans {
+		texts := make([]string, len(schemas))
+		for world, schema := range schemas {
+			var err error
 			if texts[world], err = plan.For(schema); err != nil {
 				return s, err
 			}

@@ -10,6 +10,7 @@ import (
 type control struct {
 	Audit    *analysis.Audit
 	Separate bool // each trial has a separate session, as the first ones of sessions showed the violation
+	Anew     bool // the copies were made anew after a first control
 }
 
 // done reports whether further trials cannot change the outcome.
@@ -18,11 +19,14 @@ func (c *control) done() bool {
 }
 
 func (c *control) report() *analysis.Control {
-	return analysis.ControlOf(c.Audit, c.Audit.HighestWealth())
+	r := analysis.ControlOf(c.Audit)
+	r.Recreated = c.Anew
+	return r
 }
 
 // Control begins the control of what Found reports: from now on, Add takes the trials of rounds on D0 and on the twin.
-// If it passes, Confirm goes on with trials on the twin in place of D0.
+// If it passes, Confirm goes on with trials on the twin in place of D0. A second call before that repeats the control,
+// for copies that were made anew in the meantime: from then on, Add takes the trials on these.
 func (e *Evidence) Control() error {
 	pairs, opening := 0, true
 	for i := range e.audits {
@@ -35,7 +39,7 @@ func (e *Evidence) Control() error {
 	if err != nil {
 		return err
 	}
-	e.control = &control{a, opening}
+	e.control = &control{a, opening, e.control != nil}
 	e.readsKnown = false // the trials read another copy
 	return nil
 }

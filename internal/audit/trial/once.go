@@ -15,14 +15,17 @@ import (
 // Once is the audit of one query without pauses, for dpwatch audit. Trials, evidence and confirmation are those of an
 // Auditor.
 type Once struct {
-	Player    Player
-	Copies    *Copies          // nil = nobody replaces them
-	Statement replay.Statement // one text per world, D0 first
-	Twin      []string         // the texts of the statement and of those of its Then on the twin of D0; nil = there is none
-	Claim     analysis.Claim
-	Analysis  analysis.Options // Confidence holds for all neighbours together
-	VaryText  bool             // see replay.Separation
-	Measure   int              // rounds after a violation, with which its bound grows; 0 = none
+	Worlds
+	Copies   *Copies // nil = nobody replaces them
+	Claim    analysis.Claim
+	Analysis analysis.Options // Confidence holds for all neighbours together
+	VaryText bool             // see replay.Separation
+	Measure  int              // rounds after a violation, with which its bound grows; 0 = none
+
+	// Renew makes the copies anew, after the control of a suspicion: the control is repeated on them, and the violation
+	// is confirmed on them. It returns nil if that cannot be done. nil = copies are not made anew.
+	Renew   func(ctx context.Context) (*Worlds, error)
+	renewed *Worlds // for the present suspicion
 
 	// Begin is called before the first trials, and before they go on after a confirmation that failed.
 	Begin func()
@@ -33,8 +36,16 @@ type Once struct {
 	Measuring func(failed error)
 	// Progress is called after each batch of rounds.
 	Progress func(rounds int)
-	// Read takes what the first trials read, and those of the control, which have places. It may be nil.
+	// Read takes what the first trials read, and those of the control on the first copies, which have places. It may be
+	// nil.
 	Read func(r *replay.Reads, places []int)
+}
+
+// Worlds are copies of the data, and a statement on them.
+type Worlds struct {
+	Player    Player
+	Statement replay.Statement // one text per world, D0 first
+	Twin      []string         // the texts of the statement and of those of its Then on the twin of D0; nil = there is none
 }
 
 // Minimal number of rounds per batch. Separate trials take longer.
@@ -63,16 +74,13 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 		return nil, err
 	}
 	for err == nil && !e.Decided() {
+		o.renewed = nil
 		o.Begin()
 		if err = o.gather(ctx, e, onceBatch); err != nil || !e.Found() {
 			break
 		}
 		if o.Twin != nil {
-			if err = e.Control(); err == nil {
-				o.Controlling()
-				err = o.gather(ctx, e, onceBatch)
-			}
-			if err != nil || !e.Found() {
+			if err = o.control(ctx, e); err != nil || !e.Found() {
 				break
 			}
 		}
@@ -85,6 +93,23 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 		return o.measure(ctx, e)
 	}
 	return e, err
+}
+
+// control controls a suspicion, and once more on copies that are made anew.
+func (o *Once) control(ctx context.Context, e *evidence.Evidence) error {
+	for {
+		if err := e.Control(); err != nil {
+			return err
+		}
+		o.Controlling()
+		if err := o.gather(ctx, e, onceBatch); err != nil || !e.Found() || o.Renew == nil || o.renewed != nil {
+			return err
+		}
+		var err error
+		if o.renewed, err = o.Renew(ctx); o.renewed == nil {
+			return err
+		}
+	}
 }
 
 // measure measures a violation. It returns the evidence as it was if that fails.
@@ -107,12 +132,16 @@ func (o *Once) measure(ctx context.Context, e *evidence.Evidence) (*evidence.Evi
 
 // gather replays rounds until the evidence is decided.
 func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int) error {
-	s := OnWorlds(o.Statement, e, o.Twin)
+	at := &o.Worlds
+	if o.renewed != nil {
+		at = o.renewed
+	}
+	s := OnWorlds(at.Statement, e, at.Twin)
 	s.Separate = Separation(e, o.VaryText)
 	if s.Separate == nil && len(s.Then) > 0 {
 		s.Separate = &replay.Separation{VaryText: o.VaryText}
 	}
-	run, err := o.Player.Start(s, mathrand.Uint64())
+	run, err := at.Player.Start(s, mathrand.Uint64())
 	if err != nil {
 		return err
 	}
@@ -121,7 +150,7 @@ func (o *Once) gather(ctx context.Context, e *evidence.Evidence, rounds int) err
 	if err != nil {
 		return err
 	}
-	if reads != nil && o.Read != nil {
+	if reads != nil && o.Read != nil && o.renewed == nil {
 		o.Read(reads, s.Places)
 	}
 	var replaced error

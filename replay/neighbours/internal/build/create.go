@@ -18,6 +18,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
+// ErrTooLarge reports that the source's tables are larger than Options.MostBytes.
+var ErrTooLarge = errors.New("the tables are too large to make copies anew")
+
 // prepare checks what can be checked in advance, removes leftovers, and returns a Builder, to be closed.
 func prepare(ctx context.Context, o *spec.Options, refresh bool) (b *Builder, err error) {
 	o.ReportProgress("plan", 0, 0)
@@ -38,6 +41,9 @@ func prepare(ctx context.Context, o *spec.Options, refresh bool) (b *Builder, er
 	}
 	if err != nil {
 		return nil, s.Explain(err)
+	}
+	if most := o.MostBytes; most > 0 && p.b != nil && p.b.Model.Bytes() > most {
+		return nil, ErrTooLarge
 	}
 	p.dryRun(ctx, s)
 	if err := p.err(ctx); err != nil {

@@ -18,12 +18,11 @@ import (
 
 // Plan selects the method and prepares the statements.
 func (b *Builder) Plan() error {
-	rows, bytes, copies := int64(0), int64(0), len(b.Options.Schemas())
+	rows, bytes, copies := int64(0), b.Model.Bytes(), len(b.Options.Schemas())
 	for _, r := range b.Model.Relations {
 		if r.Stores() {
 			rows += r.Rows
 		}
-		bytes += r.Bytes
 	}
 	b.method = b.Options.Method
 	if b.method == spec.Auto {

@@ -21,7 +21,7 @@ import (
 type neighbour struct {
 	objects *objects
 	g       *source.Graph
-	unit    *units.Chosen // nil = all rows of D0: the twin, or D0 of a pair
+	unit    *units.Chosen // nil = all rows of D0: the twin, or D0 made anew
 	world   int
 }
 

@@ -138,7 +138,7 @@ func (s *DB) lock(ctx context.Context) error {
 			return err
 		}
 		if time.Since(start) > lockPatience {
-			return errors.New("another `dpwatch neighbours` command, or `dpwatch audit --recreate`, is using this shadow database: wait until it ends")
+			return errors.New("another `dpwatch neighbours` command, or a `dpwatch audit` that makes copies anew, is using this shadow database: wait until it ends")
 		}
 		select {
 		case <-ctx.Done():

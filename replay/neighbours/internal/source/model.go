@@ -146,6 +146,14 @@ func (m *Model) find(is func(*Relation) bool) *Relation {
 	return nil
 }
 
+// Bytes returns the size of all relations at the source.
+func (m *Model) Bytes() (total int64) {
+	for _, r := range m.Relations {
+		total += r.Bytes
+	}
+	return total
+}
+
 // Named returns the relation with a name at the source, or nil.
 func (m *Model) Named(t ident.Table) *Relation {
 	return m.find(func(r *Relation) bool { return r.Table == t })

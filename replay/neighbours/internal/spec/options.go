@@ -12,7 +12,7 @@ import (
 )
 
 // Schemas of a set that is not yet, or no longer, current have one of these prefixes, then the epoch and a number. Those
-// of pairs of copies that are made anew have the last one.
+// of copies that are made anew have the last one.
 const (
 	StagePrefix    = "dpwatch_stage_"
 	OldPrefix      = "dpwatch_old_"
@@ -134,8 +134,9 @@ type Options struct {
 	Grant     []string // roles that get USAGE and SELECT on the schemas
 	Workers   int      // number of neighbours built at the same time
 
-	// Recreate is set by Recreated.
-	Recreate bool
+	// Recreate and MostBytes are set by Recreated.
+	Recreate  bool
+	MostBytes int64 // of the source's tables; 0 = any number
 
 	// RenameBody points the bodies of SQL functions at the copies. nil = functions with such a body are not copied.
 	RenameBody body.Renamer
@@ -183,11 +184,11 @@ func (o *Options) Check() error {
 	return errors.Join(faults...)
 }
 
-// Recreated returns the options for pairs of copies that are made anew, of the same tables and units. They have records,
-// a lock and schemas of their own beside those of the set. A pair is two full copies: with views over one D0 it would
-// share what is drawn for D0.
-func (o Options) Recreated() Options {
-	o.Recreate, o.Control, o.Twin, o.Method = true, o.Control+"_recreate", "", Copy
+// Recreated returns the options for copies that are made anew, of the same tables and units. They have records, a lock
+// and schemas of their own beside those of the set. All are full copies: views over one D0 would share what is drawn for
+// D0.
+func (o Options) Recreated(most int64) Options {
+	o.Recreate, o.MostBytes, o.Control, o.Twin, o.Method = true, most, o.Control+"_recreate", "", Copy
 	o.D0 = "dpwatch_recreated_d0" // these names identify the units; no schema has them
 	d1 := make([]string, len(o.D1))
 	for i := range d1 {

@@ -1,6 +1,7 @@
 package neighbours_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,10 +10,10 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// TestPairs: every pair of copies has its own draw of a materialised view and of a default, D1 lacks the chosen unit
+// TestRecreation: every pair of copies has its own draw of a materialised view and of a default, D1 lacks the chosen unit
 // alone, the replay role may read both, and nothing is left: not beside a set, which stays as it is, nor by a killed
 // process. Two draws are alike with a probability below 1e-15.
-func TestPairs(t *testing.T) {
+func TestRecreation(t *testing.T) {
 	t.Parallel()
 	source, shadow := pgtest.Database(t), pgtest.Database(t)
 	const role = "replay_of_pairs"
@@ -30,7 +31,10 @@ func TestPairs(t *testing.T) {
 			create(t, o)
 			before = state(t, shadow)
 		}
-		pairs, err := neighbours.OpenPairs(t.Context(), o, 1)
+		if _, err := neighbours.OpenRecreation(t.Context(), o, []int{neighbours.AllRows}, 1000); !errors.Is(err, neighbours.ErrTooLarge) {
+			t.Errorf("error %v of a source that is too large", err)
+		}
+		pairs, err := neighbours.OpenRecreation(t.Context(), o, []int{neighbours.AllRows, 1}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,12 +44,12 @@ func TestPairs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, schema := range []string{pair.D0, pair.D1} {
+			for _, schema := range pair {
 				draws = append(draws, lines(t, shadow, fmt.Sprintf("SELECT n::text FROM %s.synopsis", schema))...)
 				draws = append(draws, lines(t, shadow, fmt.Sprintf("SELECT noise::text FROM %s.users WHERE id = 9", schema))...)
 			}
 			const ids = "SELECT string_agg(id::text, ' ' ORDER BY id) || ', ' || %[1]s.total() || ', ' || has_table_privilege('%[2]s', '%[1]s.synopsis', 'SELECT') FROM %[1]s.users"
-			got := slices.Concat(lines(t, shadow, fmt.Sprintf(ids, pair.D0, role)), lines(t, shadow, fmt.Sprintf(ids, pair.D1, role)))
+			got := slices.Concat(lines(t, shadow, fmt.Sprintf(ids, pair[0], role)), lines(t, shadow, fmt.Sprintf(ids, pair[1], role)))
 			if want := []string{"1 2 3 4 5 6 7 8 9, 9, true", "1 3 4 5 6 7 8 9, 8, true"}; !slices.Equal(got, want) {
 				t.Errorf("units %q, want %q", got, want)
 			}
@@ -63,7 +67,7 @@ func TestPairs(t *testing.T) {
 		if beside {
 			verified(t, o)
 		}
-		if pairs, err = neighbours.OpenPairs(t.Context(), o, 0); err != nil {
+		if pairs, err = neighbours.OpenRecreation(t.Context(), o, []int{neighbours.AllRows, 0}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(lines(t, shadow, "SELECT nspname::text FROM pg_namespace WHERE nspname ~ '^dpwatch_recreate_.*_0$'")); n != 1 {
@@ -76,7 +80,7 @@ func TestPairs(t *testing.T) {
 			t.Errorf("left %q of %q", after, before)
 		}
 	}
-	if _, err := neighbours.OpenPairs(t.Context(), o, 0); err != nil { // left to drop
+	if _, err := neighbours.OpenRecreation(t.Context(), o, []int{neighbours.AllRows, 0}, 0); err != nil { // left to drop
 		t.Fatal(err)
 	}
 	run(t, shadow, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")

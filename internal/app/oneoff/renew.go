@@ -1,0 +1,103 @@
+package oneoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
+)
+
+// renewedBytes is the greatest size of the source's tables, in bytes, at which an audit makes the copies anew before it
+// confirms a violation: that takes seconds.
+const renewedBytes = 64 << 20
+
+// renewal makes the copies of an audit anew, between the control of a suspicion and its confirmation: what was drawn for
+// the first copies is not what shows the violation on the second ones.
+type renewal struct {
+	options   *Options
+	env       setup.Environment
+	statement replay.Statement
+	open      *neighbours.Recreation // nil = none
+}
+
+// renewable reports whether the copies are those that the configuration describes, on one database.
+func (f *Options) renewable() bool {
+	return f.Loaded != nil && f.Loaded.Neighbours.Configured() && !f.Recreate && f.twin != nil && len(f.Engines) < 2 &&
+		!slices.ContainsFunc([]string{"dsn", "d0", "from", "twin"}, func(name string) bool { return f.Given[name] }) &&
+		!slices.ContainsFunc(f.D1, func(d1 string) bool { return !slices.Contains(f.Loaded.Shadow.D1, d1) })
+}
+
+// make makes D0, the neighbours and the twin anew. It returns nil, and warns unless the reason is their size, if that
+// cannot be done: the violation is then confirmed on the first copies.
+func (r *renewal) make(ctx context.Context) (*trial.Worlds, error) {
+	w, err := r.try(ctx)
+	if err != nil && ctx.Err() == nil {
+		if !errors.Is(err, neighbours.ErrTooLarge) {
+			fmt.Fprintln(r.env.Stderr, "dpwatch: warning: the violation is confirmed on the same copies, as they could not be made anew:", err)
+		}
+		return nil, nil //nolint:nilnil // there are none
+	}
+	return w, err
+}
+
+func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
+	r.close(ctx) // those of a suspicion that was not confirmed
+	f := r.options
+	o, err := stages.NeighbourOptions(*f.Loaded)
+	if err != nil {
+		return nil, err
+	}
+	_, members, err := neighbours.List(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	worlds := []int{neighbours.AllRows}
+	for _, d1 := range f.D1 {
+		worlds = append(worlds, slices.Index(o.D1, d1))
+	}
+	anew, err := neighbours.OpenRecreation(ctx, o, append(worlds, neighbours.AllRows), renewedBytes)
+	if err != nil {
+		return nil, err
+	}
+	r.open = anew
+	for _, w := range worlds[1:] {
+		known := slices.IndexFunc(members, func(m neighbours.Member) bool { return m.Schema == o.D1[w] })
+		if known < 0 || !slices.Equal(members[known].Key, anew.Keys()[w]) {
+			return nil, fmt.Errorf("the source has changed, and the unit of %s would be another one: run `dpwatch neighbours refresh`", o.D1[w])
+		}
+	}
+	schemas, err := anew.Make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := onSchemas(r.statement, f.plans, schemas)
+	if err != nil {
+		return nil, err
+	}
+	last := len(schemas) - 1
+	w := &trial.Worlds{Twin: []string{s.Worlds[last]}}
+	s.Worlds = s.Worlds[:last]
+	for i := range s.Then {
+		w.Twin, s.Then[i].Worlds = append(w.Twin, s.Then[i].Worlds[last]), s.Then[i].Worlds[:last]
+	}
+	w.Statement = s
+	options := f.ReplayOptions()
+	options.Copies, options.Twin = schemas[:last], schemas[last]
+	player, err := replay.New(options)
+	w.Player = trial.Replays(player)
+	return w, err
+}
+
+// close removes the copies.
+func (r *renewal) close(ctx context.Context) {
+	if r.open != nil {
+		closeRecreation(ctx, r.env, r.open)
+		r.open = nil
+	}
+}
