@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
@@ -17,6 +18,7 @@ type found struct {
 	ratio  float64
 	series *score.Series // the score, nil without an event
 	set    uint64        // the bins of the event
+	shares [2]event.Share
 }
 
 // strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything
@@ -42,16 +44,18 @@ func atStake(e *event.Events) bool {
 // describe returns the one of a view's two events with the greater likelihood ratio, with its description.
 func (o *observations) describe(s *score.Series, t *event.Table, e *event.Events) found {
 	side, ratio, p, q := eprocess.TowardD0, 0.0, 0.0, 0.0
+	var shares [2]event.Share
 	for _, d := range [2]int{eprocess.TowardD0, eprocess.TowardD1} {
 		if e.Toward[d] == 0 {
 			continue
 		}
-		x, y := t.Frequency(e, d)
+		of := t.Shares(e, d)
+		x, y := of[0].Smoothed(), of[1].Smoothed()
 		if d == eprocess.TowardD1 {
 			x, y = y, x
 		}
 		if r := x / y; r > ratio {
-			side, ratio, p, q = d, r, x, y
+			side, ratio, p, q, shares = d, r, x, y, of
 		}
 	}
 	direction, other := "D0", "D1"
@@ -70,7 +74,7 @@ func (o *observations) describe(s *score.Series, t *event.Table, e *event.Events
 		how = "only on " + direction + ", never on " + other
 	}
 	ev.Description = withheld.Sprintf("%s %s", o.scores.Words(s, set), how)
-	return found{ev, ratio, s, set}
+	return found{ev, ratio, s, set, shares}
 }
 
 // what describes the event with the strongest evidence in words.
@@ -85,7 +89,14 @@ func (o *observations) what(best *found) What {
 	for _, p := range words.Parts {
 		w.Parts = append(w.Parts, Part{Where: p.Where, Share: Float(p.Share)})
 	}
-	often := fmt.Sprintf("%s of the answers on D0, %s on D1", percent(float64(e.D0)), percent(float64(e.D1)))
-	w.Text = withheld.Sprintf("%s: %s", o.scores.EventWords(words), often)
+	w.Text = withheld.Sprintf("%s: %s on D0, %s on D1", o.scores.EventWords(words), often(best.shares[0], " of the answers"), often(best.shares[1], ""))
 	return w
+}
+
+// often says how often an event came: its share, or the counts if that would be all or nothing.
+func often(s event.Share, of string) string {
+	if p := percent(float64(s.K) / float64(max(s.N, 1))); s.K > 0 && s.K < s.N && p != "0 %" && p != "100 %" && !strings.Contains(p, "than") {
+		return p + of
+	}
+	return fmt.Sprintf("%d of %d", s.K, s.N) + strings.Replace(of, " of the", "", 1)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
-	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -104,23 +103,21 @@ func (o *observations) histogram(s *score.Series, toward uint64, direction strin
 	return h
 }
 
-// strongestSlot returns the slot to draw: the one with the most wealth against the claim, with the bins and the
-// direction of its event. Before anything is bet on a slot it is the first one with numbers, or the first; nil without
-// slots.
+// strongestSlot returns the slot to draw: the one with the most wealth against the claim. If no other score has more,
+// its event is what decides, with its bins and its direction; otherwise these are 0 and "". Before anything is bet on a
+// slot it is the first one with numbers, or the first; nil without slots.
 func strongestSlot(o *observations, v *evidence) (s *score.Series, set uint64, direction string) {
 	top := math.Inf(-1)
 	for st := range v.lead.Standings(&v.book, v.epoch) {
-		own := o.scores.Named(st.Entry.Score)
-		if own == nil || !own.IsSlot() || !(st.Wealth > top) || !atStake(st.Events) {
-			continue
-		}
-		top, s, set, direction = st.Wealth, own, st.Events.Toward[eprocess.TowardD0], "D0"
-		if o.describe(own, st.Entry.Table, st.Events).event.Direction == "D1" {
-			set, direction = st.Events.Toward[eprocess.TowardD1], "D1"
+		if own := o.scores.Named(st.Entry.Score); own != nil && own.IsSlot() && st.Wealth > top && atStake(st.Events) {
+			top, s = st.Wealth, own
 		}
 	}
 	if s != nil {
-		return s, set, direction
+		if best := strongest(o, v); best.series == s {
+			return s, best.set, best.event.Direction
+		}
+		return s, 0, ""
 	}
 	for _, own := range o.scores.Slots {
 		if own.Binner.Numeric() > 1 {

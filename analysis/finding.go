@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis/diagnosis"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -224,11 +225,23 @@ func percent(p float64) string {
 
 // atLeast formats the bound. It lies above the claim also where three digits are equal.
 func atLeast(r *Report) string {
-	text := FormatLower(float64(r.EpsilonLower))
-	if x, err := strconv.ParseFloat(text, 64); err == nil && x > float64(r.Claimed.Epsilon) {
+	if text := LowerText(r.EpsilonLower, r.Claimed.Epsilon); !strings.HasPrefix(text, ">") {
 		return "at least " + text
 	}
 	return fmt.Sprintf("above %g", float64(r.Claimed.Epsilon))
+}
+
+// LowerText formats a lower bound with three digits, never rounded up, "-" for NaN. A bound above the claim that three
+// digits do not distinguish from it is "> 1", with the claim. The claim may be NaN: nothing is claimed.
+func LowerText(bound, claim Float) string {
+	if math.IsNaN(float64(bound)) {
+		return "-"
+	}
+	text := FormatLower(float64(bound))
+	if x, err := strconv.ParseFloat(text, 64); bound > claim && err == nil && x <= float64(claim) {
+		return fmt.Sprintf("> %g", float64(claim))
+	}
+	return text
 }
 
 // short formats a figure with three digits.

@@ -88,6 +88,12 @@ type Report struct {
 	Finding *Finding `json:"finding"`
 }
 
+// HasBound reports whether the lower bound holds: without a conclusion, and where answers without variation are the
+// violation, nothing is certified.
+func (r Report) HasBound() bool {
+	return r.Verdict != Inconclusive && !(r.Deterministic != nil && r.DetectedAt == nil)
+}
+
 // Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
 func (r Report) Reveal() Report {
 	r.Event, r.Finding, r.Control = r.Event.reveal(), r.Finding.Reveal(), r.Control.reveal()

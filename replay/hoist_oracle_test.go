@@ -300,7 +300,7 @@ func oracleSize(t *testing.T, otherwise uint64) (count int, seed uint64) {
 // DPWATCH_ORACLE_SEED the seed.
 func TestOracleOfDraws(t *testing.T) {
 	t.Parallel()
-	count, seed := oracleSize(t, longtest.Count(30, 300))
+	count, seed := oracleSize(t, longtest.Count(30, 150))
 	dsn := oracleDatabase(t)
 	p := player(t, options(dsn))
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}

@@ -264,7 +264,7 @@ func TestOracleOfVolatility(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
 	const shards = 4
-	count, seed := oracleSize(t, longtest.Count(40, 150))
+	count, seed := oracleSize(t, longtest.Count(40, 100))
 	var each [shards]map[string]int
 	t.Run("shards", func(t *testing.T) {
 		for i := range shards {

@@ -41,7 +41,7 @@ const biggest = "CREATE FUNCTION public.biggest(VARIADIC int[]) RETURNS int LANG
 // is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleGenerated(t *testing.T) {
 	t.Parallel()
-	count, seed := longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(500, 6000)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260401)
+	count, seed := longtest.Number(t, "DPWATCH_ORACLE_QUERIES", longtest.Count(500, 3000)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260401)
 	t.Logf("DPWATCH_ORACLE_QUERIES=%d DPWATCH_ORACLE_SEED=%d", count, seed)
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
 	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN)}

@@ -126,7 +126,7 @@ func (g *namesGenerator) queries(n int, database string, temp bool) []capture.Qu
 // give the same answer. DPWATCH_ORACLE_NAMES is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleNames(t *testing.T) {
 	t.Parallel()
-	count, seed := int(longtest.Number(t, "DPWATCH_ORACLE_NAMES", longtest.Count(200, 2000))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260403)
+	count, seed := int(longtest.Number(t, "DPWATCH_ORACLE_NAMES", longtest.Count(200, 1000))), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260403)
 	t.Logf("DPWATCH_ORACLE_NAMES=%d DPWATCH_ORACLE_SEED=%d", count, seed)
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
 	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN)}

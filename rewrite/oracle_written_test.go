@@ -27,7 +27,7 @@ INSERT INTO {k}."Minor Users" (id, name, user_id) VALUES (100, 'minor', 1);
 // refused. DPWATCH_ORACLE_WRITTEN is the number of queries, DPWATCH_ORACLE_SEED the seed.
 func TestOracleWritten(t *testing.T) {
 	t.Parallel()
-	count, seed := longtest.Number(t, "DPWATCH_ORACLE_WRITTEN", longtest.Count(50, 400)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260402)
+	count, seed := longtest.Number(t, "DPWATCH_ORACLE_WRITTEN", longtest.Count(50, 200)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 20260402)
 	t.Logf("DPWATCH_ORACLE_WRITTEN=%d DPWATCH_ORACLE_SEED=%d", count, seed)
 	shopDSN, shadowDSN := pgtest.Database(t), pgtest.Database(t)
 	w := &worlds{shop: connect(t, shopDSN), shadow: connect(t, shadowDSN), timeout: "1s"}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/finding"
 )
@@ -132,10 +133,10 @@ func (m *Message) violation(f *Finding) {
 	m.Title = "answers do not vary and differ between neighbouring datasets: no finite epsilon holds"
 	if f.Kind == finding.Violation {
 		m.Lower, m.Estimate, m.Confidence = number(f.Lower), number(f.Estimate), number(f.Confidence)
-		m.Title = fmt.Sprintf("a query leaks epsilon of at least %s and claims %s", short(f.Lower), short(f.Epsilon))
+		m.Title = fmt.Sprintf("a query leaks epsilon %s and claims %s", f.atLeast(), short(f.Epsilon))
 		if f.Curve != "" {
-			m.Title = fmt.Sprintf("a query leaks epsilon of at least %s at delta %s and claims the curve %s, which allows %s there",
-				short(f.Lower), short(f.Delta), f.Curve, short(f.Epsilon))
+			m.Title = fmt.Sprintf("a query leaks epsilon %s at delta %s and claims the curve %s, which allows %s there",
+				f.atLeast(), short(f.Delta), f.Curve, short(f.Epsilon))
 		}
 	}
 	if m.Change = f.Change; m.Change != nil {
@@ -145,6 +146,15 @@ func (m *Message) violation(f *Finding) {
 		}
 		m.Title += "; " + m.Change.Before(found)
 	}
+}
+
+// atLeast states the lower bound of a violation, never rounded up.
+func (f *Finding) atLeast() string {
+	text := analysis.LowerText(analysis.Float(f.Lower), analysis.Float(f.Epsilon))
+	if claimed, ok := strings.CutPrefix(text, "> "); ok {
+		return "of more than " + claimed
+	}
+	return "of at least " + text
 }
 
 // valid replaces what PostgreSQL does not store as text: clients choose their names, in any encoding.

@@ -216,7 +216,7 @@ func (r *Result) String() string {
 		}
 		p := row.Report
 		fmt.Fprintf(w, "%s\t%g\t%s\t%d\t%s\t%s\t%s\t%s\n",
-			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, show.Estimate(*p), show.Number(p.EpsilonLower), row.Found, mark)
+			row.Name, float64(p.Claimed.Epsilon), p.Claimed.Source, p.Trials.D0, show.Estimate(*p), analysis.LowerText(p.EpsilonLower, p.Claimed.Epsilon), row.Found, mark)
 	}
 	_ = w.Flush() // writes to a strings.Builder
 	table := r.withFindings(b.String())

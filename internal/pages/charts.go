@@ -23,7 +23,10 @@ func charts(d *read.Details) (all []template.HTML) {
 		}
 	}
 	add(wealthChart(d))
-	add(boundChart(c))
+	bounded := d.Audit.Result().HasBound()
+	if bounded {
+		add(boundChart(c))
+	}
 	if h := c.Histogram; h != nil {
 		add(chart.Histogram(chart.Labels{
 			Title: "The answers with and without the person, " + h.Label + ".", Caption: "Where the outlines differ, an answer gives the person away.", X: "answer", Y: "kept trials",
@@ -37,28 +40,10 @@ func charts(d *read.Details) (all []template.HTML) {
 		add(chart.Pairs(chart.Labels{Title: "How often each answer was given, " + g.Label + ".", X: "answer", Y: "kept trials"}, pairs, "part of the event"))
 	}
 	add(groupChart(d))
-	add(profileChart(c))
+	if bounded {
+		add(profileChart(c))
+	}
 	return all
-}
-
-// names are those of the lines over the trials.
-var names = []string{"first trials", "fresh trials, which confirm"}
-
-// pathLines returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure
-// it as another one: their evidence and their bound begin again.
-func pathLines(path []read.PathPoint, y func(read.PathPoint) analysis.Float) []chart.Line {
-	lines := []chart.Line{{Name: names[0], Class: "a"}}
-	for i, p := range path {
-		if i > 0 && p.Bound < path[i-1].Bound && len(lines) == 1 { // otherwise a bound never falls
-			lines = append(lines, chart.Line{Name: names[1], Class: "b"})
-		}
-		last := &lines[len(lines)-1]
-		last.Points = append(last.Points, chart.Point{X: float64(p.Pairs), Y: float64(y(p))})
-	}
-	if len(lines) == 1 {
-		lines[0].Name = "trials"
-	}
-	return lines
 }
 
 // steep is how far above its threshold evidence is drawn; the caption says so.
@@ -70,7 +55,7 @@ func wealthChart(d *read.Details) chart.Figure {
 	if c.NoClaim {
 		return chart.Figure{}
 	}
-	lines := pathLines(c.Path, func(p read.PathPoint) analysis.Float { return p.Wealth })
+	lines := plot.Paths(c.Path, func(p read.PathPoint) (int, float64, float64) { return p.Pairs, float64(p.Bound), float64(p.Wealth) })
 	crossed, caption := 0, ""
 	for i := range lines {
 		all := lines[i].Points
@@ -101,10 +86,10 @@ func wealthChart(d *read.Details) chart.Figure {
 
 // boundChart draws the certified bound over the trials.
 func boundChart(c *read.Charts) chart.Figure {
-	lines := pathLines(c.Path, func(p read.PathPoint) analysis.Float { return p.Bound })
+	lines := plot.Paths(c.Path, func(p read.PathPoint) (int, float64, float64) { return p.Pairs, float64(p.Bound), float64(p.Bound) })
 	title, caption := "No privacy loss is certified yet.", "Above the dashed line it is more than the query claims."
 	if n := len(c.Path); n > 0 && c.Path[n-1].Bound > 0 {
-		title = fmt.Sprintf("A privacy loss of at least epsilon %s is certified.", floor(c.Path[n-1].Bound))
+		title = fmt.Sprintf("A privacy loss of at least epsilon %s is certified.", analysis.FormatLower(float64(c.Path[n-1].Bound)))
 	}
 	if len(lines) > 1 {
 		caption += " The bound begins again with the fresh trials that confirm the violation, and only these certify it."

@@ -35,21 +35,11 @@ var functions = template.FuncMap{
 	"answers":   func(to []string) string { return show.Printable(read.DestinationsText(to)) },
 }
 
-// floor formats a lower bound with three digits, rounded down.
-func floor(bound analysis.Float) string {
-	v := float64(bound)
-	if !(v > 0) || math.IsInf(v, 0) {
-		return fmt.Sprint(v)
-	}
-	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
-	return fmt.Sprintf("%.3g", math.Floor(v/unit*(1+1e-12))*unit) // 5.8 may be less than 580 of its units
-}
-
 // atLeast states a lower bound; one that a few digits do not distinguish from the claim exceeds it.
 func atLeast(bound, claim analysis.Float) string {
-	text := floor(bound)
-	if float64(bound) > float64(claim) && text == fmt.Sprintf("%.3g", float64(claim)) {
-		return "more than epsilon " + text
+	text := analysis.LowerText(bound, claim)
+	if claimed, ok := strings.CutPrefix(text, "> "); ok {
+		return "more than epsilon " + claimed
 	}
 	return "at least epsilon " + text
 }

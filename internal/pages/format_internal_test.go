@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // A certified bound is never rounded up.
@@ -29,18 +28,5 @@ func TestAtLeast(t *testing.T) {
 		if got := atLeast(analysis.Float(c.bound), analysis.Float(c.claim)); got != c.want {
 			t.Errorf("%v: %q, want %q", c.bound, got, c.want)
 		}
-	}
-}
-
-// Where the bound falls, the fresh trials of the confirmation begin.
-func TestPathLines(t *testing.T) {
-	t.Parallel()
-	path := []read.PathPoint{{Pairs: 1, Bound: 0}, {Pairs: 50, Bound: .9}, {Pairs: 100, Bound: 2}, {Pairs: 112, Bound: 0}, {Pairs: 200, Bound: 1.5}}
-	lines := pathLines(path, func(p read.PathPoint) analysis.Float { return p.Bound })
-	if len(lines) != 2 || len(lines[0].Points) != 3 || len(lines[1].Points) != 2 || lines[1].Points[0].X != 112 {
-		t.Errorf("%+v", lines)
-	}
-	if lines := pathLines(path[:3], func(p read.PathPoint) analysis.Float { return p.Bound }); len(lines) != 1 || len(lines[0].Points) != 3 {
-		t.Errorf("%+v", lines)
 	}
 }

@@ -20,7 +20,7 @@ import (
 func texts(t *testing.T, f analysis.Figures, name string) (all []string) {
 	t.Helper()
 	dir := t.TempDir()
-	if _, err := plot.Write(dir, f); err != nil {
+	if _, err := plot.Write(dir, f, analysis.Report{}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, name+".svg"))

@@ -4,6 +4,7 @@ package plot
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -18,17 +19,22 @@ type Chart struct {
 }
 
 // Write writes the charts of the figures as SVG into a directory, which it creates, and returns the files: histogram,
-// categories, wealth, bound and profile. Figures without data are skipped. The files show results and need the
-// protection of the raw data: only their owner may read them.
-func Write(dir string, f analysis.Figures) ([]string, error) { return write(dir, Draw(f, true)) }
+// categories, wealth, bound and profile. Figures without data are skipped, and those that Draw leaves out. The files show
+// results and need the protection of the raw data: only their owner may read them.
+func Write(dir string, f analysis.Figures, r analysis.Report) ([]string, error) {
+	return write(dir, Draw(f, r, true))
+}
 
-// Draw returns the charts of the figures, in the order of Write. Without values, those that show values of results are
-// left out: histogram and categories.
-func Draw(f analysis.Figures, values bool) (all []Chart) {
+// Draw returns the charts of the figures of a report, in the order of Write. Without values, those that show values of
+// results are left out: histogram and categories. If the report has no bound, those of bounds are left out.
+func Draw(f analysis.Figures, r analysis.Report, values bool) (all []Chart) {
 	if values {
 		all = append(all, Chart{"histogram", histogram(f.Histogram)}, Chart{"categories", categories(f.Categories)})
 	}
-	all = append(all, Chart{"wealth", wealth(f)}, Chart{"bound", bound(f)}, Chart{"profile", profile(f)})
+	all = append(all, Chart{"wealth", wealth(f)})
+	if r.HasBound() {
+		all = append(all, Chart{"bound", bound(f)}, Chart{"profile", profile(f)})
+	}
 	return some(all)
 }
 
@@ -78,25 +84,37 @@ func categories(c *analysis.Categories) chart.Figure {
 	}, pairs, "event, likelier on "+c.Direction)
 }
 
+// Paths returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure it as
+// another one: their evidence and their bound begin again. at returns the pairs of a point, its bound and what is drawn.
+func Paths[P any](path []P, at func(P) (pairs int, bound, y float64)) []chart.Line {
+	lines := []chart.Line{{Name: "first trials", Class: "a"}}
+	before := math.Inf(-1)
+	for _, p := range path {
+		pairs, bound, y := at(p)
+		if bound < before && len(lines) == 1 { // otherwise a bound never falls
+			lines = append(lines, chart.Line{Name: "fresh trials, which confirm", Class: "b"})
+		}
+		before = bound
+		last := &lines[len(lines)-1]
+		last.Points = append(last.Points, chart.Point{X: float64(pairs), Y: y})
+	}
+	if len(lines) == 1 {
+		lines[0].Name = "trials"
+	}
+	return lines
+}
+
 func wealth(f analysis.Figures) chart.Figure {
 	if f.NoClaim {
 		return chart.Figure{}
 	}
-	line := chart.Line{Name: "wealth", Class: "a"}
-	for _, p := range f.Path {
-		line.Points = append(line.Points, chart.Point{X: float64(p.Pairs), Y: p.Wealth})
-	}
 	return chart.Lines(chart.Labels{
 		Title: "Evidence against the claim", X: "pairs of trials", Y: "log-wealth (nats)",
 		Caption: "The audit reports a violation when it reaches the dashed line; of a right mechanism it rarely does.",
-	}, []chart.Line{line}, []chart.Threshold{{Name: "violation, ln(1/alpha)", Y: f.Threshold}}, true)
+	}, Paths(f.Path, func(p analysis.PathPoint) (int, float64, float64) { return p.Pairs, p.Line, p.Wealth }), []chart.Threshold{{Name: "violation, ln(1/alpha)", Y: f.Threshold}}, true)
 }
 
 func bound(f analysis.Figures) chart.Figure {
-	line := chart.Line{Name: "lower bound", Class: "a"}
-	for _, p := range f.Path {
-		line.Points = append(line.Points, chart.Point{X: float64(p.Pairs), Y: p.Line})
-	}
 	var claim []chart.Threshold
 	if !f.NoClaim {
 		claim = []chart.Threshold{{Name: "claim", Y: f.Claim.Epsilon}}
@@ -104,7 +122,7 @@ func bound(f analysis.Figures) chart.Figure {
 	return chart.Lines(chart.Labels{
 		Title: "Certified lower bound", X: "pairs of trials", Y: "epsilon",
 		Caption: "The privacy loss that is certified. Above the dashed line it is more than the query claims.",
-	}, []chart.Line{line}, claim, true)
+	}, Paths(f.Path, func(p analysis.PathPoint) (int, float64, float64) { return p.Pairs, p.Line, p.Line }), claim, true)
 }
 
 func profile(f analysis.Figures) chart.Figure {

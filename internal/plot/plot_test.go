@@ -21,7 +21,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	if files, err := plot.Write(dir, a.Figures()); err != nil || len(files) != 0 {
+	if files, err := plot.Write(dir, a.Figures(), analysis.Report{}); err != nil || len(files) != 0 {
 		t.Fatalf("without trials: %v, %v", files, err)
 	}
 	r := rand.New(rand.NewPCG(1, 1))
@@ -35,7 +35,7 @@ func TestWrite(t *testing.T) {
 	if f.Profile[0].Delta < .5 || f.Histogram == nil || len(f.Histogram.Event.Reveal()) == 0 {
 		t.Errorf("profile %v, histogram %+v", f.Profile, f.Histogram)
 	}
-	files, err := plot.Write(dir, f)
+	files, err := plot.Write(dir, f, analysis.Report{})
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -48,7 +48,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s is no SVG", path)
 		}
 	}
-	if _, err := plot.Write(files[0], f); err == nil {
+	if _, err := plot.Write(files[0], f, analysis.Report{}); err == nil {
 		t.Error("a file is no directory")
 	}
 }
@@ -84,7 +84,7 @@ func TestExtremeRanges(t *testing.T) {
 			for range 100 {
 				a.Add(one(), one())
 			}
-			for _, c := range plot.Draw(a.Figures(), true) {
+			for _, c := range plot.Draw(a.Figures(), analysis.Report{}, true) {
 				if text := string(c.SVG()); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 					t.Errorf("%s: %s", c.Name, text)
 				}

@@ -13,16 +13,16 @@ import (
 func reportAnswers(a *Audit, r analysis.Report) (howBad, what, why []string) {
 	howBad = []string{Sentence(r)}
 	if s := a.Standing; s != nil && r.Verdict != analysis.Violation {
-		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine version %s, with an epsilon lower bound of %s. A later audit has not resolved it%s.", show.Moment(s.FirstSeen), s.FirstEngine, show.Number(s.Lower), MissingText(s))}
+		howBad = []string{fmt.Sprintf("VIOLATION, first seen %s by engine version %s, with an epsilon lower bound of %s. A later audit has not resolved it%s.", show.Moment(s.FirstSeen), s.FirstEngine, analysis.LowerText(s.Lower, s.Claimed), MissingText(s))}
 	}
 	if f := r.Finding; f != nil {
 		howBad, what, why = findingAnswers(f)
 		return append([]string{Sentence(r)}, howBad...), what, why
 	}
 	if lower := float64(r.EpsilonLower); !math.IsNaN(lower) && r.Confidence > 0 {
-		howBad = append(howBad, fmt.Sprintf("Certified at confidence %g: the privacy loss is at least epsilon %s, after %d pairs of trials.", r.Confidence, show.Number(r.EpsilonLower), r.Trials.D0))
+		howBad = append(howBad, fmt.Sprintf("Certified at confidence %g: the privacy loss is at least epsilon %s, after %d pairs of trials.", r.Confidence, lowerText(r), r.Trials.D0))
 	} else if !math.IsNaN(lower) {
-		howBad = append(howBad, fmt.Sprintf("Certified: the privacy loss is at least epsilon %s, after %d pairs of trials.", show.Number(r.EpsilonLower), r.Trials.D0))
+		howBad = append(howBad, fmt.Sprintf("Certified: the privacy loss is at least epsilon %s, after %d pairs of trials.", lowerText(r), r.Trials.D0))
 	}
 	found := a.Violation()
 	if odds := float64(r.Attacker.PosteriorOdds); found && !math.IsNaN(odds) {

@@ -26,7 +26,7 @@ func (a Audit) Write(w io.Writer) error {
 		show.Section(&b, "", [][2]string{
 			{"", why},
 			{"claimed", "epsilon " + ClaimText(r.Claimed)},
-			{"epsilon lower bound", show.Number(r.EpsilonLower)},
+			{"epsilon lower bound", lowerText(r)},
 			{"trials", fmt.Sprint(r.Trials.D0)},
 			{"neighbour", a.Neighbour},
 		})
@@ -43,7 +43,7 @@ func (a Audit) Write(w io.Writer) error {
 	show.Section(&b, "assumptions of the rewrite", assumed)
 	for _, n := range a.Neighbours {
 		verdict := strings.ReplaceAll(cmp.Or(string(n.Verdict), "no verdict yet"), "_", " ")
-		neighbours = append(neighbours, [2]string{n.Schema, fmt.Sprintf("%s, lower bound %s, estimate %s", verdict, show.Number(n.Lower), show.Estimate(analysis.Report{EpsilonEstimate: n.Estimate, EpsilonLower: n.Lower}))})
+		neighbours = append(neighbours, [2]string{n.Schema, fmt.Sprintf("%s, lower bound %s, estimate %s", verdict, analysis.LowerText(n.Lower, r.Claimed.Epsilon), show.Estimate(analysis.Report{EpsilonEstimate: n.Estimate, EpsilonLower: n.Lower}))})
 	}
 	show.Section(&b, "neighbours", neighbours)
 	if len(r.Partitions) > 1 {
@@ -155,5 +155,5 @@ func (a *Audit) BoundText() string {
 	if a.Deterministic() {
 		return "deterministic"
 	}
-	return show.Number(a.ViolationBound())
+	return analysis.LowerText(a.ViolationBound(), a.Claim())
 }

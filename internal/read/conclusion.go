@@ -91,7 +91,7 @@ func (c Conclusion) Write(w io.Writer) error {
 	if len(c.Neighbours) > 1 {
 		row("neighbour", "%s has the strongest evidence, of %d", c.Neighbour, len(c.Neighbours))
 	}
-	row("epsilon lower bound", "%s at confidence %g%s", show.Number(r.EpsilonLower), r.Confidence, atDelta(r.Claimed))
+	row("epsilon lower bound", "%s at confidence %g%s", lowerText(r), r.Confidence, atDelta(r.Claimed))
 	if r.CurveLower != "" {
 		row("curve lower bound", "%s (claimed %s)", r.CurveLower, r.Claimed.Curve)
 	}
@@ -114,13 +114,13 @@ func (c Conclusion) Write(w io.Writer) error {
 	}
 	writeControl(row, r)
 	if m := r.Measurement; m != nil {
-		row("measurement", "%s after %d pairs; the violation was found at %s", measurementWords[m.State], m.Pairs, show.Number(m.ReportedLower))
+		row("measurement", "%s after %d pairs; the violation was found at %s", measurementWords[m.State], m.Pairs, analysis.LowerText(m.ReportedLower, r.Claimed.Epsilon))
 	}
 	if d := r.Deterministic; d != nil {
 		row("deterministic", "%s", d.Description)
 	}
 	if cp := r.ClopperPearson; cp != nil {
-		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", show.Number(cp.Epsilon), cp.Trials)
+		row("fixed budget", "epsilon %s or more (Clopper-Pearson, on %d trials a side)", analysis.LowerText(cp.Epsilon, r.Claimed.Epsilon), cp.Trials)
 	}
 	writeFinding(row, r)
 	if r.Control.Blocks() {
@@ -147,6 +147,9 @@ func (c Conclusion) Write(w io.Writer) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// lowerText formats the lower bound of a report.
+func lowerText(r analysis.Report) string { return analysis.LowerText(r.EpsilonLower, r.Claimed.Epsilon) }
 
 // timingText says what the latency of an answer shows.
 func timingText(t *timing.Report) string {

@@ -15,7 +15,7 @@ func (a *Audit) engineRows() [][2]string {
 		rows = append(rows, [2]string{"new engines", fmt.Sprintf("%d: the evidence began again because the engine changed", a.EngineRestarts)})
 	}
 	if s := a.Standing; s != nil {
-		text := fmt.Sprintf("engine version %s, first seen %s, epsilon lower bound %s", s.Engine, show.Moment(s.FirstSeen), show.Number(s.Lower))
+		text := fmt.Sprintf("engine version %s, first seen %s, epsilon lower bound %s", s.Engine, show.Moment(s.FirstSeen), analysis.LowerText(s.Lower, s.Claimed))
 		if a.Result().Verdict != analysis.Violation {
 			text += "; the present audit has not resolved it" + MissingText(s)
 		}
@@ -23,7 +23,7 @@ func (a *Audit) engineRows() [][2]string {
 	}
 	if r := a.Resolved; r != nil {
 		rows = append(rows, [2]string{"resolved", fmt.Sprintf("violation of engine version %s, first seen %s, epsilon lower bound %s; resolved %s by engine version %s",
-			r.Engine, show.Moment(r.FirstSeen), show.Number(r.Lower), show.Moment(r.At), r.By)})
+			r.Engine, show.Moment(r.FirstSeen), analysis.LowerText(r.Lower, r.Claimed), show.Moment(r.At), r.By)})
 	}
 	if len(a.Differ) > 0 {
 		rows = append(rows, [2]string{"differs from production", strings.Join(a.Differ, ", ")})

@@ -89,7 +89,7 @@ func (w *Who) Choose(members map[string]Unit, unknown string) {
 func (w *Who) lines() []string {
 	all := []string{fmt.Sprintf("Units tried: %d; with a violation: %d.", len(w.Units), w.Leaking)}
 	for _, u := range w.Units {
-		text := fmt.Sprintf("%s: %s, epsilon lower bound %s", u.Schema, show.Words(string(u.Verdict)), show.Number(u.Lower))
+		text := fmt.Sprintf("%s: %s, epsilon lower bound %s", u.Schema, show.Words(string(u.Verdict)), show.Lower(u.Lower))
 		if u.Verdict == "" {
 			text = u.Schema + ": no verdict"
 		}

@@ -120,7 +120,7 @@ func (w world) without(unit int) [][]int {
 // TestRandomGraphs: for random graphs of foreign keys, D1 is D0 without exactly one unit's closure, as computed in Go.
 func TestRandomGraphs(t *testing.T) {
 	t.Parallel()
-	for seed := range int(longtest.Count(2, 12)) {
+	for seed := range int(longtest.Count(2, 6)) {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			t.Parallel()
 			w := randomWorld(rand.New(rand.NewPCG(uint64(seed), 1)))

@@ -82,7 +82,7 @@ func TestKilled(t *testing.T) {
 	if os.Getenv("DPWATCH_TEST_BUILD") != "" {
 		t.Skip("this is the process that is killed")
 	}
-	spread, late := int(longtest.Count(2, 12)), int(longtest.Count(1, 8))
+	spread, late := int(longtest.Count(2, 6)), int(longtest.Count(1, 4))
 	for _, refresh := range []bool{false, true} {
 		t.Run(fmt.Sprintf("refresh=%t", refresh), func(t *testing.T) {
 			t.Parallel()

@@ -89,7 +89,7 @@ func TestSourceIsAltered(t *testing.T) {
 		}
 	}()
 	made, refused := 0, 0
-	for range longtest.Count(1, 6) {
+	for range longtest.Count(1, 3) {
 		_, err := neighbours.Create(t.Context(), o)
 		switch {
 		case err == nil:

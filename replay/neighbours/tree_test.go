@@ -23,7 +23,7 @@ import (
 // DPWATCH_ORACLE_SEED the seed.
 func TestRandomForests(t *testing.T) {
 	t.Parallel()
-	count, first := longtest.Number(t, "DPWATCH_ORACLE_SCHEMAS", longtest.Count(2, 16)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 0)
+	count, first := longtest.Number(t, "DPWATCH_ORACLE_SCHEMAS", longtest.Count(2, 8)), longtest.Number(t, "DPWATCH_ORACLE_SEED", 0)
 	for seed := first; seed < first+count; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()

@@ -287,18 +287,22 @@ func (e *Events) Estimate(counts []int32) (p eprocess.Ternary) {
 	return p
 }
 
-// Frequency returns the smoothed probabilities of an event in both worlds, from the current block and the past.
-func (t *Table) Frequency(e *Events, side int) (p, q float64) {
-	var k [2]float64
-	var n [2]float64
-	for w := range k {
+// Share is how often an event came in a world: K times in N trials.
+type Share struct{ K, N int }
+
+// Smoothed returns the share with half a count added.
+func (s Share) Smoothed() float64 { return (float64(s.K) + .5) / (float64(s.N) + 1) }
+
+// Shares returns how often an event came in both worlds, in the current block and in the past.
+func (t *Table) Shares(e *Events, side int) (shares [2]Share) {
+	for w := range shares {
 		for _, counts := range [2][]int32{t.Before[w], t.During[w]} {
 			c := e.ClassCounts(counts)
-			k[w] += float64(c[side])
-			n[w] += float64(c[0] + c[1] + c[2])
+			shares[w].K += int(c[side])
+			shares[w].N += int(c[0] + c[1] + c[2])
 		}
 	}
-	return (k[0] + .5) / (n[0] + 1), (k[1] + .5) / (n[1] + 1)
+	return shares
 }
 
 // Strength is the sum of the squared studentised gaps of the two events that a score would bet on. Where every bin is

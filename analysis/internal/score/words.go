@@ -105,7 +105,6 @@ func binsInWords(b *bins.Binner, set uint64, n noun, name func(code.Label) withh
 
 // interval describes the numeric bins i to j. The edges are withheld, because they depend on values of rows.
 func interval(edges []float64, i, j int, n noun) withheld.Text {
-	number := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 	say := func(value, public string) withheld.Text {
 		return withheld.New(n.one.Reveal()+" "+value, public+" "+n.many.String())
 	}
@@ -113,13 +112,37 @@ func interval(edges []float64, i, j int, n noun) withheld.Text {
 	case i == 0 && j == len(edges):
 		return withheld.Sprintf("any %s", n.one)
 	case i == 0:
-		return say("< "+number(edges[j]), "small")
+		below, value := edgeOf(edges[j])
+		return say(map[bool]string{true: "<= ", false: "< "}[below]+value, "small")
 	case j == len(edges):
-		return say(">= "+number(edges[i-1]), "large")
+		above, value := edgeOf(edges[i-1])
+		return say(map[bool]string{true: "> ", false: ">= "}[above]+value, "large")
 	case math.Nextafter(edges[i-1], math.Inf(1)) == edges[j]:
 		return say("= "+number(edges[i-1]), "one of the")
 	}
-	return say("from "+number(edges[i-1])+" to "+number(edges[j]), "a range of")
+	above, low := edgeOf(edges[i-1])
+	below, top := edgeOf(edges[j])
+	return say(map[bool]string{true: "above ", false: "from "}[above]+low+map[bool]string{true: " to ", false: " to below "}[below]+top, "a range of")
+}
+
+// edgeOf returns the value at which an edge cuts, and whether the edge is the number after it: the value is then below the
+// edge, with those that are smaller. Such an edge is beside a value that fills a bin alone.
+func edgeOf(edge float64) (after bool, value string) {
+	before := math.Nextafter(edge, math.Inf(-1))
+	shortest := func(x float64) int { return len(strconv.FormatFloat(x, 'g', -1, 64)) }
+	if before == 0 || shortest(before)+4 <= shortest(edge) {
+		return true, number(before)
+	}
+	return false, number(edge)
+}
+
+// number writes a number: exactly if that is short, as it is for answers that are multiples of a step.
+func number(x float64) string {
+	const digits = 6
+	if exact := strconv.FormatFloat(x, 'g', -1, 64); len(exact) <= 2*digits {
+		return exact
+	}
+	return strconv.FormatFloat(x, 'g', digits, 64)
 }
 
 // ColumnOf returns the name of the column that a score is about, "" for none and for several.

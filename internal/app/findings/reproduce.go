@@ -120,7 +120,7 @@ func storedQuery(ctx context.Context, l *ledger.Ledger, s read.Stored) (capture.
 // result describes the result for the ledger, without values of rows.
 func (r *Reproduction) result() string {
 	return fmt.Sprintf("%s: %s, epsilon lower bound %s at confidence %g after %d pairs of trials (before: %s, %s, %d pairs)",
-		r.outcome(), show.Words(string(r.Verdict)), show.Number(r.EpsilonLower), r.Confidence, r.Trials.D0, show.Words(r.Former.Verdict), show.Number(r.Former.Lower), r.Former.Trials)
+		r.outcome(), show.Words(string(r.Verdict)), analysis.LowerText(r.EpsilonLower, r.Claimed.Epsilon), r.Confidence, r.Trials.D0, show.Words(r.Former.Verdict), analysis.LowerText(r.Former.Lower, r.Claimed.Epsilon), r.Former.Trials)
 }
 
 func (r *Reproduction) outcome() string {
@@ -140,7 +140,7 @@ func (r Reproduction) Write(w io.Writer) error {
 	table := show.NewTable(&b)
 	table.Row("", "BEFORE", "NOW")
 	table.Row("  verdict", show.Words(r.Former.Verdict), show.Words(string(r.Verdict)))
-	table.Row("  epsilon lower bound", show.Number(r.Former.Lower), (&read.Audit{Report: &r.Report}).BoundText())
+	table.Row("  epsilon lower bound", analysis.LowerText(r.Former.Lower, r.Claimed.Epsilon), (&read.Audit{Report: &r.Report}).BoundText())
 	table.Row("  pairs of trials", fmt.Sprint(r.Former.Trials), fmt.Sprint(r.Trials.D0))
 	table.Row("  neighbour", cmp.Or(r.Former.Neighbour, "-"), cmp.Or(r.Neighbour, "-"))
 	table.Flush()

@@ -75,12 +75,12 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	if reason != "" {
 		found.Report = refused(claim, opt.Confidence, reason)
 	} else {
+		found.Report = order.Temper(e.Report(0), o.InOrder)
 		if plots != "" {
-			if _, err := plot.Write(plots, e.Audit(0).Figures()); err != nil {
+			if _, err := plot.Write(plots, e.Audit(0).Figures(), found.Report); err != nil {
 				return read.Conclusion{}, err
 			}
 		}
-		found.Report = order.Temper(e.Report(0), o.InOrder)
 		e.Audit(0).AddProfile(&found.Report)
 		found.Claimed.Source = "flag"
 	}

@@ -199,6 +199,6 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.C
 	if f.Plot == "" {
 		return c, nil
 	}
-	_, err := plot.Write(f.Plot, shown.Audit(worst).Figures())
+	_, err := plot.Write(f.Plot, shown.Audit(worst).Figures(), c.Report)
 	return c, err
 }

@@ -157,7 +157,7 @@ func (a Acceptances) Write(w io.Writer) error {
 	for _, c := range a.Accepted {
 		bound := "-"
 		if c.Lower != nil {
-			bound = show.Number(analysis.Float(*c.Lower))
+			bound = show.Lower(analysis.Float(*c.Lower))
 		}
 		table.Row(c.Key[:min(12, len(c.Key))], c.Engine, show.Moment(c.Until), bound, c.Operator, show.Moment(c.At), show.Shortened(c.Reason), show.Shortened(c.Summary))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -135,12 +136,12 @@ func cells(rows [][2]string) (all [][]string) {
 func (r *Report) list() reports.Section {
 	t := &reports.Table{Header: []string{"Audit", "Engine", "Verdict or state", "Claimed", "Lower bound", "Pairs of trials", "Executions", "Last run", "Query"}}
 	for _, a := range r.Audits {
-		claim, lower := "-", "-"
+		claim, lower, claimed := "-", "-", math.NaN()
 		if a.Epsilon != nil {
-			claim = cmp.Or(a.Curve, fmt.Sprintf("%g", *a.Epsilon))
+			claim, claimed = cmp.Or(a.Curve, fmt.Sprintf("%g", *a.Epsilon)), *a.Epsilon
 		}
 		if a.Lower != nil {
-			lower = show.Number(analysis.Float(*a.Lower))
+			lower = analysis.LowerText(analysis.Float(*a.Lower), analysis.Float(claimed))
 		}
 		t.Rows = append(t.Rows, []string{a.ID, a.Engine, show.Words(a.Verdict), claim, lower, fmt.Sprint(a.Trials), fmt.Sprint(a.Executions), a.LastSeen.Format(time.DateTime), show.Shortened(a.Summary)})
 	}

@@ -223,7 +223,7 @@ func (r *Report) explain(ctx context.Context, env setup.Environment, c config.Co
 		if figures.Seed != 0 {
 			row.Seeds = []uint64{figures.Seed}
 		}
-		for _, drawn := range plot.Draw(figures.Figures, reveal || c.Log.ShowsValues()) {
+		for _, drawn := range plot.Draw(figures.Figures, x.Audit.Result(), reveal || c.Log.ShowsValues()) {
 			plots = append(plots, drawn.Figure)
 		}
 	} else {

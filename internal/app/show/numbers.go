@@ -16,6 +16,9 @@ func Number(v analysis.Float) string {
 	return strconv.FormatFloat(float64(v), 'f', 3, 64)
 }
 
+// Lower formats a lower bound beside no claim; see analysis.LowerText.
+func Lower(v analysis.Float) string { return analysis.LowerText(v, analysis.Float(math.NaN())) }
+
 // Estimate formats the estimate of epsilon, as "below" if it is below the certified bound: its buckets miss what the
 // bets find.
 func Estimate(r analysis.Report) string {
