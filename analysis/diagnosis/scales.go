@@ -151,7 +151,7 @@ func (e *Evidence) oneShift(m *moments) (causes []Cause) {
 	return causes
 }
 
-var readings = map[noise.Reading]string{noise.Correct: "correct", noise.MinorError: "minor error", noise.Wrong: "wrong"}
+var readings = map[noise.Reading]string{noise.Correct: "not refuted", noise.MinorError: "off by at most a half", noise.Wrong: "wrong"}
 
 func family(f noise.Family) string {
 	return map[noise.Family]string{noise.Laplace: "Laplace", noise.Gaussian: "Gaussian", noise.Geometric: "geometric"}[f]

@@ -73,7 +73,7 @@ func TestWorkers(t *testing.T) {
 	for _, sql := range []string{leakyQuery, honestQuery, longQuery} {
 		l.Submit(query(sql))
 	}
-	calm := func(o *audit.WorkerOptions) { o.Heartbeat = 2 * time.Second } // none is cut off because the machine is busy
+	calm := func(o *audit.WorkerOptions) { o.Heartbeat = 10 * time.Second } // none is cut off because the machine is busy
 	first := l.worker(t, "one", calm)
 	l.worker(t, "two", calm)
 	l.until(t, "two workers", func(s view.Status) bool { return len(s.Workers) == 2 })

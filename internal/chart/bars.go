@@ -95,58 +95,67 @@ func Pairs(l Labels, pairs []Pair, eventName string) Figure {
 	return Figure{l, width, end + 6, b.String(), keys, []string{l.X, "D0", "D1", "event"}, rows}
 }
 
-// Cell is a cell of a strip.
-type Cell struct {
+// Ranked is a name with a value.
+type Ranked struct {
 	Name  string
 	Value float64 // NaN = not known
 	Mark  bool    // exceeds what is allowed
 }
 
-// Strip draws a row of cells, the darker the larger the value. None without cells.
-func Strip(l Labels, cells []Cell) Figure {
-	if len(cells) == 0 {
+// mostRanked is the greatest number of bars of Ranking; its table has all values.
+const mostRanked = 12
+
+// Ranking draws a bar for each value, in the order given, under which its name can be read. None without values.
+func Ranking(l Labels, all []Ranked) Figure {
+	if len(all) == 0 {
 		return Figure{}
 	}
 	most := 0.0
-	for _, c := range cells {
-		if finite(c.Value) {
-			most = max(most, c.Value)
+	for _, r := range all {
+		if finite(r.Value) {
+			most = max(most, r.Value)
 		}
 	}
 	var b strings.Builder
+	const row, bar, from, longest = 21.0, 13.0, 180.0, 250.0
 	var rows [][]string
-	wide := (width - 4) / float64(len(cells))
-	for i, c := range cells {
-		level := 0
-		if finite(c.Value) && most > 0 && c.Value > 0 {
-			level = int(math.Ceil(5 * (c.Value / most)))
+	for i, r := range all {
+		mark, class := "no", "chart-a-fill"
+		if r.Mark {
+			mark, class = "yes", "chart-bar-over"
 		}
-		class, mark := fmt.Sprintf("chart-heat-%d", level), "no"
-		if c.Mark {
-			class, mark = class+" chart-heat-mark", "yes"
+		rows = append(rows, []string{r.Name, short(r.Value), mark})
+		if i >= mostRanked {
+			continue
 		}
-		fmt.Fprintf(&b, `<rect class="%s" x="%s" y="4" width="%s" height="36" data-row="%d"><title>%s: %s</title></rect>`+"\n",
-			class, num(2+wide*float64(i)), num(max(1, wide-2)), i, esc(c.Name), short(c.Value))
-		rows = append(rows, []string{c.Name, short(c.Value), mark})
+		y, length := row*float64(i)+4, 0.0
+		switch {
+		case math.IsInf(r.Value, 1):
+			length = longest
+		case finite(r.Value) && most > 0:
+			length = longest * (max(0, r.Value) / most)
+		}
+		fmt.Fprintf(&b, `<text class="chart-tick" x="6" y="%s">%s</text>`+"\n", num(y+bar-2), esc(brief(r.Name, 26)))
+		fmt.Fprintf(&b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s" data-row="%d"><title>%s: %s</title></rect>`+"\n",
+			class, num(from), num(y), num(max(1, length)), num(bar), i, esc(r.Name), short(r.Value))
+		fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%s">%s</text>`+"\n", num(from+6+length), num(y+bar-2), short(r.Value))
 	}
-	keys := []key{{"chart-heat-1 swatch-fill", "smallest"}, {"chart-heat-5 swatch-fill", "largest, " + short(most)}, {"chart-heat-0 chart-heat-mark swatch-fill", "exceeds the claim"}}
-	return Figure{l, width, 44, b.String(), keys, []string{l.X, l.Y, "exceeds the claim"}, rows}
+	end := row*float64(min(len(all), mostRanked)) + 18
+	below := l.X
+	if more := len(all) - mostRanked; more > 0 {
+		below = fmt.Sprintf("%s; %d more are in the table", l.X, more)
+	}
+	fmt.Fprintf(&b, `<text class="chart-name" x="6" y="%s">%s</text><text class="chart-name" x="%s" y="%s" text-anchor="middle">%s</text>`+"\n", num(end), esc(below), num((from+right)/2), num(end), esc(l.Y))
+	return Figure{l, width, end + 6, b.String(), []key{{"chart-a-fill", "within the claim"}, {"chart-bar-over", "exceeds the claim"}}, []string{l.X, l.Y, "exceeds the claim"}, rows}
 }
 
-// Bar draws a claim and a lower bound on a scale from 0 to most, for the cell of a table. Values that are not finite
-// are left out.
-func Bar(claim, bound, most float64) template.HTML {
+// Bar draws a claim and a lower bound on a scale from 0 to most, for the cell of a table; text says both. Values that are
+// not finite are left out.
+func Bar(claim, bound, most float64, text string) template.HTML {
 	const wide = 120.0
 	s := scale{0, most, 1, wide - 1, false}
 	var b strings.Builder
-	text := "no bound"
-	if !math.IsNaN(bound) {
-		text = "at least " + short(bound)
-	}
-	if finite(claim) {
-		text = "claimed " + short(claim) + ", " + text
-	}
-	fmt.Fprintf(&b, `<svg class="chart-bar" viewBox="0 0 %s 14" width="%s" height="14" role="img" aria-label="%s"><title>%s</title><rect class="chart-bar-back" y="4" width="%s" height="6"/>`, num(wide), num(wide), text, text, num(wide))
+	fmt.Fprintf(&b, `<svg class="chart-bar" viewBox="0 0 %s 14" width="%s" height="14" role="img" aria-label="%s"><title>%s</title><rect class="chart-bar-back" y="4" width="%s" height="6"/>`, num(wide), num(wide), esc(text), esc(text), num(wide))
 	if finite(most) && most > 0 {
 		if b0 := min(bound, most); !math.IsNaN(b0) && b0 > 0 {
 			class := "chart-bar-bound"
@@ -160,7 +169,7 @@ func Bar(claim, bound, most float64) template.HTML {
 		}
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // #nosec G203 -- numbers alone
+	return template.HTML(b.String()) // #nosec G203 -- numbers, and a text that is escaped
 }
 
 // Meter draws a share of a whole; more than the whole is marked.

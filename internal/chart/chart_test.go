@@ -75,8 +75,8 @@ func TestHostile(t *testing.T) {
 			for _, log := range []bool{false, true} {
 				checkFigure(t, "lines", chart.Lines(labels, []chart.Line{{Name: hostile, Class: "a", Points: points, Steps: log}}, []chart.Threshold{{Name: hostile, Y: y}}, log))
 			}
-			check(t, "bar", chart.Bar(x, y, max(x, y)))
-			checkFigure(t, "strip", chart.Strip(labels, []chart.Cell{{Name: hostile, Value: x, Mark: true}, {Value: y}}))
+			check(t, "bar", chart.Bar(x, y, max(x, y), hostile))
+			checkFigure(t, "ranking", chart.Ranking(labels, []chart.Ranked{{Name: hostile, Value: x, Mark: true}, {Value: y}}))
 			checkFigure(t, "histogram", chart.Histogram(labels, []float64{0, x, y}, []int{1, 2}, []int{3, 4}, [][2]float64{{x, y}}, hostile))
 			check(t, "meter", chart.Meter(x))
 			checkFigure(t, "points", chart.Points(labels, hostile, []chart.Group{{Name: hostile, Points: points}, {Points: points}, {Points: points}}))
@@ -91,7 +91,7 @@ func TestEmpty(t *testing.T) {
 	t.Parallel()
 	for name, drawn := range map[string]chart.Figure{
 		"lines": chart.Lines(labels, nil, nil, true), "one point": chart.Lines(labels, []chart.Line{{Points: []chart.Point{{X: 1, Y: 1}}}}, nil, false),
-		"histogram": chart.Histogram(labels, nil, nil, nil, nil, ""), "pairs": chart.Pairs(labels, nil, ""), "strip": chart.Strip(labels, nil),
+		"histogram": chart.Histogram(labels, nil, nil, nil, nil, ""), "pairs": chart.Pairs(labels, nil, ""), "ranking": chart.Ranking(labels, nil),
 		"points": chart.Points(labels, "", []chart.Group{{Points: []chart.Point{{X: -1, Y: 1}}}}), "intervals": chart.Intervals(labels, nil, .05),
 	} {
 		if !drawn.Empty() || drawn.HTML() != "" || drawn.SVG() != nil {

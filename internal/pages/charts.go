@@ -1,9 +1,11 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/chart"
@@ -29,7 +31,7 @@ func charts(d *read.Details) (all []template.HTML) {
 	}
 	if h := c.Histogram; h != nil {
 		add(chart.Histogram(chart.Labels{
-			Title: "The answers with and without the person, " + h.Label + ".", Caption: "Where the outlines differ, an answer gives the person away.", X: "answer", Y: "kept trials",
+			Title: "The answers with and without the person, " + h.Label + ".", Caption: plot.OutlinesCaption(d.Audit.Result()), X: "answer", Y: "kept trials",
 		}, h.Edges, h.D0, h.D1, h.Event, "event, likelier on "+h.Direction))
 	}
 	if g := c.Categories; g != nil {
@@ -109,17 +111,33 @@ func profileChart(c *read.Charts) chart.Figure {
 	}, lines, nil, false)
 }
 
-// groupChart draws the estimates of groups.
+// groupChart draws the estimates of groups: the one that gives the answer away first, then the largest.
 func groupChart(d *read.Details) chart.Figure {
-	groups := d.Audit.Result().Partitions
-	if len(groups) < 2 {
+	r := d.Audit.Result()
+	if len(r.Partitions) < 2 {
 		return chart.Figure{}
 	}
-	var cells []chart.Cell
-	for _, p := range groups {
-		cells = append(cells, chart.Cell{Name: p.Key.String(), Value: float64(p.EpsilonEstimate), Mark: p.EpsilonEstimate > d.Audit.Claim()})
+	var all []chart.Ranked
+	for _, p := range r.Partitions {
+		all = append(all, chart.Ranked{Name: p.Key.String(), Value: float64(p.EpsilonEstimate), Mark: p.EpsilonEstimate > d.Audit.Claim()})
 	}
-	return chart.Strip(chart.Labels{Title: "The groups with the largest estimates.", Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, cells)
+	culprit, title := "", "The groups with the largest estimates."
+	if e := r.Event; e != nil && r.Verdict == analysis.Violation {
+		culprit = e.Partition.String()
+	}
+	first := func(x chart.Ranked) bool { return culprit != "" && x.Name == culprit }
+	slices.SortStableFunc(all, func(x, y chart.Ranked) int {
+		if first(x) != first(y) {
+			return map[bool]int{true: -1, false: 1}[first(x)]
+		}
+		return cmp.Compare(y.Value, x.Value) // NaN comes last
+	})
+	for i := range all {
+		if first(all[i]) {
+			all[i].Mark, title = true, "The group that gives the answer away, then those with the largest estimates."
+		}
+	}
+	return chart.Ranking(chart.Labels{Title: title, Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, all)
 }
 
 // bar draws a claim and a bound for a line of a table. It ends at four times the claim, so that the claims of all lines
@@ -129,5 +147,5 @@ func bar(claim, bound analysis.Float) template.HTML {
 	if !(most > 0) || math.IsInf(most, 0) {
 		most = 4
 	}
-	return chart.Bar(float64(claim), float64(bound), most)
+	return chart.Bar(float64(claim), float64(bound), most, claimAndBound(claim, bound))
 }

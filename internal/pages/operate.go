@@ -26,6 +26,9 @@ func (s *site) alerts(r *http.Request) (content, error) {
 			listed++
 		}
 		messages := "all arrived"
+		if len(a.Deliveries) == 0 {
+			messages = "none was sent"
+		}
 		if a.Failed+a.Pending > 0 {
 			messages = fmt.Sprintf("%d wait, %d failed", a.Pending, a.Failed)
 		}
@@ -39,12 +42,15 @@ func (s *site) alerts(r *http.Request) (content, error) {
 			failed.Buttons = append(failed.Buttons, button{"/alerts/" + url.PathEscape(a.ID) + "/retry", "Send the failed messages of “" + a.Title + "” again", nil})
 		}
 	}
-	if err == nil {
-		d.Sections = append(d.Sections, list, failed)
-	}
 	receivers := section{Title: "Receivers", Header: []string{"Name", "Type"}, Empty: "No receiver: add one to alerts.receivers. Alerts are in the log alone until then."}
 	for _, to := range s.relay.Ledgers.Receivers() {
 		receivers.Rows = append(receivers.Rows, []cell{text(to[0]), text(to[1])})
+	}
+	if len(receivers.Rows) == 0 {
+		failed.Empty = "None: there is no receiver to which messages go."
+	}
+	if err == nil {
+		d.Sections = append(d.Sections, list, failed)
 	}
 	d.Sections = append(d.Sections, receivers, section{Title: "Silence", Notes: []string{
 		"A violation that is accepted sends no alerts until its date: the page of its query has that action. Silences by label are made in Alertmanager.",

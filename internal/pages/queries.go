@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/read"
@@ -102,12 +103,12 @@ func listOptions(engine, search string) read.Filter {
 func claimAndBound(claim, bound analysis.Float) string {
 	text := "nothing claimed"
 	if !math.IsNaN(float64(claim)) {
-		text = fmt.Sprintf("claimed %.4g", float64(claim))
+		text = fmt.Sprintf("claims %.4g", float64(claim))
 	}
 	if !(bound > 0) {
-		return text + ", no bound"
+		return text + ", nothing proven"
 	}
-	return text + ", " + atLeast(bound, claim)
+	return text + ", proven " + strings.Replace(atLeast(bound, claim), "epsilon ", "", 1)
 }
 
 func pageURL(v url.Values, page int) string {

@@ -29,7 +29,7 @@ func Write(dir string, f analysis.Figures, r analysis.Report) ([]string, error) 
 // results are left out: histogram and categories. If the report has no bound, those of bounds are left out.
 func Draw(f analysis.Figures, r analysis.Report, values bool) (all []Chart) {
 	if values {
-		all = append(all, Chart{"histogram", histogram(f.Histogram)}, Chart{"categories", categories(f.Categories)})
+		all = append(all, Chart{"histogram", histogram(f.Histogram, r)}, Chart{"categories", categories(f.Categories)})
 	}
 	all = append(all, Chart{"wealth", wealth(f)})
 	if r.HasBound() {
@@ -62,12 +62,20 @@ func write(dir string, all []Chart) (files []string, err error) {
 	return files, nil
 }
 
-func histogram(h *analysis.Histogram) chart.Figure {
+// OutlinesCaption says what a difference of the outlines of answers means.
+func OutlinesCaption(r analysis.Report) string {
+	if r.Verdict == analysis.Violation {
+		return "Where the outlines differ, an answer gives the person away."
+	}
+	return "Outlines of answers that keep the claim differ, too: by chance, and by as much as the claim allows."
+}
+
+func histogram(h *analysis.Histogram, r analysis.Report) chart.Figure {
 	if h == nil {
 		return chart.Figure{}
 	}
 	return chart.Histogram(chart.Labels{
-		Title: "Results on D0 and D1", Caption: "Where the two differ, an answer gives the person away.", X: h.Label.Reveal(), Y: "kept trials",
+		Title: "Results on D0 and D1", Caption: OutlinesCaption(r), X: h.Label.Reveal(), Y: "kept trials",
 	}, h.Edges.Reveal(), h.D0, h.D1, h.Event.Reveal(), "event, likelier on "+h.Direction)
 }
 
