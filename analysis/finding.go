@@ -44,6 +44,61 @@ type HowBad struct {
 	// Profile is the certified privacy profile: at each epsilon the true delta is at least the one given. Each point
 	// holds by itself. It is empty until [Audit.AddProfile] adds it.
 	Profile []ProfilePoint `json:"profile"`
+	// Event is what the event shows of the privacy loss, for this query alone; null if the answers never vary.
+	Event *EventLoss `json:"event,omitempty"`
+}
+
+// EventLoss is an estimate of ln((p - delta) / q), where p and q are the probabilities of the event in the world in which
+// it is likelier and in the other one: an estimate of an epsilon that the true one reaches. Low and High are the ends of
+// an interval of Clopper and Pearson with the given confidence. It is for this query alone, while the certified bound has
+// the confidence that all audits share. The event was chosen from a part of the same trials, so the estimate is biased
+// upwards, the less the more trials follow.
+type EventLoss struct {
+	Epsilon    Float   `json:"epsilon"` // null where the event was never seen in the other world
+	Low        Float   `json:"low"`
+	High       Float   `json:"high"` // null likewise
+	Confidence float64 `json:"confidence"`
+}
+
+// eventConfidence is the confidence of EventLoss.
+const eventConfidence = .95
+
+// eventLoss returns what an event shows of the privacy loss.
+func eventLoss(best *found, delta float64) *EventLoss {
+	if best.event == nil {
+		return nil
+	}
+	heavy, light := best.shares[0], best.shares[1]
+	if best.event.Direction == "D1" {
+		heavy, light = light, heavy
+	}
+	const each = (1 - eventConfidence) / 2 // of the error rate
+	low, high := ClopperPearson(heavy.K, heavy.N, each)
+	least, most := ClopperPearson(light.K, light.N, each)
+	loss := func(p, q float64) Float {
+		e := math.Log((p - delta) / q)
+		if !(p > delta) {
+			e = 0
+		}
+		return Float(max(0, e))
+	}
+	return &EventLoss{
+		Epsilon: loss(float64(heavy.K)/float64(max(heavy.N, 1)), float64(light.K)/float64(max(light.N, 1))), Low: loss(low, most), High: loss(high, least), Confidence: eventConfidence,
+	}
+}
+
+// Text says what the event shows, as a sentence without its end.
+func (e *EventLoss) Text() string {
+	low := FormatLower(float64(e.Low))
+	unknown := func(x Float) bool { return math.IsInf(float64(x), 0) || math.IsNaN(float64(x)) } // NaN from JSON
+	if unknown(e.Epsilon) {
+		return fmt.Sprintf("the event, never seen in the other world, shows an epsilon of at least %s (%g %% interval for this query alone: from %s on)", low, 100*e.Confidence, low)
+	}
+	high := "on"
+	if !unknown(e.High) {
+		high = "to " + short(float64(e.High))
+	}
+	return fmt.Sprintf("the event alone shows an epsilon of about %s (%g %% interval for this query alone: from %s %s)", short(float64(e.Epsilon)), 100*e.Confidence, low, high)
 }
 
 // AfterAnswers is what an attacker knows after some answers of the query, each with fresh noise, at the certified
@@ -95,6 +150,9 @@ type explained struct {
 func (x *explained) finding(r *Report, o *observations, best *found, c Claim) *Finding {
 	if !x.is(r, o) {
 		f := &Finding{HowBad: howBad(r), What: o.what(best), Causes: diagnosis.Causes(o.diagnosed(c, best))}
+		if f.HowBad.Basis == Certified {
+			f.HowBad.Event = eventLoss(best, r.Claimed.Delta)
+		}
 		f.write(r)
 		*x = explained{o.pairs, float64(r.EpsilonLower), f}
 	}

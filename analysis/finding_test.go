@@ -56,6 +56,15 @@ func TestHowBad(t *testing.T) {
 			t.Errorf("%+v at epsilon %v, want odds of %v", x, r.EpsilonLower, odds)
 		}
 	}
+	if e := h.Event; e == nil || !(e.Low > 1 && e.Low < e.Epsilon && e.Epsilon < e.High && e.Low < 2 && e.High > 1.5) {
+		t.Errorf("the event shows %+v; the true epsilon is 2", e)
+	} else if text := e.Text(); !strings.Contains(text, "this query alone: from 1.") {
+		t.Error(text)
+	}
+	unseen := analysis.EventLoss{Epsilon: analysis.Float(math.NaN()), Low: 1.239, High: analysis.Float(math.Inf(1)), Confidence: .95}
+	if text := unseen.Text(); !strings.HasSuffix(text, "from 1.23 on)") {
+		t.Error(text)
+	}
 	last := 1.0
 	for _, p := range h.Profile {
 		// The delta of Laplace noise with a shift of 2 scales (Balle et al. 2018): 1 - e^((e-2)/2) below epsilon 2.

@@ -52,6 +52,9 @@ func reportAnswers(a *Audit, r analysis.Report) (howBad, what, why []string) {
 func findingAnswers(f *analysis.Finding) (howBad, what, why []string) {
 	name := Basis(f.HowBad)
 	howBad = []string{strings.ToUpper(name[:1]) + name[1:] + ": " + f.HowBad.Text}
+	if e := f.HowBad.Event; e != nil {
+		howBad = append(howBad, "Likely: "+e.Text()+".")
+	}
 	what = []string{"Likely: " + f.What.Text.String()}
 	for _, p := range f.What.Parts {
 		what = append(what, fmt.Sprintf("  %s: %.0f %% of the evidence", p.Where, 100*float64(p.Share)))

@@ -12,6 +12,9 @@ import (
 func writeFinding(row func(name, format string, args ...any), r analysis.Report) {
 	if f := r.Finding; f != nil {
 		row("how bad", "%s: %s", Basis(f.HowBad), f.HowBad.Text)
+		if e := f.HowBad.Event; e != nil {
+			row("", "likely: %s", e.Text())
+		}
 		row("what", "likely: %s", f.What.Text)
 		for _, c := range f.Causes {
 			row("why", "likely: %s. %s See %s", c.Name, c.Text, c.Page)
