@@ -18,7 +18,7 @@ func TestDemo(t *testing.T) {
 	longtest.Skip(t) // a minute
 	t.Parallel()
 	browser.Need(t)
-	p := spawn(t, "demo", "-o", "json", "--keep", "--pg-bindir", pgtest.Start(t).BinDir())
+	p := spawn(t, "demo", "--all", "-o", "json", "--keep", "--pg-bindir", pgtest.Start(t).BinDir())
 	login := regexp.MustCompile(`and (http://[0-9.:]+) \(log in with the token ([A-Z0-9]+)\)`)
 	var at []string
 	err := program.Until(t.Context(), func() (bool, error) { // without a time limit of its own

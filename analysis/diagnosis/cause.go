@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -71,6 +72,9 @@ type Cause struct {
 
 // Page is where the causes are explained; each has a section with its code as anchor.
 const Page = "docs/causes.md"
+
+// Codes returns the codes of all causes, sorted.
+func Codes() []Code { return slices.Sorted(maps.Keys(names)) }
 
 func newCause(code Code, weight float64, text withheld.Text, figures map[string]float64) Cause {
 	kept := map[string]float64{}

@@ -13,11 +13,12 @@ func demoCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Everything on one machine: temporary PostgreSQL, honest and broken queries, verdicts", Args: cobra.NoArgs,
 		Long: `Start a temporary PostgreSQL with example data and an honest and a broken DP engine, the proxy in front of it, and a
-client that sends a mix of queries through the proxy. Every DP query is audited; the table at the end compares the planted
-verdicts with those found. The cluster is removed afterwards.
+client that sends a mix of queries through the proxy. Every DP query is audited, and each verdict is shown when it comes:
+whether the query leaks, how much is proven, and why. With --all, a table at the end compares the planted verdicts with
+those found. On a terminal, without --all, everything then runs until Ctrl-C. The cluster is removed afterwards.
 
 Exit codes: 0 every verdict is as planted, 1 otherwise.`,
-		Example: "  dpwatch demo\n  dpwatch demo --keep",
+		Example: "  dpwatch demo\n  dpwatch demo --all\n  dpwatch demo --keep",
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.BinDir, "pg-bindir", "", "directory with initdb and postgres (default: DPWATCH_PG_BINDIR, then the usual places)")
@@ -25,6 +26,8 @@ Exit codes: 0 every verdict is as planted, 1 otherwise.`,
 	fs.StringVar(&o.Admin, "admin", "127.0.0.1:0", "address of metrics and status")
 	fs.IntVar(&o.MaxTrials, "max-trials", 1500, "maximum number of pairs of executions per query")
 	fs.DurationVar(&o.Patience, "patience", 15*time.Minute, "time limit for all verdicts")
+	fs.BoolVar(&o.All, "all", false, "all planted queries, with a table at the end")
+	fs.StringVar(&o.Dir, "dir", "demo", "directory for the configuration and the log, without --all")
 	fs.BoolVar(&o.Keep, "keep", false, "keep everything running until Ctrl-C")
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

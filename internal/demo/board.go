@@ -24,6 +24,7 @@ type board struct {
 	planted   []showcase.Query
 	sequences map[string]bool // by name
 	changed   chan struct{}   // capacity 1
+	lines     *verdicts       // to which each verdict is written when it comes; nil = none
 
 	mu     sync.Mutex // guards status
 	status view.Status
@@ -76,7 +77,7 @@ func (b *board) progressOf() (decided, total, trials int) {
 		}
 		total++
 		e, ok := byName[q.Name]
-		if ok && (e.State == read.Decided || e.State == read.Measuring) {
+		if ok && (e.State == read.Decided || e.State == read.Measuring && b.lines == nil) {
 			decided++
 		}
 		if ok && e.Report != nil {
@@ -94,7 +95,9 @@ func (b *board) Wait(ctx context.Context, screen *terminal.Screen, maxTrials int
 	defer tick.Stop()
 	for {
 		decided, total, trials := b.progressOf()
-		screen.Progress(decided, total, trials, time.Since(began))
+		if b.lines == nil || b.lines.write(b.Result().Rows) {
+			screen.Progress(decided, total, trials, time.Since(began))
+		}
 		if decided == total {
 			return nil
 		}
@@ -109,6 +112,7 @@ func (b *board) Wait(ctx context.Context, screen *terminal.Screen, maxTrials int
 
 // Line is the result of one planted query.
 type Line struct {
+	ID       string           `json:"id,omitempty"` // of the audit
 	Name     string           `json:"name"`
 	Note     string           `json:"note"`
 	Planted  string           `json:"planted"` // verdict, or "not audited"
@@ -119,6 +123,8 @@ type Line struct {
 	// Of a violation: whom it concerns, and what to do.
 	Who string `json:"who,omitempty"`
 	Now string `json:"now,omitempty"`
+
+	decided bool
 }
 
 // Result compares the planted verdicts with those found, and says what else happened during the demo.
@@ -144,7 +150,8 @@ func (b *board) Result() *Result {
 			row.Planted = notAudited
 		}
 		if e, ok := byName[q.Name]; ok {
-			row.Found, row.Report, row.Trouble = e.Verdict, e.Report, e.Trouble
+			row.ID, row.Found, row.Report, row.Trouble = e.ID, e.Verdict, e.Report, e.Trouble
+			row.decided = e.State == read.Decided
 			row.answer(e)
 		}
 		row.AsWanted = row.Planted == row.Found

@@ -18,7 +18,7 @@ type client struct {
 }
 
 // pauseBetweenRounds leaves processor time to the audits.
-const pauseBetweenRounds = 300 * time.Millisecond
+const pauseBetweenRounds = time.Second
 
 // Run sends every query, each in its own session, round after round until ctx ends. It counts statements that fail or
 // succeed unexpectedly. It returns an error only if the proxy cannot be reached.

@@ -3,13 +3,13 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"strings"
 	"text/template"
 	"time"
 
@@ -33,15 +33,16 @@ type Options struct {
 	MaxTrials int
 	Patience  time.Duration
 	Keep      bool // leave everything running until the context ends
+	All       bool // all planted queries and a table at the end, instead of those of the first minute
+	Dir       string
 	JSON      bool
 }
-
-var errNotAsPlanted = errors.New("a verdict is not as planted, or a client statement failed unexpectedly")
 
 // Run runs the demo. It always stops the cluster at the end.
 func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	screen := terminal.NewScreen(env.Stderr)
 	began := time.Now()
+	o.Keep = o.Keep || !o.All && !o.JSON && terminal.Interactive(env.Stdout) // so that the commands that it names work
 	screen.Say("starting a temporary PostgreSQL")
 	cluster, err := pgtemp.Start(ctx, pgtemp.Options{BinDir: o.BinDir, Getenv: env.Getenv})
 	if err != nil {
@@ -53,6 +54,10 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	if err := showcase.Setup(ctx, cluster.DSN("postgres"), secrets); err != nil {
 		return err
 	}
+	planted := showcase.Queries()
+	if !o.All {
+		planted = firstMinute(planted)
+	}
 	var tokens tokenFile
 	if o.Keep {
 		if tokens, err = newTokenFile(); err != nil {
@@ -60,16 +65,25 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.Remove(tokens.path)) }()
 	}
-	c, resolved, err := configuration(cluster, o, env, secrets, tokens.path)
+	text, err := configuration(cluster, o, secrets, tokens.path)
 	if err != nil {
 		return err
 	}
-	log, err := setup.NewLogger(screen, "warn")
+	c, resolved, err := config.ParseAndCheck("demo", text, env.Getenv)
+	if err != nil {
+		return fmt.Errorf("demo configuration: %w", err)
+	}
+	lines, err := openLog(screen, o, text)
 	if err != nil {
 		return err
 	}
-	board := newBoard(showcase.Queries())
-	r, err := relay.New(env, c, resolved, log, screen, board.Update)
+	defer lines.Close() //nolint:errcheck // a log
+	log, err := setup.NewLogger(lines, "warn")
+	if err != nil {
+		return err
+	}
+	board := newBoard(planted)
+	r, err := relay.New(env, c, resolved, log, lines, board.Update)
 	if err != nil {
 		return err
 	}
@@ -85,10 +99,17 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	screen.Say(fmt.Sprintf("proxy on %s, metrics and status on http://%s, PostgreSQL on port %d", r.Addresses()[0], r.AdminAddresses()[0], cluster.Port()))
 
 	application := clientDSN(r, secrets)
+	if !o.All && !o.JSON {
+		board.lines = newVerdicts(env, screen)
+	}
 	found, runErr := traffic(ctx, o, r, board, screen, application)
 	if runErr == nil {
 		found.Seconds = time.Since(began).Seconds()
-		runErr = found.Write(env, o.JSON)
+		if board.lines != nil {
+			runErr = found.sumUp(env.Stdout, o, r.AdminAddresses()[0])
+		} else {
+			runErr = found.Write(env, o.JSON)
+		}
 	}
 	if o.Keep && (runErr == nil || errors.Is(runErr, errNotAsPlanted)) {
 		screen.Say(fmt.Sprintf("still running: psql '%s'", application))
@@ -124,7 +145,7 @@ func traffic(ctx context.Context, o Options, r *relay.Relay, board *board, scree
 	defer stopTraffic()
 	user := &client{dsn: dsn}
 	var group errgroup.Group
-	group.Go(func() error { return user.Run(trafficCtx, showcase.Queries()) })
+	group.Go(func() error { return user.Run(trafficCtx, board.planted) })
 	err := board.Wait(ctx, screen, o.MaxTrials)
 	stopTraffic()
 	if trafficErr := group.Wait(); trafficErr != nil {
@@ -181,26 +202,25 @@ audit:
   confidence: {{.Confidence}}
   error_rate: per_audit
   max_trials: {{.MaxTrials}}
+{{- if not .All}}
+  measure_trials: 40
+{{- end}}
   share: 1
 ledger:
   dsn: {{.Ledger}}
 `))
 
-// configuration renders a configuration file and parses it as dpwatch run does.
-func configuration(cluster *pgtemp.Cluster, o Options, env setup.Environment, secrets showcase.Options, tokens string) (config.Config, config.Resolved, error) {
-	var b strings.Builder
+// configuration renders a configuration file.
+func configuration(cluster *pgtemp.Cluster, o Options, secrets showcase.Options, tokens string) ([]byte, error) {
+	var b bytes.Buffer
 	err := yamlText.Execute(&b, map[string]any{
 		"Listen": o.Listen, "Admin": o.Admin, "Tokens": tokens, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
 		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayRole, secrets.ReplayPassword),
 		"Ledger":    cluster.DSN(showcase.ShadowDatabase),
-		"Functions": zoo.Functions(), "MaxTrials": o.MaxTrials, "Confidence": confidence,
+		"Functions": zoo.Functions(), "MaxTrials": o.MaxTrials, "All": o.All, "Confidence": confidence,
 	})
 	if err != nil {
-		return config.Config{}, config.Resolved{}, fmt.Errorf("demo configuration: %w", err)
+		return nil, fmt.Errorf("demo configuration: %w", err)
 	}
-	c, resolved, err := config.ParseAndCheck("demo", []byte(b.String()), env.Getenv)
-	if err != nil {
-		return c, resolved, fmt.Errorf("demo configuration: %w", err)
-	}
-	return c, resolved, nil
+	return b.Bytes(), nil
 }

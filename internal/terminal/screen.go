@@ -94,7 +94,7 @@ func (s *Screen) show(text string, done, total, mark int) {
 	}
 	if s.bar == nil {
 		s.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(s.w), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30))
+			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(15))
 	}
 	s.bar.Describe(text)
 	_ = s.bar.Set(done)
