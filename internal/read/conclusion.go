@@ -149,7 +149,9 @@ func (c Conclusion) Write(w io.Writer) error {
 }
 
 // lowerText formats the lower bound of a report.
-func lowerText(r analysis.Report) string { return analysis.LowerText(r.EpsilonLower, r.Claimed.Epsilon) }
+func lowerText(r analysis.Report) string {
+	return analysis.LowerText(r.EpsilonLower, r.Claimed.Epsilon)
+}
 
 // timingText says what the latency of an answer shows.
 func timingText(t *timing.Report) string {
