@@ -57,6 +57,9 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.env.Removes != nil {
+		r.env.Removes()
+	}
 	worlds := []int{neighbours.AllRows}
 	for _, d1 := range f.D1 {
 		worlds = append(worlds, slices.Index(o.D1, d1))
