@@ -41,3 +41,20 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 	}
 	return d, nil
 }
+
+// Issue describes a violation for the maintainers of the engine, from the ledger: see [read.Details.Issue].
+func Issue(ctx context.Context, env setup.Environment, o ExplainOptions, version string) (string, error) {
+	c, _, err := setup.Load(env, o.Config)
+	if err != nil {
+		return "", err
+	}
+	d, err := ReadDetails(ctx, env, c, o.ID, o.Reveal || c.Log.ShowsValues())
+	if err != nil {
+		return "", err
+	}
+	facts := read.IssueFacts{Version: version}
+	if c.Neighbours.Configured() {
+		facts.Relation = c.Neighbours.Relation
+	}
+	return d.Issue(facts)
+}
