@@ -80,11 +80,11 @@ func wrong() []family {
 	oneGood, oneBad := candidates()
 	svt3, svt4 := sparse{t: 1, b0: 2, b1: 2, numeric: true}, sparse{t: 1, b0: 4, b1: 4. / 3}
 	svt5, svt6 := sparse{t: 1, b0: 2, endless: true}, sparse{t: .5, b0: 2, b1: 2, endless: true}
-	naive := each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + naiveLaplace(r, 1)) })
+	naive := naiveThen(0, func(y float64) float64 { return y })
 	sharedInPart := each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome {
 		return sharedNoise(r, 10, moved, lap(r, 1), .1)
 	})
-	fs = slices.Concat(fs, smallWrong(), wrongTexts(), wrongWritings(), wrongForms(), []family{
+	fs = slices.Concat(fs, smallWrong(), wrongTexts(), wrongWritings(), wrongForms(), wrongArithmetic(), []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + gauss(r, sigma/2)) }),
@@ -165,7 +165,7 @@ func wrong() []family {
 		},
 		{
 			name: "naive floating-point Laplace, claim 1", claim: only(1), budget: 2000, bar: 66,
-			draw: naive, laws: sampled(naive, 1<<18, 1, naiveRatio),
+			draw: naive, laws: sampled(naive, 1<<18, 1, naiveRatio(0)),
 		},
 		{
 			name: "one noise for two columns, claim 1", claim: only(1), budget: 2000, laws: disjoint,
@@ -196,7 +196,7 @@ func wrong() []family {
 func right() []family {
 	sigma := gaussSigma(1, 1e-5)
 	oneGood, oneBad := candidates()
-	return slices.Concat(rareRight(), jointlyRight(), rightTexts(), rightForms(), rightWritings(), []family{
+	return slices.Concat(rareRight(), jointlyRight(), rightTexts(), rightForms(), rightArithmetic(), rightWritings(), []family{
 		{name: "Laplace 1", claim: only(1), draw: laplaceShift(1)},
 		{name: "Laplace 0.1", claim: only(.1), draw: laplaceShift(.1)},
 		{

@@ -163,7 +163,7 @@ func TestNaiveRatio(t *testing.T) {
 	const draws = 20_000
 	only := 0
 	for range draws {
-		l0, l1 := naiveRatio(value(naiveLaplace(r, 1))), naiveRatio(value(1+naiveLaplace(r, 1)))
+		l0, l1 := naiveRatio(0)(value(naiveLaplace(r, 1))), naiveRatio(0)(value(1+naiveLaplace(r, 1)))
 		if !(l0 > math.Inf(-1)) || !(l1 < math.Inf(1)) {
 			t.Fatalf("log-ratios %v on D0 and %v on D1", l0, l1)
 		}

@@ -87,24 +87,28 @@ func repeated(n int, law []float64) []float64 {
 	return all
 }
 
-// naiveRatio is the log-ratio of [naiveLaplace] of scale 1 around 0 and around 1: how many of the 2^53 uniform numbers
-// that it starts from give the result. Most results are possible in one world only.
-func naiveRatio(o analysis.Outcome) float64 {
-	y := o.Rows[0][0].Num
-	count := func(center float64) (n float64) {
-		const near = 8 // rounding moves a result by less than so many of the uniform numbers
-		middle := math.Round(0x1p52 * math.Exp(-math.Abs(y-center)))
-		for m := max(1, middle-near); m <= min(middle+near, 0x1p52); m++ {
-			z := -math.Log(m / 0x1p52) // m is 2^52 (1-2|u|)
-			for _, z := range [2]float64{z, -z} {
-				if center+z == y {
-					n++
-				}
+// naiveRatio returns the log-ratio of [naiveLaplace] of scale 1 around x and around x + 1: how many of the 2^53 uniform
+// numbers that it starts from give the result. Around 0 most results are possible in one world only.
+func naiveRatio(x float64) func(o analysis.Outcome) float64 {
+	return func(o analysis.Outcome) float64 {
+		y := o.Rows[0][0].Num
+		return math.Log(naiveCount(y, x)) - math.Log(naiveCount(y, x+1))
+	}
+}
+
+// naiveCount is the number of uniform numbers that give y around a center.
+func naiveCount(y, center float64) (n float64) {
+	const near = 8 // rounding moves a result by less than so many of the uniform numbers
+	middle := math.Round(0x1p52 * math.Exp(-math.Abs(y-center)))
+	for m := max(1, middle-near); m <= min(middle+near, 0x1p52); m++ {
+		z := -math.Log(m / 0x1p52) // m is 2^52 (1-2|u|)
+		for _, z := range [2]float64{z, -z} {
+			if center+z == y {
+				n++
 			}
 		}
-		return n
 	}
-	return math.Log(count(0)) - math.Log(count(1))
+	return n
 }
 
 // sharedRatio is the log-ratio of [sharedNoise] with Laplace noise of scale 1 for all groups and of the given scale for

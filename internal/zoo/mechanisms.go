@@ -46,6 +46,10 @@ func Mechanisms() []Mechanism {
 			Claim: 1, Epsilon: 1, Honest: true, Why: "the same number of digits, whatever the count",
 		},
 		{
+			Name: "count on a grid, times 1.1", SQL: "SELECT round(noisy(count(*), 1 / 1.0) * 1024) / 1024 * 1.1::float8 FROM users",
+			Claim: 1, Epsilon: 1, Honest: true, Why: "what the query does to a rounded answer depends on that alone",
+		},
+		{
 			Name: "average within bounds", SQL: "SELECT anon_avg(income, 0, 100000, 1.0) FROM users",
 			Claim: 1, Epsilon: 1, Bound: true, Honest: true, Why: "half of epsilon for the count, half for the sum",
 		},
@@ -113,6 +117,7 @@ func Mistakes() []Mistake {
 		{"randomised response", "SELECT CASE WHEN random() < 0.9 THEN count(*) ELSE 1 - count(*) END FROM users WHERE id = 0", "randomised_response"},
 		{"a scale from the data", "SELECT noisy(500, 1 + 4 * count(*)) FROM users WHERE id = 0", "data_dependent_scale"},
 		{"naive floating point", "SELECT count(*) + 2 * ln((1 - random()) / (1 - random())) FROM users WHERE id = 0", "floating_point"},
+		{"naive floating point, times 1.1", "SELECT (count(*) + 2 * ln((1 - random()) / (1 - random()))) * 1.1::float8 FROM users WHERE id = 0", "floating_point"},
 		{"digits of a sum", "SELECT round(noisy(count(*), 1)::numeric, 2) + sum(CASE id WHEN 0 THEN 0.500 ELSE 0.25 END) FROM users", "form"},
 		{"an optional key", `SELECT jsonb_build_object('n', noisy(count(*), 1)) || CASE count(*) FILTER (WHERE id = 0) WHEN 0 THEN '{}' ELSE '{"vip": true}'::jsonb END FROM users`, "form"},
 		{"an error with the count", "SELECT CASE WHEN random() < 0.5 THEN noisy(count(*), 1) ELSE (count(*) || ' people')::float8 END FROM users", "form"},

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
@@ -24,7 +25,14 @@ var finenessScore = &kind{
 // so of the latter where x has few bits (Mironov 2012). The last place of y - x, with 53 bits, shows for a number y
 // alone whether it can come from x. The lowest bit without the magnitude shows less.
 type fineness struct {
-	centers [][2]float64 // per slot and world; NaN where there is none
+	slots []finenessOf
+}
+
+// finenessOf is what is known of a slot: what the query does to noisy numbers, and the centre of these in each world,
+// NaN where there is none.
+type finenessOf struct {
+	arithmetic arithmetic
+	centers    [2]float64
 }
 
 // Limits of the score.
@@ -36,23 +44,13 @@ const (
 	leastFine    = 6  // chi-square of one degree of freedom in the past, below which nothing is bet
 )
 
-// tooFine is by how many binary places a number is finer than the last place of its distance from a centre.
-func tooFine(x, center float64) int {
-	z := x - center
-	if z == 0 || x == 0 || math.IsNaN(z) || math.IsInf(z, 0) {
-		return 0
-	}
-	_, e := math.Frexp(z)
-	return min(max(e-53-int(code.LowestBit(x)), 0), deepest)
-}
-
 // of scores the numbers of a result: above 0 they are too fine for D1, below 0 for D0.
 func (f *fineness) of(at func(slot int) code.Code) code.Code {
 	var deep [2]int
-	for slot, centers := range f.centers {
+	for slot, of := range f.slots {
 		if c := at(slot); code.IsNumber(c) {
-			for w, center := range centers {
-				deep[w] = max(deep[w], tooFine(c, center))
+			for w, center := range of.centers {
+				deep[w] = max(deep[w], of.arithmetic.tooFine(c, center))
 			}
 		}
 	}
@@ -62,31 +60,38 @@ func (f *fineness) of(at func(slot int) code.Code) code.Code {
 func (f *fineness) score(r *Result) code.Code { return f.of(r.at) }
 
 func (f *fineness) words(in *Input, s *Series, set uint64) withheld.Text {
-	places := "binary places too fine for D1 (below 0: for D0)"
-	return withheld.Sprintf("lowest bits beside those of noise around the centres: %s", in.binWords(s, set, nounOf(places, "numbers of "+places)))
+	places, before := "binary places too fine for D1 (below 0: for D0)", ""
+	for _, of := range f.slots {
+		before = cmp.Or(before, of.arithmetic.words())
+	}
+	return withheld.Sprintf("lowest bits%s beside those of noise around the centres: %s", before, in.binWords(s, set, nounOf(places, "numbers of "+places)))
 }
 
 func (f *fineness) state(c *state.Codec) {
-	state.List(c, &f.centers, func(x *[2]float64) { c.All(&x[0], &x[1]) })
-	c.Check(len(f.centers) <= min(maxFineSlots, c.Slots))
+	state.List(c, &f.slots, func(of *finenessOf) {
+		of.arithmetic.state(c)
+		c.All(&of.centers[0], &of.centers[1])
+	})
+	c.Check(len(f.slots) <= min(maxFineSlots, c.Slots))
 }
 
 // fit chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
 // chance makes them.
 func (f *fineness) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
-	f.centers = f.centers[:0]
+	f.slots = f.slots[:0]
 	if len(in.Slots) == 0 {
 		return scores, false
 	}
 	p := PortionOf(len(in.Slots[0].Past[0]), maxFinePairs)
 	for _, s := range in.Slots[:min(len(in.Slots), maxFineSlots)] {
-		centers := [2]float64{math.NaN(), math.NaN()}
+		of := finenessOf{centers: [2]float64{math.NaN(), math.NaN()}}
 		if !s.Shared {
+			of.arithmetic = s.findArithmetic()
 			for w, past := range s.Past {
-				centers[w] = centerOf(&in.scratch, past, p)
+				of.centers[w] = of.arithmetic.centerOf(&in.scratch, past, p)
 			}
 		}
-		f.centers = append(f.centers, centers)
+		f.slots = append(f.slots, of)
 	}
 	var sides [2][2]float64 // per sign of the score and world
 	for w := range 2 {
@@ -105,9 +110,9 @@ func (f *fineness) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool
 	return scores, differ
 }
 
-// centerOf returns the point near the median of one world's past for which the fewest numbers are too fine, of those
-// the nearest; NaN where no numbers are.
-func centerOf(sc *bins.Scratch, past []code.Code, p Portion) float64 {
+// centerOf returns the point near the median of one world's past, before the arithmetic, for which the fewest numbers are
+// too fine, of those the nearest; NaN where no numbers are.
+func (a arithmetic) centerOf(sc *bins.Scratch, past []code.Code, p Portion) float64 {
 	sc.Values = sc.Values[:0]
 	for k := range p.N {
 		if c := past[p.At(k)]; code.IsNumber(c) {
@@ -126,9 +131,10 @@ func centerOf(sc *bins.Scratch, past []code.Code, p Portion) float64 {
 		if i%2 == 0 {
 			side = -side
 		}
-		at, fine := middle+float64(side)*step, 0
+		at, _, _ := a.undo(middle + float64(side)*step)
+		fine := 0
 		for _, x := range sc.Values {
-			fine += code.Bit(tooFine(x, at) > 0)
+			fine += code.Bit(a.tooFine(x, at) > 0)
 		}
 		if fine < fewest {
 			best, fewest = at, fine

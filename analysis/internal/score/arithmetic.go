@@ -1,0 +1,179 @@
+package score
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/state"
+)
+
+// This file finds what a query does to a number after noise was added to it in floating point, so that the lowest bits
+// can be read as they were before: the answer divided by 6, say, has other ones.
+
+// arithmetic divides a number by a public constant, multiplies it, or adds to it. The zero value does nothing.
+type arithmetic struct {
+	step arithmeticStep
+	by   float64
+}
+
+type arithmeticStep uint8
+
+const (
+	nothing arithmeticStep = iota
+	division
+	multiplication
+	addition
+	arithmeticSteps // their number
+)
+
+// arithmetics are those that are looked for, nothing first. Powers of two move all binary places alike, so that one
+// factor stands for all its multiples by them.
+var arithmetics = listArithmetics()
+
+// Limits of the search.
+const (
+	mostFactor           = 31  // of odd whole numbers
+	mostHundredths       = 199 // of a factor
+	mostTenths           = 19  // of a factor
+	mostAdded            = 99  // hundredths
+	arithmeticPairs      = 256 // kept pairs that are used
+	leastArithmetic      = 9   // nats of evidence, also beyond those for nothing: chance gives one of all of them 6
+	arithmeticExceptions = .05 // of the numbers, since the centre is not known exactly
+	mostByChance         = .9  // of numbers that would fit by chance, where a number is evidence
+)
+
+func listArithmetics() []arithmetic {
+	list := []arithmetic{{}}
+	factor := func(x float64) {
+		list = append(list, arithmetic{division, x}, arithmetic{multiplication, x})
+	}
+	for n := 3.; n <= mostFactor; n += 2 {
+		factor(n)
+	}
+	for _, n := range []float64{125, 225, 365} { // of 1000, 3600
+		factor(n)
+	}
+	for n := 1; n <= mostHundredths; n += 2 {
+		if n%25 != 0 {
+			factor(float64(n) / 100)
+		}
+	}
+	for n := 1; n <= mostTenths; n += 2 {
+		if n%5 != 0 {
+			factor(float64(n) / 10)
+		}
+	}
+	for n := 1; n <= mostAdded; n++ {
+		if n%25 != 0 {
+			list = append(list, arithmetic{addition, float64(n) / 100}, arithmetic{addition, -float64(n) / 100})
+		}
+	}
+	return list
+}
+
+// undo returns a number to which the arithmetic gives y, as a sum of two, and how far others may lie from it: y was
+// rounded.
+func (a arithmetic) undo(y float64) (x, rest, within float64) {
+	half := lastPlace(y) / 2
+	switch a.step {
+	case division:
+		x = y * a.by
+		return x, math.FMA(y, a.by, -x), half * a.by
+	case multiplication:
+		x = y / a.by
+		return x, math.FMA(-x, a.by, y) / a.by, half / a.by
+	case addition:
+		x = y - a.by
+		back := x - y
+		return x, (y - (x - back)) - (a.by + back), half
+	}
+	return y, 0, 0
+}
+
+// lastPlace is the value of the last place of a number with 53 bits, 0 if it is too small for one.
+func lastPlace(x float64) float64 {
+	const exponent = 0x7FF << 52
+	return math.Float64frombits(math.Float64bits(x)&exponent) * 0x1p-52
+}
+
+// nearMultiple reports whether a multiple of a unit, a power of two, lies within a distance of x + rest.
+func nearMultiple(x, rest, within, unit float64) bool {
+	off := x - math.RoundToEven(x/unit)*unit + rest
+	return math.Abs(off-math.RoundToEven(off/unit)*unit) <= within
+}
+
+// tooFine is by how many binary places a number to which the arithmetic gives y is finer than the last place of its
+// distance from a center: the coarsest of these numbers.
+func (a arithmetic) tooFine(y, center float64) (places int) {
+	x, rest, within := a.undo(y)
+	z := x - center
+	if z == 0 || x == 0 || math.IsNaN(z) || math.IsInf(z, 0) {
+		return 0
+	}
+	for unit := lastPlace(z); places < deepest && unit > 0 && !nearMultiple(x, rest, within, unit); places++ {
+		unit /= 2
+	}
+	return places
+}
+
+// evidence is the logarithm of the likelihood ratio of two explanations of numbers around the medians of the worlds:
+// that the arithmetic gives them, of numbers no finer than the last place of their distances from the median; and that
+// their bits are random. Both worlds count together, so that the choice shows nothing of the difference between them.
+func (a arithmetic) evidence(values [2][]float64, medians [2]float64) (nats float64) {
+	for w := range values {
+		center, _, _ := a.undo(medians[w])
+		for _, y := range values[w] {
+			x, rest, within := a.undo(y)
+			unit, fit := lastPlace(x-center), 2*within
+			if a.step == nothing {
+				fit = lastPlace(x)
+			}
+			if fit /= unit; !(fit > 0 && fit <= mostByChance) || unit <= lastPlace(x) {
+				continue
+			}
+			if nearMultiple(x, rest, within, unit) {
+				nats += math.Log((1 - arithmeticExceptions) / fit)
+			} else {
+				nats += math.Log(arithmeticExceptions / (1 - fit))
+			}
+		}
+	}
+	return nats
+}
+
+// findArithmetic returns the arithmetic for which the past of a slot gives the most evidence; nothing if that is little.
+func (s *Series) findArithmetic() (best arithmetic) {
+	p := PortionOf(len(s.Past[0]), arithmeticPairs)
+	var values [2][]float64
+	var medians [2]float64
+	for w, past := range s.Past {
+		for k := range p.N {
+			if c := past[p.At(k)]; code.IsNumber(c) && c != 0 {
+				values[w] = append(values[w], c)
+			}
+		}
+		if len(values[w]) == 0 {
+			return best
+		}
+		medians[w] = slices.Sorted(slices.Values(values[w]))[len(values[w])/2]
+	}
+	most := max(best.evidence(values, medians), 0) + leastArithmetic
+	for _, a := range arithmetics[1:] {
+		if nats := a.evidence(values, medians); nats > most {
+			best, most = a, nats
+		}
+	}
+	return best
+}
+
+// words says before what the numbers were as they are read, "" for nothing.
+func (a arithmetic) words() string {
+	return [arithmeticSteps]string{division: " before the last division", multiplication: " before the last multiplication", addition: " before the last addition"}[a.step]
+}
+
+func (a *arithmetic) state(c *state.Codec) {
+	state.Num(c, &a.step)
+	c.Float(&a.by)
+	c.Check(a.step < arithmeticSteps)
+}

@@ -1,0 +1,46 @@
+package score
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestUndo: the number that an arithmetic was applied to lies within the distance of what undo returns, computed exactly,
+// and is not too fine for the center around which it has its last place.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	exact := func(x ...float64) *big.Float {
+		sum := new(big.Float).SetPrec(400)
+		for _, x := range x {
+			sum.Add(sum, big.NewFloat(x))
+		}
+		return sum
+	}
+	r := rand.New(rand.NewPCG(4, 4))
+	for _, a := range arithmetics {
+		for range 100 {
+			z := r.NormFloat64() * math.Exp2(float64(r.IntN(8)))
+			center := float64(r.IntN(20) - 10)
+			from := center + z
+			y := from
+			switch a.step {
+			case division:
+				y /= a.by
+			case multiplication:
+				y *= a.by
+			case addition:
+				y += a.by
+			}
+			x, rest, within := a.undo(y)
+			off := exact(x, rest, -from)
+			if most := within * (1 + 0x1p-40); off.Abs(off).Cmp(big.NewFloat(most)) > 0 {
+				t.Errorf("%v of %v is %v: undone %v + %v, more than %v off", a, from, y, x, rest, within)
+			}
+			if places := a.tooFine(y, center); places > 1 { // where z lies below a power of two, x - center may reach it
+				t.Errorf("%v of %v: %d places too fine for %v", a, from, places, center)
+			}
+		}
+	}
+}

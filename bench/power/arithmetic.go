@@ -1,0 +1,52 @@
+package power
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/dpwatch/dpwatch/analysis"
+)
+
+// This file is noise in floating point of which the query makes something else before it answers.
+
+// then is what a query does after the noise.
+type then struct {
+	name string
+	do   func(y float64) float64
+}
+
+func thens() []then {
+	return []then{
+		{"divided by 6", func(y float64) float64 { return y / 6 }},
+		{"times 1.1", func(y float64) float64 { return y * 1.1 }},
+		{"plus 0.1", func(y float64) float64 { return y + .1 }},
+	}
+}
+
+// naiveThen is naive Laplace noise of scale 1 around from or from + 1, and then something public.
+func naiveThen(from float64, do func(y float64) float64) func(r *rand.Rand) (a, b analysis.Outcome) {
+	return each(from, from+1, func(r *rand.Rand, x float64) analysis.Outcome { return value(do(x + naiveLaplace(r, 1))) })
+}
+
+// wrongArithmetic leaks more than it claims. An answer around 3 or 4 shows in 3 % of the trials which of both it is.
+func wrongArithmetic() []family {
+	same := func(y float64) float64 { return y }
+	sum := func(name string, bar int, do func(y float64) float64) family {
+		return family{name: "naive floating-point Laplace around 3 and 4" + name + ", claim 1", claim: only(1), budget: 5000, bar: bar, draw: naiveThen(3, do), laws: sampled(naiveThen(3, same), 1<<18, 1, naiveRatio(3))}
+	}
+	fs := []family{sum("", 700, same)}
+	for _, t := range thens() {
+		fs = append(fs, sum(", "+t.name, 1200, t.do))
+	}
+	return fs
+}
+
+// rightArithmetic does the same with noise and sums on a grid, or in hundredths.
+func rightArithmetic() (fs []family) {
+	for _, t := range thens() {
+		fs = append(fs, family{name: "Laplace 1, " + t.name, claim: only(1), draw: each(3.0, 4.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(t.do(x + lap(r, 1))) })})
+	}
+	return append(fs, family{name: "Laplace 1 in hundredths, times 1.1", claim: only(1), draw: each(3.0, 4.0, func(r *rand.Rand, x float64) analysis.Outcome {
+		return value(math.Round(100*(x+lap(r, 1))) / 100 * 1.1)
+	})})
+}
