@@ -3,20 +3,23 @@ package analysis_test
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/analysis"
 )
+
+// naive is w with Laplace noise of scale 1, by the textbook's inversion in floating point.
+func naive(r *rand.Rand, w float64) float64 {
+	u := r.Float64() - .5
+	return w - math.Copysign(math.Log(1-2*math.Abs(u)), u)
+}
 
 // TestArithmetic: naive noise in floating point is found also if the query divides, multiplies or moves the sum before it
 // answers. Noisy sums on a grid, or in hundredths, are no violation. Honest audits are at the confidence 0.999999: each
 // fails this test at most once in a million seeds.
 func TestArithmetic(t *testing.T) {
 	t.Parallel()
-	naive := func(r *rand.Rand, w float64) float64 {
-		u := r.Float64() - .5
-		return w - math.Copysign(math.Log(1-2*math.Abs(u)), u)
-	}
 	hundredths := func(r *rand.Rand, w float64) float64 { return math.Round(100*(w+lap(r, 1))) / 100 }
 	grid := func(r *rand.Rand, w float64) float64 { return w + lap(r, 1) }
 	for name, do := range map[string]func(y float64) float64{
@@ -36,6 +39,42 @@ func TestArithmetic(t *testing.T) {
 			honest := analysis.Options{MaxTrials: 2000, Confidence: .999999}
 			audit(analysis.NoEvidence, honest, grid)
 			audit(analysis.NoEvidence, honest, hundredths)
+		})
+	}
+}
+
+// TestFloatingPointPolicy: evidence from lowest bits alone is a violation, a warning, or nothing, and never hides other
+// evidence. The honest audit is at the confidence 0.999999.
+func TestFloatingPointPolicy(t *testing.T) {
+	t.Parallel()
+	low := worlds(func(r *rand.Rand, w float64) analysis.Outcome { return value(naive(r, w)) })
+	half := worlds(func(r *rand.Rand, w float64) analysis.Outcome { return value(naive(r, 2*w)) })
+	grid := worlds(func(r *rand.Rand, w float64) analysis.Outcome { return value(w + lap(r, 1)) })
+	for _, c := range []struct {
+		name       string
+		policy     analysis.FloatingPointPolicy
+		confidence float64
+		d          draw
+		want       analysis.Verdict
+		warning    bool
+	}{
+		{"violation", analysis.FloatingPointViolation, 0, low, analysis.Violation, false},
+		{"warning", analysis.FloatingPointWarning, 0, low, analysis.NoEvidence, true},
+		{"ignore", analysis.FloatingPointIgnore, 0, low, analysis.NoEvidence, false},
+		{"warning, half the noise", analysis.FloatingPointWarning, 0, half, analysis.Violation, false},
+		{"ignore, half the noise", analysis.FloatingPointIgnore, 0, half, analysis.Violation, false},
+		{"warning, noise on a grid", analysis.FloatingPointWarning, .999999, grid, analysis.NoEvidence, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := expect(t, c.want, 1, analysis.Options{MaxTrials: 500, FloatingPoint: c.policy, Confidence: c.confidence}, 3, c.d)
+			warned := false
+			for _, w := range r.Warnings {
+				warned = warned || strings.Contains(w.String(), "lowest bits")
+			}
+			if digits := r.Event.Kind == analysis.DigitsEvent; warned != c.warning || digits != (c.policy == analysis.FloatingPointViolation) {
+				t.Errorf("warnings %v, event %v", r.Warnings, r.Event)
+			}
 		})
 	}
 }

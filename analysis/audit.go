@@ -35,6 +35,7 @@ type Audit struct {
 
 	observed observations
 	evidence evidence
+	apart    apart
 	phases   phases
 
 	nextTurn int // pairs at which the current block ends
@@ -65,6 +66,8 @@ func New(c Claim, o Options) (*Audit, error) {
 		nextTurn: 1, nextLook: 1, divideAt: score.FirstDivision,
 	}
 	a.evidence.begin(&book.Epoch{})
+	a.apart = newApart(a.evidence.lead.Null)
+	a.observed.scores.LowBits = o.FloatingPoint.lowBits()
 	return a, nil
 }
 

@@ -64,6 +64,8 @@ type Options struct {
 	// Deterministic is the policy for answers that never vary and differ between the worlds. Default
 	// DeterministicViolation.
 	Deterministic DeterministicPolicy
+	// FloatingPoint is the policy for lowest bits of numbers that show the dataset. Default FloatingPointViolation.
+	FloatingPoint FloatingPointPolicy
 	// Unordered means that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored.
 	// Default false: a difference between the worlds in the order of groups is evidence.
 	Unordered bool
@@ -101,6 +103,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxSlots, defaultMaxSlots)
 	if o.Deterministic == "" {
 		o.Deterministic = DeterministicViolation
+	}
+	if o.FloatingPoint == "" {
+		o.FloatingPoint = FloatingPointViolation
 	}
 	return o
 }
@@ -184,6 +189,11 @@ func validate(c Claim, o Options) error {
 	case DeterministicViolation, DeterministicWarning, DeterministicIgnore:
 	default:
 		fault("deterministic answers are treated as violation, warning or ignore, not %q", o.Deterministic)
+	}
+	switch o.FloatingPoint {
+	case FloatingPointViolation, FloatingPointWarning, FloatingPointIgnore:
+	default:
+		fault("lowest bits that show the dataset are treated as violation, warning or ignore, not %q", o.FloatingPoint)
 	}
 	if o.MaxSlots < 1 || o.MaxSlots > 1<<16 {
 		fault("the number of slots must be 1 to 65536, not %d", o.MaxSlots)

@@ -173,7 +173,7 @@ func (a *Audit) Report() Report {
 		MinimalDetectable: Float(math.NaN()),
 		WealthLog:         Float(math.NaN()),
 		Partitions:        []Partition{},
-		Warnings:          o.warnings(a.opts.Deterministic, blank),
+		Warnings:          append(o.warnings(a.opts.Deterministic, blank), a.floatingPoint()...),
 	}
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())

@@ -67,6 +67,8 @@ func restored(body []byte) (*Audit, error) {
 	if c.Err == nil {
 		o := &fresh.observed
 		fresh.evidence.verify(c, fresh, o.pairs)
+		points := fresh.claim.points()
+		fresh.apart.verify(c, null(points[len(points)-1], fresh.opts.NoClaim), fresh.evidence.mix[score.LawPrior], fresh.evidence.mix[score.PairedPrior])
 		o.scores.Verify(c, fresh.evidence.book.Scores())
 		c.Check(o.scores.Reader != nil || fresh.certificate == nil)
 		c.Check(len(o.retained) <= firstRetained+latestRetained)
@@ -78,6 +80,7 @@ func restored(body []byte) (*Audit, error) {
 	for i := -1; i < len(fresh.evidence.sides); i++ {
 		fresh.evidence.leadAt(i).Place(&fresh.evidence.book, fresh.evidence.epoch)
 	}
+	fresh.apart.lead.Place(&fresh.apart.book, fresh.apart.epoch)
 	return fresh, nil
 }
 
@@ -131,6 +134,7 @@ func (a *Audit) pointers(c *state.Codec) {
 	o.scores.Errors.State(c)
 	c.Check(o.scores.Errors.First == code.FirstError && o.scores.Errors.Rest == code.OtherError)
 	tables := v.tables(c, &o.scores)
+	o.scores.LowBits = a.opts.FloatingPoint.lowBits()
 	o.scores.State(c, tables, a.opts.Salt)
 	v.book.State(c, v.mix[:], tables)
 	state.Made(c, &v.epoch).State(c, tables)
@@ -139,6 +143,7 @@ func (a *Audit) pointers(c *state.Codec) {
 		v.sides[i].lead.State(c)
 	}
 	v.climber.State(c)
+	a.apart.state(c, v.mix[:], tables)
 	o.scores.PastState(c)
 	certificateState(c, &a.certificate, &o.scores)
 	state.List(c, &o.retained, func(p *retained) {
@@ -150,7 +155,7 @@ func (a *Audit) pointers(c *state.Codec) {
 }
 
 func (o *Options) state(c *state.Codec) {
-	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), &o.Unordered, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
+	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), (*string)(&o.FloatingPoint), &o.Unordered, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
 	c.All(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 

@@ -15,12 +15,12 @@ func (a *Audit) turn(discard bool) {
 	n := o.pairs
 	v.end(n)
 	a.phases.compare(o, v)
-	next := &book.Epoch{DiscardGains: discard}
+	next, apart := &book.Epoch{DiscardGains: discard}, &book.Epoch{}
 	if o.mayRelayout() {
-		a.learnLayout(next)
+		a.learnLayout(next, apart)
 	}
 	if o.scores.Reader != nil {
-		t := &score.Turn{Pairs: n, Null: v.strongest().Null, Book: &v.book, Epoch: next, Mixtures: &v.mix}
+		t := &score.Turn{Pairs: n, Null: v.strongest().Null, Book: &v.book, Epoch: next, Apart: score.Bets{Book: &a.apart.book, Epoch: apart}, Mixtures: &v.mix}
 		o.scores.Fund(t)
 		o.scores.Learn(t)
 		if n >= a.divideAt {
@@ -38,6 +38,7 @@ func (a *Audit) turn(discard bool) {
 	next.Share = shareAt(n, n+length)
 	a.nextTurn = n + length
 	v.begin(next)
+	a.apart.turn(apart, next)
 	a.nextLook = n + v.lookEvery(n, a.phases.first.pairs)
 }
 
@@ -78,7 +79,7 @@ func (o *observations) mayRelayout() bool {
 
 // learnLayout chooses the layout from the retained results. When it changes, all scores return their wealth, and new
 // scores start from the retained results.
-func (a *Audit) learnLayout(e *book.Epoch) {
+func (a *Audit) learnLayout(e, apart *book.Epoch) {
 	o := &a.observed
 	o.layoutAt, o.misfit = 2*o.pairs, false
 	var seen []*Outcome
@@ -90,12 +91,12 @@ func (a *Audit) learnLayout(e *book.Epoch) {
 	if o.scores.Reader != nil && l.Equal(&o.scores.Reader.Layout) {
 		return
 	}
-	o.scores.Retire(e)
+	o.scores.Retire(e, apart)
 	a.certificate = nil // its score no longer exists; another event may still be chosen
 	a.phases.first.kept = 0
 	o.unmatched, o.buckets = 0, nil
 	errors := o.scores.Errors
-	o.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.Unordered)
+	o.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.Unordered, a.opts.FloatingPoint.lowBits())
 	for i := range o.retained {
 		p := &o.retained[i]
 		if d0, d1 := &p.worlds[0], &p.worlds[1]; !p.cut {

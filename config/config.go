@@ -198,8 +198,8 @@ const (
 	FDR      = "fdr"       // not the event of a false alarm, but the mean share of false alarms among all
 )
 
-// DeterministicPolicies returns the values of audit.deterministic.
-func DeterministicPolicies() []string { return []string{"violation", "warning", "ignore"} }
+// Policies returns the values of audit.deterministic and audit.floating_point.
+func Policies() []string { return []string{"violation", "warning", "ignore"} }
 
 // Confirm configures how violations are confirmed with fresh trials.
 type Confirm struct {
@@ -218,7 +218,9 @@ type Audit struct {
 	ErrorRate  string  `yaml:"error_rate"` // per_audit | family | fdr: what 1 - Confidence bounds
 	// Deterministic is the verdict on answers that never vary and differ between D0 and D1: violation, warning or
 	// ignore.
-	Deterministic string  `yaml:"deterministic"`
+	Deterministic string `yaml:"deterministic"`
+	// FloatingPoint says what lowest bits of numbers that show the dataset are: violation, warning or ignore.
+	FloatingPoint string  `yaml:"floating_point"`
 	Confirm       Confirm `yaml:"confirm"`
 
 	Observe   bool     `yaml:"observe"`        // true = queries are captured and planned, and nothing is replayed
@@ -344,7 +346,7 @@ func Default() Config {
 			Settings: Settings{Epsilon: "dp.epsilon", Delta: "dp.delta"},
 		},
 		Audit: Audit{
-			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
+			Confidence: 0.95, ErrorRate: Family, Deterministic: "violation", FloatingPoint: "violation", Measure: 20_000, Workers: 2, MaxAudits: 1000, Memory: 512 << 20,
 			Repeat: Duration(7 * 24 * time.Hour), WatchShare: 0.1, ControlShare: 0.02, Sequences: true, SequenceComposition: "sum", Hoist: true, HoistSpace: 1 << 30,
 		},
 		Ledger: Ledger{Schema: "dpwatch_ledger", Migrate: true, Retention: Duration(90 * 24 * time.Hour), Statements: StatementsPlain, Spool: Spool{MaxBytes: 64 << 20}},

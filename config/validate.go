@@ -202,8 +202,11 @@ func (e *engineSections) audit(a *Audit) {
 	if a.ErrorRate != PerAudit && a.ErrorRate != Family && a.ErrorRate != FDR {
 		e.add("audit.error_rate", "must be per_audit (1 - confidence bounds the probability of a false alarm in each audit), family (the probability of any false alarm in all audits together) or fdr (the mean share of false alarms among all alarms)")
 	}
-	if !slices.Contains(DeterministicPolicies(), a.Deterministic) {
+	if !slices.Contains(Policies(), a.Deterministic) {
 		e.add("audit.deterministic", "must be violation, warning (the verdict is inconclusive) or ignore (inconclusive, without a warning)")
+	}
+	if !slices.Contains(Policies(), a.FloatingPoint) {
+		e.add("audit.floating_point", "must be violation, warning (the verdict leaves the lowest bits of numbers out, and a warning says what they show) or ignore (they are not compared)")
 	}
 	e.atLeast("audit.max_trials", a.MaxTrials, 0)
 	e.atLeast("audit.measure_trials", a.Measure, 0)

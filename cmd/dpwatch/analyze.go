@@ -55,8 +55,8 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 	minCount := cmd.Flags().Int("min-count", 5, "smallest count that the bucket estimator uses")
 	plots := cmd.Flags().String("plot", "", "directory for plots (SVG): histogram of numbers, bars of categories, wealth, bound, privacy profile")
 	values := valuesFlag(cmd)
-	var deterministic string
-	deterministicFlag(cmd, &deterministic)
+	var deterministic, floatingPoint string
+	policyFlags(cmd, &deterministic, &floatingPoint)
 	read := recordedFlags(cmd)
 	rules := cmd.Flags().StringArray("partition", nil, "rule that divides the results into buckets; repeat it to combine rules")
 	var response responseFlags
@@ -98,8 +98,10 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
 		}
 		if len(*rules) > 0 {
-			if cmd.Flags().Changed("deterministic") {
-				return errors.New("--deterministic cannot be used with --partition")
+			for _, name := range []string{"deterministic", "floating-point"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s cannot be used with --partition", name)
+				}
 			}
 			found, err := oneoff.AnalyzeBuckets(*d0, *d1, read(), analysis.Claim{Epsilon: *epsilon, Delta: *delta},
 				oneoff.BucketOptions{Rules: *rules, Confidence: *confidence, MinCount: *minCount, Plots: *plots})
@@ -108,7 +110,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 			}
 			return conclude(env, found.Shown(*values), found.Verdict, asJSON())
 		}
-		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(deterministic)}
+		opt := analysis.Options{Confidence: *confidence, Deterministic: analysis.DeterministicPolicy(deterministic), FloatingPoint: analysis.FloatingPointPolicy(floatingPoint)}
 		found, err := oneoff.Analyze(*d0, *d1, read(), analysis.CurveClaim(c, *epsilon, *delta), opt, *plots)
 		if err != nil {
 			return err

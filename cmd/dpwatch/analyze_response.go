@@ -36,7 +36,7 @@ func (f *responseFlags) given(cmd *cobra.Command) (bool, error) {
 		}
 		return false, nil
 	}
-	for _, name := range []string{"d0", "d1", "counts", "plot", "in-order", "seed", "trial", "key", "fill-gaps", "deterministic", "min-count", "partition"} {
+	for _, name := range []string{"d0", "d1", "counts", "plot", "in-order", "seed", "trial", "key", "fill-gaps", "deterministic", "floating-point", "min-count", "partition"} {
 		if set(name) {
 			return false, fmt.Errorf("--%s cannot be used with --response", name)
 		}

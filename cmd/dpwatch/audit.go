@@ -75,7 +75,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.BoolVar(&o.Recreate, "recreate", false, "make the copies anew from neighbours.source for each pair of executions: the way to audit\nstored noise (a materialised view, a default), for small data")
 	fs.DurationVar(&o.Timeout, "statement-timeout", 30*time.Second, "time limit of a trial; a timeout is an outcome")
 	fs.BoolVar(&o.Hoist, "hoist", true, "compute the deterministic part of the query once, if the role can create temporary tables")
-	deterministicFlag(cmd, &o.Deterministic)
+	policyFlags(cmd, &o.Deterministic, &o.FloatingPoint)
 	fs.BoolVar(&o.VaryText, "vary-text", false, "start each statement that confirms a violation with a comment that has a random number,\nto defeat a cache of results")
 	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG) of the neighbour that the report is about")
 	dryRun := fs.Bool("dry-run", false, "execute nothing: show what would be replayed, the claim and its source, and how often")

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -82,4 +85,25 @@ func TestAuditConfirms(t *testing.T) {
 	if c["state"] != "confirmed" || c["pairs"].(float64)+c["after"].(float64) != trials["d0"] || !(report["epsilon_lower"].(float64) > .2) {
 		t.Errorf("confirmation %v of %v trials", c, trials)
 	}
+}
+
+// Lowest bits that show the dataset are a violation, a note beside the verdict, or nothing, as the user says.
+func TestFloatingPointFlag(t *testing.T) {
+	t.Parallel()
+	var files []string
+	for world, seed := range []uint64{7, 8} {
+		var b strings.Builder
+		for r := rand.New(rand.NewPCG(1, seed)); b.Len() < 10_000; {
+			fmt.Fprintln(&b, float64(1-world)+math.Log((1-r.Float64())/(1-r.Float64())))
+		}
+		files = append(files, file(t, fmt.Sprint("naive", world), b.String()))
+	}
+	args := []string{"analyze", "--d0", files[0], "--d1", files[1], "--epsilon", "1", "--floating-point"}
+	call(t, "", append(args[:len(args):len(args)], "violation")...).want(t, exitViolation, "floating point")
+	call(t, "", append(args[:len(args):len(args)], "warning")...).want(t, exitDone, "the lowest bits of the numbers show the dataset")
+	r := call(t, "", append(args[:len(args):len(args)], "ignore")...)
+	if r.want(t, exitDone); strings.Contains(r.stdout, "lowest bits") {
+		t.Error(r.stdout)
+	}
+	call(t, "", append(args[:len(args):len(args)], "maybe")...).want(t, exitFailure, "must be violation, warning or ignore")
 }

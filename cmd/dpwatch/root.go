@@ -115,11 +115,13 @@ func outputFlag(cmd *cobra.Command) (asJSON func() bool) {
 	return func() bool { return format == "json" }
 }
 
-// deterministicFlag adds --deterministic.
-func deterministicFlag(cmd *cobra.Command, policy *string) {
-	*policy = "violation"
-	cmd.Flags().Var(choice{policy, config.DeterministicPolicies()}, "deterministic",
+// policyFlags adds --deterministic and --floating-point.
+func policyFlags(cmd *cobra.Command, deterministic, floatingPoint *string) {
+	*deterministic, *floatingPoint = "violation", "violation"
+	cmd.Flags().Var(choice{deterministic, config.Policies()}, "deterministic",
 		"verdict on answers that never vary and differ between D0 and D1: violation, warning (inconclusive), or\nignore (inconclusive, without a warning)")
+	cmd.Flags().Var(choice{floatingPoint, config.Policies()}, "floating-point",
+		"lowest bits of numbers that show the dataset are a violation, a warning beside the verdict on the rest,\nor not compared: violation, warning or ignore")
 }
 
 // valuesFlag adds --values, for commands whose user holds the data or the credentials.

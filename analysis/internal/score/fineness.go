@@ -14,7 +14,7 @@ import (
 // finenessScore is lowest bits too fine for noise around a world's centre.
 var finenessScore = &kind{
 	name: "fineness", make: func(int) statistic { return new(fineness) }, where: knownColumns, single: .07, several: .01,
-	views: []event.View{event.Ascending}, prior: SupportPrior, lopsided: true, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: DigitsEvent,
+	views: []event.View{event.Ascending}, prior: SupportPrior, lopsided: true, lowBits: true, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5}, event: DigitsEvent,
 	phrase: publicPhrase("numbers with more binary places than the noise of the other dataset gives (floating point)"),
 }
 

@@ -139,6 +139,9 @@ func (f *fraction) choose(in *Input) bool {
 		}
 		for _, m := range fractionModuli {
 			g := fraction{slot: i, modulus: m}
+			if m == 0 && in.LowBits != Counted {
+				continue
+			}
 			consider(g, g.differ(s.Past, p))
 		}
 		if t, distance := in.transform.findPeriod(&in.scratch, s.Past, p); distance >= leastPeriod {

@@ -29,6 +29,8 @@ type Input struct {
 	Stride   int       // of the pairs that are kept
 	Repeats  Repeats
 
+	LowBits  LowBits   // what is done with the scores of lowest bits
+
 	ranges    ranges
 	orders    orders
 	pairs     int           // at the last turn

@@ -42,7 +42,7 @@ func rowsPhrase(in *Input, e *Event) withheld.Text {
 // lowBitScore is the lowest bit set in any number of the result.
 var lowBitScore = &kind{
 	name: "low_bit", make: func(int) statistic { return lowestBits{} }, where: everyResult,
-	single: .05, several: .02, views: []event.View{event.Ascending}, prior: SupportPrior, keeps: true, lopsided: true, event: DigitsEvent,
+	single: .05, several: .02, views: []event.View{event.Ascending}, prior: SupportPrior, keeps: true, lopsided: true, lowBits: true, event: DigitsEvent,
 	phrase: lowBitPhrase,
 }
 

@@ -30,6 +30,7 @@ type kind struct {
 
 	keeps     bool // its past is kept; otherwise past scores are computed again from the past of the slots
 	lopsided  bool // see table
+	lowBits   bool // it reads the lowest bits of numbers
 	looksBack bool // the score of a result depends on those of other results
 	lifetime       // how long what was learned is used
 

@@ -19,11 +19,11 @@ type Set struct {
 
 // NewSet returns the scores of a layout, which have learned nothing. seen are the results from which the layout was
 // learned.
-func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome, unordered bool) Set {
-	set := Set{Input: Input{Layout: Layout{Reader: r, Errors: errors}, Stride: 1}}
+func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome, unordered bool, low LowBits) Set {
+	set := Set{Input: Input{Layout: Layout{Reader: r, Errors: errors}, Stride: 1, LowBits: low}}
 	settings := settingsOf(&r.Layout, seen, unordered)
 	for _, k := range kinds {
-		if k.where&settings != 0 {
+		if k.where&settings != 0 && !(k.lowBits && low == Left) {
 			set.specials = append(set.specials, newSeries(k, 0))
 		}
 	}
@@ -133,11 +133,11 @@ func (set *Set) thin() {
 	}
 }
 
-// Named returns the score with an id, nil for none.
+// Named returns the score with an id, nil for none. Those apart have ids of their own.
 func (set *Set) Named(id book.ScoreID) *Series {
 	for _, list := range [2][]*Series{set.specials, set.Slots} {
 		for _, s := range list {
-			if s.staked && s.id == id {
+			if s.staked && s.id == id && !set.apart(s) {
 				return s
 			}
 		}

@@ -45,6 +45,11 @@ func (set *Set) Fund(t *Turn) {
 	left := 1.0
 	give := func(s *Series, weight float64, views []event.View) {
 		p := s.kind.prior
+		if set.apart(s) {
+			s.id, s.staked = t.Apart.Book.Open(views, t.Mixtures[p]), true
+			t.Apart.Epoch.Grants = append(t.Apart.Epoch.Grants, book.Grant{Score: s.id, Fraction: .5})
+			return
+		}
 		switch {
 		case s.Shared:
 			views, p = []event.View{event.Ascending}, PairedPrior
@@ -131,9 +136,13 @@ func (set *Set) NextDivision(pairs int) int {
 func SlotShare() float64 { return slotScore.several }
 
 // Retire takes the wealth from all scores.
-func (set *Set) Retire(e *book.Epoch) {
+func (set *Set) Retire(e, apart *book.Epoch) {
 	for _, s := range set.All() {
-		if s.staked {
+		switch {
+		case !s.staked:
+		case set.apart(s):
+			apart.Retire = append(apart.Retire, s.id)
+		default:
 			e.Retire = append(e.Retire, s.id)
 		}
 	}
@@ -168,7 +177,7 @@ func (set *Set) Divide(t *Turn) {
 		logs = append(logs, math.Log(p)+event.Strength(set.null, en.Table, &set.order)/2)
 	}
 	for _, s := range set.specials {
-		if s.staked && !bets[s.id] {
+		if s.staked && !set.apart(s) && !bets[s.id] {
 			e.Shift = append(e.Shift, book.Grant{Score: s.id})
 			prior = append(prior, weight(s))
 			logs = append(logs, math.Inf(-1))

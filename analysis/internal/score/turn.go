@@ -14,7 +14,14 @@ type Turn struct {
 	Null     eprocess.Null // the claim
 	Book     *book.Book    // opens scores
 	Epoch    *book.Epoch   // receives what the block is bet on
+	Apart    Bets          // of the scores that are apart
 	Mixtures *Mixtures
+}
+
+// Bets are a book that opens scores, and the epoch that receives what a block is bet on.
+type Bets struct {
+	Book  *book.Book
+	Epoch *book.Epoch
 }
 
 // Learn sets the tables of the next block and enters them.
@@ -53,7 +60,11 @@ func (set *Set) Learn(t *Turn) {
 			s.Table = nil
 		}
 		if s.Table != nil && (s.kind.prior != LawPrior || s.Table.Laws != nil) {
-			e.Entries = append(e.Entries, book.Entry{Score: s.id, Table: s.Table})
+			to := e
+			if set.apart(s) {
+				to = t.Apart.Epoch
+			}
+			to.Entries = append(to.Entries, book.Entry{Score: s.id, Table: s.Table})
 		}
 	}
 }

@@ -291,7 +291,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 		Family: c.Audit.ErrorRate != config.PerAudit, Discoveries: c.Audit.ErrorRate == config.FDR,
 		Analysis: analysis.Options{
 			Confidence: c.Audit.Confidence, MaxTrials: c.Audit.MaxTrials,
-			Deterministic: analysis.DeterministicPolicy(c.Audit.Deterministic),
+			Deterministic: analysis.DeterministicPolicy(c.Audit.Deterministic), FloatingPoint: analysis.FloatingPointPolicy(c.Audit.FloatingPoint),
 		},
 		VaryText: c.Audit.Confirm.VaryText, MeasureTrials: c.Audit.Measure,
 		BatchTrials: c.Tuning.BatchTrials, TurnTrials: setup.TurnTrials, Workers: c.Audit.Workers, MaxAudits: c.Audit.MaxAudits, PerShape: c.Tuning.MaxPerShape, Memory: int64(c.Audit.Memory) / 2,

@@ -38,6 +38,7 @@ type Options struct {
 	Config, Plot               string
 	EngineName                 string // of several engines of Config
 	Deterministic              string
+	FloatingPoint              string
 	VaryText                   bool
 	Measure                    int
 	Timing                     int
@@ -174,7 +175,8 @@ func (f *Options) claimed() analysis.Claim { return analysis.CurveClaim(f.Curve,
 
 func (f *Options) analysisOptions() analysis.Options {
 	return analysis.Options{
-		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic), Unordered: !f.sorted,
+		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic),
+		FloatingPoint: analysis.FloatingPointPolicy(f.FloatingPoint), Unordered: !f.sorted,
 	}
 }
 

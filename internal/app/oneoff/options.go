@@ -49,6 +49,7 @@ func (f *Options) fill() {
 	set("composition", func() { f.Composition = c.Audit.SequenceComposition })
 	set("statement-timeout", func() { f.Timeout = time.Duration(c.Shadow.StatementTimeout) })
 	set("deterministic", func() { f.Deterministic = c.Audit.Deterministic })
+	set("floating-point", func() { f.FloatingPoint = c.Audit.FloatingPoint })
 	set("vary-text", func() { f.VaryText = c.Audit.Confirm.VaryText })
 	set("hoist", func() { f.Hoist = c.Audit.Hoist })
 	if c.Shadow.Engine.Protocol != "captured" {
