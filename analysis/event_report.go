@@ -9,7 +9,7 @@ import (
 // rows; the other fields hold the same without such texts, for programs.
 type Event struct {
 	// Score names the score: value, rows, repeat, joint_laplace, joint_gauss, fitted,
-	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, form or total.
+	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, form, total or aggregate.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely

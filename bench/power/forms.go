@@ -64,6 +64,16 @@ func totalled(own float64, weight func(i int) float64) func(r *rand.Rand, x floa
 	}
 }
 
+// topped is 40 groups with Laplace noise of scale 2, of which one at random is the largest, with x and noise of the scale
+// own.
+func topped(own float64) func(r *rand.Rand, x float64) analysis.Outcome {
+	return func(r *rand.Rand, x float64) analysis.Outcome {
+		xs := noisyVector(r, make([]float64, 40), 2)
+		xs[r.IntN(len(xs))] = 100 + x + own*lap(r, 1)
+		return groups(xs)
+	}
+}
+
 func alike(int) float64          { return 1 }
 func weighted(i int) float64     { return float64(1 + i%7) }
 func halfLaws() (p, q []float64) { return []float64{.5, .5, 0}, []float64{.5, 0, .5} }
@@ -79,6 +89,7 @@ func wrongForms() []family {
 		{name: "a count in a notice, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(101, 100, notice), laws: disjoint},
 		{name: "an exact total of 40 groups, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(0.0, 1, totalled(0, alike)), laws: disjoint},
 		{name: "an exact weighted total of 40 groups, claim 1", claim: only(1), budget: 20_000, bar: 200, draw: each(0.0, 1, totalled(0, weighted)), laws: disjoint},
+		{name: "an exact largest of 40 groups, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: each(0.0, 1, topped(0)), laws: disjoint},
 	}
 }
 
@@ -90,5 +101,6 @@ func rightForms() []family {
 		{name: "an optional key of a document by binary response 1", claim: only(1), draw: each(p, 1-p, document)},
 		{name: "an odd length of an array by binary response 1", claim: only(1), draw: each(p, 1-p, list)},
 		{name: "40 groups with a noisy total, 2", claim: only(2), draw: each(0.0, 1, totalled(1, alike))},
+		{name: "40 groups with a noisy largest one 1", claim: only(1), draw: each(0.0, 1, topped(1))},
 	}
 }

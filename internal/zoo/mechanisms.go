@@ -122,6 +122,7 @@ func Mistakes() []Mistake {
 		{"an optional key", `SELECT jsonb_build_object('n', noisy(count(*), 1)) || CASE count(*) FILTER (WHERE id = 0) WHEN 0 THEN '{}' ELSE '{"vip": true}'::jsonb END FROM users`, "form"},
 		{"an error with the count", "SELECT CASE WHEN random() < 0.5 THEN noisy(count(*), 1) ELSE (count(*) || ' people')::float8 END FROM users", "form"},
 		{"an exact total", "SELECT store_id, n + z - avg(z) OVER () FROM (SELECT store_id, count(*) AS n, noisy(0, 500) AS z FROM transactions WHERE store_id < 40 GROUP BY store_id OFFSET 0) AS s", "exact_total"},
+		{"an exact largest group", "SELECT store_id, n + z - max(n + z) OVER () + max(n) OVER () FROM (SELECT store_id, count(*) AS n, noisy(0, 500) AS z FROM transactions WHERE store_id < 40 GROUP BY store_id OFFSET 0) AS s", "aggregate"},
 		{"noise on whole numbers", "SELECT count(*) / 4.0 + round(noisy(0, 20)) FROM users", "rounding"},
 	}
 }

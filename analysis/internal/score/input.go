@@ -29,7 +29,7 @@ type Input struct {
 	Stride   int       // of the pairs that are kept
 	Repeats  Repeats
 
-	LowBits  LowBits   // what is done with the scores of lowest bits
+	LowBits LowBits // what is done with the scores of lowest bits
 
 	ranges    ranges
 	orders    orders
@@ -44,6 +44,7 @@ type Input struct {
 // Result is what scores are computed from: a result as the reader returned it, and what came before it.
 type Result struct {
 	Codes []code.Code // of the slots
+	cells int         // of a group
 	rows  code.Code   // the number of rows, an error or another shape
 	form  code.Code   // see results.Reader.FormCode
 	order []int32     // keys of the rows

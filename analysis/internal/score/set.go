@@ -45,7 +45,7 @@ func (set *Set) Read(p *Pair) {
 		n := &set.Now[w]
 		n.Codes, n.rows, n.joint = r.Read(o, n.Codes), r.RowsCode(o), nil
 		n.order = append(n.order[:0], r.Order...)
-		n.form = r.FormCode(o)
+		n.form, n.cells = r.FormCode(o), r.Cells()
 	}
 	for n := &set.Now[0]; len(n.Codes) < len(set.Now[1].Codes); {
 		n.Codes = append(n.Codes, r.Filling(p.Results[0]))
