@@ -93,6 +93,16 @@ func TestForms(t *testing.T) {
 		"first letter": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf("%c%032x", 'a'+int(w), r.Uint64()))
 		})},
+		"name of a column": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := value(lap(r, 1))
+			o.Columns = []analysis.Column{{Name: fmt.Sprint("over_", 100+w)}}
+			return o
+		})},
+		"type of a column": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := value(math.Round(lap(r, 10)))
+			o.Columns = []analysis.Column{{Name: "n", Type: 20 + uint16(w)}}
+			return o
+		})},
 		"text of one form": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return word(fmt.Sprintf("a%032x", r.Uint64())) })},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (e *Event) state(c *state.Codec) {
 func outcomeState(c *state.Codec, o *Outcome) {
 	c.Text(&o.SQLState)
 	c.Text(&o.Message)
-	state.List(c, &o.Columns, func(x *Column) { c.Text(&x.Name); c.Bool(&x.Discrete) })
+	state.List(c, &o.Columns, func(x *Column) { c.Text(&x.Name); c.Bool(&x.Discrete); state.Num(c, &x.Type) })
 	state.List(c, &o.Rows, func(row *[]Value) {
 		state.List(c, row, func(v *Value) { state.Num(c, &v.Kind); state.Num(c, &v.Places); c.Float(&v.Num); c.Text(&v.Text) })
 	})

@@ -97,8 +97,17 @@ func (r *reader) describe(n int, column func(int) (name string, oid uint32)) {
 	r.columns, r.oids = make([]outcome.Column, n), make([]uint32, n)
 	for i := range n {
 		name, oid := column(i)
-		r.columns[i], r.oids[i] = outcome.Column{Name: name, Discrete: discrete(oid)}, oid
+		r.columns[i], r.oids[i] = outcome.Column{Name: name, Discrete: discrete(oid), Type: builtIn(oid)}, oid
 	}
+}
+
+// builtIn returns the OID of a type that is the same on every server, 0 for others.
+func builtIn(oid uint32) uint16 {
+	const firstGenerated = 10_000
+	if oid < firstGenerated {
+		return uint16(oid)
+	}
+	return 0
 }
 
 // discrete reports whether a type holds no fractional noise, so that a column of it may be a group key.

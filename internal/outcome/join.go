@@ -25,7 +25,7 @@ func Join(outcomes []Outcome) Outcome {
 	}
 	for i := range outcomes {
 		for _, c := range outcomes[i].Columns {
-			o.Columns = append(o.Columns, Column{Name: "q" + strconv.Itoa(i+1) + "." + c.Name, Discrete: c.Discrete})
+			o.Columns = append(o.Columns, Column{Name: "q" + strconv.Itoa(i+1) + "." + c.Name, Discrete: c.Discrete, Type: c.Type})
 		}
 	}
 	if single {

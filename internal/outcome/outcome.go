@@ -29,6 +29,9 @@ type Column struct {
 	// Discrete is true if the type is known to hold no fractional noise (integer, text, boolean, date): such a column
 	// may be a group key. It is false for float, numeric and unknown types.
 	Discrete bool
+	// Type is the OID of the type if PostgreSQL has it built in; 0 = another one, or not known. Types that were created
+	// have another OID in each copy.
+	Type uint16
 }
 
 // Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or Columns and Rows are.

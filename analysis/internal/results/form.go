@@ -11,7 +11,7 @@ import (
 
 // This file reads the form of a result: what it shows beside its values. That is, of a decimal the digits after the
 // point; of a text its letters and signs without its numbers, so the keys of a document, the elements of an array, and
-// the first letter; and what the server says beside it: an error, notices.
+// the first letter; the names and types of the columns; and what the server says beside it: an error, notices.
 
 // newForms returns an empty dictionary of forms or messages.
 func newForms() *code.Dictionary { return code.NewDictionary(code.FirstText, code.OtherText) }
@@ -22,8 +22,8 @@ const (
 	maxRowForms = 64      // forms of rows; results with more have one form
 )
 
-// FormCode returns the code of the form of a result: what the server says beside it, and the forms of its rows without
-// their group keys. Each form counts once, and the order of rows does not matter: other scores are about groups, the
+// FormCode returns the code of the form of a result: what the server says beside it, its columns, and the forms of its
+// rows without their group keys. Each form counts once, and the order of rows does not matter: other scores are about groups, the
 // number of rows and their order, which may depend on how a copy is stored. Of messages that are too many to be known
 // the numbers do not count.
 func (r *Reader) FormCode(o *outcome.Outcome) code.Code {
@@ -56,6 +56,11 @@ func (r *Reader) FormCode(o *outcome.Outcome) code.Code {
 		} else {
 			b = binary.LittleEndian.AppendUint64(append(b, ':'), code.Hash(o.Message))
 		}
+	}
+	b = append(b, 0)
+	for i := range o.Columns[:min(len(o.Columns), maxRowForms)] {
+		c := &o.Columns[i]
+		b = binary.LittleEndian.AppendUint64(b, code.Hash(c.Name)+uint64(c.Type)*code.HashMultiplier)
 	}
 	b = append(b, 0)
 	for _, form := range r.rowForms {

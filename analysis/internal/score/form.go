@@ -14,7 +14,7 @@ import (
 var formScore = &kind{
 	name: "form", make: func(int) statistic { return new(resultForm) }, where: everyResult,
 	single: .001, several: .001, lent: formShare / (1 - formShare), views: []event.View{event.Sorted}, keeps: true, lopsided: true, event: FormEvent, whole: true,
-	phrase: publicPhrase("the form of the answer (digits after the point, parts of a document, words around numbers, or what the server says beside it)"),
+	phrase: publicPhrase("the form of the answer (digits after the point, parts of a document, words around numbers, names and types of columns, or what the server says beside it)"),
 }
 
 // formShare is the part of all wealth that is lent to the score.
@@ -42,7 +42,7 @@ func (m *resultForm) learnLent(in *Input, s *Series) float64 {
 
 // words name no form: it may hold words of the data.
 func (*resultForm) words(*Input, *Series, uint64) withheld.Text {
-	return withheld.Public("an answer of a form that the other dataset has less often (digits after the point, parts of a document, words around numbers, or what the server says beside it)")
+	return withheld.Public("an answer of a form that the other dataset has less often (digits after the point, parts of a document, words around numbers, names and types of columns, or what the server says beside it)")
 }
 
 // MixingPast returns the past outcomes of a slot by which trials show that they do not depend on each other: those of the
