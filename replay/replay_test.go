@@ -77,22 +77,22 @@ func TestOutcomes(t *testing.T) {
 		{
 			name: "groups, a missing one, NULL", sql: `SELECT grp, sum(income) FROM %s.people GROUP BY 1 ORDER BY 1`,
 			d0: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "grp", Discrete: true}, {Name: "sum"}},
+				Columns: []outcome.Column{{Name: "grp", Discrete: true, Type: 25}, {Name: "sum", Type: 701}},
 				Rows:    [][]outcome.Value{{text("a"), number(10)}, {text("b"), number(20.5)}, {text("rare"), {Kind: outcome.Null}}},
 			},
 			d1: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "grp", Discrete: true}, {Name: "sum"}},
+				Columns: []outcome.Column{{Name: "grp", Discrete: true, Type: 25}, {Name: "sum", Type: 701}},
 				Rows:    [][]outcome.Value{{text("a"), number(10)}, {text("b"), number(20.5)}},
 			},
 		},
 		{
 			name: "no rows in one world", sql: `SELECT id::int8 FROM %s.people WHERE id > 2`,
-			d0: outcome.Outcome{Columns: []outcome.Column{{Name: "id", Discrete: true}}, Rows: [][]outcome.Value{{number(3)}}},
-			d1: outcome.Outcome{Columns: []outcome.Column{{Name: "id", Discrete: true}}},
+			d0: outcome.Outcome{Columns: []outcome.Column{{Name: "id", Discrete: true, Type: 20}}, Rows: [][]outcome.Value{{number(3)}}},
+			d1: outcome.Outcome{Columns: []outcome.Column{{Name: "id", Discrete: true, Type: 20}}},
 		},
 		{
 			name: "an error in one world", sql: `SELECT 1 / (count(*) - 2) FROM %s.people`,
-			d0: outcome.Outcome{Columns: []outcome.Column{{Name: "?column?", Discrete: true}}, Rows: [][]outcome.Value{{number(1)}}},
+			d0: outcome.Outcome{Columns: []outcome.Column{{Name: "?column?", Discrete: true, Type: 20}}, Rows: [][]outcome.Value{{number(1)}}},
 			d1: outcome.Outcome{SQLState: "22012", Message: "division by zero"},
 		},
 		{
@@ -101,11 +101,11 @@ func TestOutcomes(t *testing.T) {
 				{OID: 23, Format: 1, Value: []byte{0, 0, 0, 7}}, {OID: 25, Null: true}, {OID: 25, Value: nil},
 			}},
 			d0: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "?column?", Discrete: true}, {Name: "text", Discrete: true}, {Name: "text", Discrete: true}, {Name: "bool", Discrete: true}},
+				Columns: []outcome.Column{{Name: "?column?", Discrete: true, Type: 20}, {Name: "text", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}, {Name: "bool", Discrete: true, Type: 16}},
 				Rows:    [][]outcome.Value{{number(10), {Kind: outcome.Null}, text(""), {Kind: outcome.Bool, Num: 1}}},
 			},
 			d1: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "?column?", Discrete: true}, {Name: "text", Discrete: true}, {Name: "text", Discrete: true}, {Name: "bool", Discrete: true}},
+				Columns: []outcome.Column{{Name: "?column?", Discrete: true, Type: 20}, {Name: "text", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}, {Name: "bool", Discrete: true, Type: 16}},
 				Rows:    [][]outcome.Value{{number(9), {Kind: outcome.Null}, text(""), {Kind: outcome.Bool, Num: 1}}},
 			},
 		},
@@ -118,11 +118,11 @@ func TestOutcomes(t *testing.T) {
 				{OID: 3904, Format: 1, Value: []byte{2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 5}},
 			}},
 			d0: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "text", Discrete: true}, {Name: "text", Discrete: true}, {Name: "text", Discrete: true}},
+				Columns: []outcome.Column{{Name: "text", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}},
 				Rows:    [][]outcome.Value{{text("true"), text("{1,NULL}"), text("[1,5)")}},
 			},
 			d1: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "text", Discrete: true}, {Name: "text", Discrete: true}, {Name: "text", Discrete: true}},
+				Columns: []outcome.Column{{Name: "text", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}},
 				Rows:    [][]outcome.Value{{text("true"), text("{1,NULL}"), text("[1,5)")}},
 			},
 		},
@@ -130,11 +130,11 @@ func TestOutcomes(t *testing.T) {
 			name: "a setting of the client", sql: `SELECT current_setting('dp.epsilon'), '2026-11-21'::date::text FROM %s.people LIMIT 1`,
 			stmt: replay.Statement{Settings: map[string]string{"dp.epsilon": "0.5", "search_path": "nowhere", "statement_timeout": "1"}},
 			d0: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "current_setting", Discrete: true}, {Name: "text", Discrete: true}},
+				Columns: []outcome.Column{{Name: "current_setting", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}},
 				Rows:    [][]outcome.Value{{text("0.5"), text("2026-11-21")}},
 			},
 			d1: outcome.Outcome{
-				Columns: []outcome.Column{{Name: "current_setting", Discrete: true}, {Name: "text", Discrete: true}},
+				Columns: []outcome.Column{{Name: "current_setting", Discrete: true, Type: 25}, {Name: "text", Discrete: true, Type: 25}},
 				Rows:    [][]outcome.Value{{text("0.5"), text("2026-11-21")}},
 			},
 		},
