@@ -8,8 +8,8 @@ import (
 )
 
 // TestAggregates: groups that are noisy each while an aggregate of them is exact are found; the same with noise in the
-// aggregate is no violation. Honest audits are at the confidence 0.999999: each fails this test at most once in a million
-// seeds.
+// aggregate is no violation. The honest audit is at the confidence 0.999999: it fails this test at most once in a
+// million seeds.
 func TestAggregates(t *testing.T) {
 	t.Parallel()
 	noisy := func(r *rand.Rand) []float64 {

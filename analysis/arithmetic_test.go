@@ -15,9 +15,9 @@ func naive(r *rand.Rand, w float64) float64 {
 	return w - math.Copysign(math.Log(1-2*math.Abs(u)), u)
 }
 
-// TestArithmetic: naive noise in floating point is found also if the query divides, multiplies or moves the sum before it
-// answers. Noisy sums on a grid, or in hundredths, are no violation. Honest audits are at the confidence 0.999999: each
-// fails this test at most once in a million seeds.
+// TestArithmetic: naive noise in floating point is found also if the query divides, multiplies or moves the sum before
+// it answers. Noisy sums on a grid, or in hundredths, are no violation. Honest audits are at the confidence 0.999999:
+// each fails this test at most once in a million seeds.
 func TestArithmetic(t *testing.T) {
 	t.Parallel()
 	hundredths := func(r *rand.Rand, w float64) float64 { return math.Round(100*(w+lap(r, 1))) / 100 }

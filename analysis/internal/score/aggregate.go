@@ -2,6 +2,7 @@ package score
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -44,19 +45,22 @@ const (
 	mostAggregated    = 1024
 	aggregatedColumns = 4
 	aggregatedPast    = 256
-	leastAggregate    = 16 // squared studentised gap of both events in the past: chance makes 11 over all aggregates
+	aggregatedCells   = 1 << 16 // pairs times slots
+	leastAggregate    = 16      // squared studentised gap of both events in the past: chance makes 11 over all aggregates
 )
 
-// all returns the aggregates of a column: absent where a result has no number in it.
-func (m *aggregate) all(at func(slot int) code.Code, slots, cells int) (scores [aggregations]code.Code) {
+// all returns the aggregates of a column, that of distinct values if asked for: absent where a result has no number.
+func (m *aggregate) all(at func(slot int) code.Code, slots, cells int, distinct bool) (scores [aggregations]code.Code) {
 	low, high, atLow, atHigh := math.Inf(1), math.Inf(-1), 0, 0
-	seen := make(map[float64]struct{}, min(slots/cells+1, mostAggregated))
+	var seen []float64
 	for slot, group := m.column, 0; slot < slots; slot, group = slot+cells, group+1 {
 		c := at(slot)
 		if !code.IsNumber(c) {
 			continue
 		}
-		seen[c] = struct{}{}
+		if distinct {
+			seen = append(seen, c)
+		}
 		if c < low {
 			low, atLow = c, group
 		}
@@ -64,20 +68,21 @@ func (m *aggregate) all(at func(slot int) code.Code, slots, cells int) (scores [
 			high, atHigh = c, group
 		}
 	}
-	if len(seen) == 0 {
+	if low > high {
 		for i := range scores {
 			scores[i] = code.Category(code.Absent)
 		}
 		return scores
 	}
+	slices.Sort(seen)
 	return [aggregations]code.Code{
 		code.Number(low), code.Number(high), code.Number(high - low),
-		code.Category(code.FirstText + atLow), code.Category(code.FirstText + atHigh), code.Code(len(seen)),
+		code.Category(code.FirstText + atLow), code.Category(code.FirstText + atHigh), code.Code(len(slices.Compact(seen))),
 	}
 }
 
 func (m *aggregate) score(r *Result) code.Code {
-	return m.all(r.at, min(len(r.Codes), mostAggregated), max(r.cells, 1))[m.which]
+	return m.all(r.at, min(len(r.Codes), mostAggregated), max(r.cells, 1), m.which == distinctValues)[m.which]
 }
 
 func (m *aggregate) fit(in *Input, s *Series) (scores [2][]code.Code, differ bool) {
@@ -86,7 +91,7 @@ func (m *aggregate) fit(in *Input, s *Series) (scores [2][]code.Code, differ boo
 	if len(slots) < leastAggregated*cells {
 		return scores, false
 	}
-	p := PortionOf(len(slots[0].Past[0]), aggregatedPast)
+	p := PortionOf(len(slots[0].Past[0]), min(aggregatedPast, max(64, aggregatedCells/len(slots))))
 	top, best := float64(leastAggregate), *m
 	for column := range min(cells, aggregatedColumns) {
 		var all [aggregations][2][]code.Code
@@ -96,7 +101,7 @@ func (m *aggregate) fit(in *Input, s *Series) (scores [2][]code.Code, differ boo
 		}
 		for w := range 2 {
 			for k := range p.N {
-				for i, x := range m.all(func(slot int) code.Code { return slots[slot].Past[w][p.At(k)] }, len(slots), cells) {
+				for i, x := range m.all(func(slot int) code.Code { return slots[slot].Past[w][p.At(k)] }, len(slots), cells, true) {
 					all[i][w] = append(all[i][w], x)
 				}
 			}

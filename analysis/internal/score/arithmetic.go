@@ -142,7 +142,7 @@ func (a arithmetic) evidence(values [2][]float64, medians [2]float64) (nats floa
 	return nats
 }
 
-// findArithmetic returns the arithmetic for which the past of a slot gives the most evidence; nothing if that is little.
+// findArithmetic returns the arithmetic for which the past of a slot gives the most evidence, nothing if it is little.
 func (s *Series) findArithmetic() (best arithmetic) {
 	p := PortionOf(len(s.Past[0]), arithmeticPairs)
 	var values [2][]float64

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestUndo: the number that an arithmetic was applied to lies within the distance of what undo returns, computed exactly,
-// and is not too fine for the center around which it has its last place.
+// TestUndo: the number that an arithmetic was applied to lies within the distance of what undo returns, computed
+// exactly, and is not too fine for the center around which it has its last place.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	exact := func(x ...float64) *big.Float {
