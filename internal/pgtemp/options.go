@@ -19,6 +19,8 @@ type Options struct {
 	Settings map[string]string
 	// HBA are lines for pg_hba.conf, placed before those of this package (trust on the socket, SCRAM over TCP).
 	HBA []string
+	// Env is added to the environment of initdb and the server, which is not the caller's: NAME=value.
+	Env []string
 	// Log receives the output of initdb and the server; nil discards it. The server's output contains the text of
 	// failing statements. Writes are not concurrent. A Log that blocks blocks the server.
 	Log io.Writer

@@ -179,7 +179,7 @@ func (c *Cluster) attempt(ctx context.Context, o Options, plain []byte) error {
 func (c *Cluster) command(o Options, program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.binDir, program), args...)
 	cmd.Dir = c.dir.sockets() // the account may not be able to enter the caller's
-	cmd.Env = []string{"PATH=" + c.binDir + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + c.dir.sockets()}
+	cmd.Env = append([]string{"PATH=" + c.binDir + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + c.dir.sockets()}, o.Env...)
 	cmd.SysProcAttr = c.account.attributes()
 	out := io.MultiWriter(c.log, o.log())
 	cmd.Stdout, cmd.Stderr = out, out

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
+)
+
+// result is what an audit of a query found, and what is wrong with it: "" if it is as expected.
+type result struct {
+	engine, version string
+	query           query
+	seconds         float64
+	report          report
+	fault           string
+}
+
+// report is what this program reads of dpwatch audit -o json.
+type report struct {
+	Verdict string  `json:"verdict"`
+	Reason  string  `json:"reason"`
+	Lower   float64 `json:"epsilon_lower"`
+	Claimed struct {
+		Epsilon float64 `json:"epsilon"`
+		Delta   float64 `json:"delta"`
+	} `json:"claimed"`
+	Trials struct {
+		D0 int `json:"d0"`
+	} `json:"trials"`
+	DetectedAt *int `json:"detected_at"`
+	Finding    *struct {
+		Causes []struct {
+			Cause string `json:"code"`
+		} `json:"causes"`
+	} `json:"finding"`
+}
+
+// cause returns the first cause that the report names; "none" if there is none.
+func (r report) cause() string {
+	if r.Finding == nil || len(r.Finding.Causes) == 0 {
+		return "none"
+	}
+	return r.Finding.Causes[0].Cause
+}
+
+// pairs returns how many pairs of trials the violation took, or how many were made without finding one.
+func (r report) pairs() int {
+	if r.DetectedAt != nil {
+		return *r.DetectedAt
+	}
+	return r.Trials.D0
+}
+
+// auditor runs dpwatch in the directory of an engine.
+type auditor struct {
+	program string // path of dpwatch
+	limits  limits
+}
+
+// limits are the numbers of pairs of trials of an audit.
+type limits struct{ honest, faulty, measure int }
+
+// run makes the copies and audits each query of an engine that its version is expected to answer.
+func (a auditor) run(ctx context.Context, cluster *pgtemp.Cluster, e engine, version string, done func(result)) error {
+	dsn := cluster.DSN("example")
+	if _, err := a.dpwatch(ctx, e.dir, dsn, "neighbours", "create", "--config", "dpwatch.yaml"); err != nil {
+		return err
+	}
+	for _, q := range e.cases {
+		want, ok := q.expect[version]
+		if !ok {
+			continue
+		}
+		pairs := a.limits.faulty
+		if want == "no_evidence" {
+			pairs = a.limits.honest
+		}
+		r := result{engine: e.name, version: version, query: q}
+		began := time.Now()
+		text, err := a.dpwatch(ctx, e.dir, dsn, "audit", "--config", "dpwatch.yaml", "--sql", q.sql, "-o", "json",
+			"--max-trials", strconv.Itoa(pairs), "--measure", strconv.Itoa(a.limits.measure))
+		r.seconds = time.Since(began).Seconds()
+		if err == nil {
+			err = json.Unmarshal(text, &r.report)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %s: %w", e.name, version, q.name, err)
+		}
+		r.fault = r.compare(want)
+		done(r)
+	}
+	return nil
+}
+
+// compare returns what is not as expected.
+func (r result) compare(verdict string) string {
+	if r.report.Verdict != verdict {
+		return fmt.Sprintf("verdict %s, want %s (%s)", r.report.Verdict, verdict, r.report.Reason)
+	}
+	if named := r.report.cause(); verdict == "violation" && !slices.Contains(r.query.named, named) {
+		return fmt.Sprintf("the first cause is %s, want %s", named, strings.Join(r.query.named, " or "))
+	}
+	return ""
+}
+
+// dpwatch runs a command of it; that a violation was found, or the audit was inconclusive, is no error.
+func (a auditor) dpwatch(ctx context.Context, dir, dsn string, args ...string) ([]byte, error) {
+	program, err := filepath.Abs(a.program)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "DATABASE="+dsn)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 10*time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() != 2 && exit.ExitCode() != 3 {
+		return nil, fmt.Errorf("dpwatch %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	} else if err != nil && exit == nil {
+		return nil, fmt.Errorf("%s: %w; make build", program, err)
+	}
+	return stdout.Bytes(), nil
+}

@@ -1,0 +1,31 @@
+-- diffprivlib as functions in PostgreSQL. Those of the schema dpl take arrays, and people_* read the table for them; their
+-- last argument is the epsilon.
+CREATE EXTENSION plpython3u;
+CREATE SCHEMA dpl;
+
+CREATE FUNCTION dpl.tool(name text, vals float8[], low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE plpython3u VOLATILE
+  AS 'import adapter; return adapter.tool(name, vals, low, high, epsilon)';
+CREATE FUNCTION dpl.count(vals float8[], epsilon float8) RETURNS bigint LANGUAGE plpython3u VOLATILE
+  AS 'import adapter; return adapter.count(vals, epsilon)';
+CREATE FUNCTION dpl.histogram(vals float8[], bins int, low float8, high float8, epsilon float8) RETURNS bigint[] LANGUAGE plpython3u VOLATILE
+  AS 'import adapter; return adapter.histogram(vals, bins, low, high, epsilon)';
+CREATE FUNCTION dpl.slope(x float8[], y float8[], high_x float8, high_y float8, epsilon float8) RETURNS float8 LANGUAGE plpython3u VOLATILE
+  AS 'import adapter; return adapter.slope(x, y, high_x, high_y, epsilon)';
+CREATE FUNCTION dpl.laplace(answer float8, sensitivity float8, epsilon float8) RETURNS float8 LANGUAGE plpython3u VOLATILE
+  AS 'import adapter; return adapter.laplace(answer, sensitivity, epsilon)';
+
+CREATE FUNCTION people_count(epsilon float8) RETURNS bigint LANGUAGE sql VOLATILE
+  AS 'SELECT dpl.count((SELECT array_agg(1.0::float8) FROM public.people), epsilon)';
+CREATE FUNCTION people_mean(low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
+  AS $$SELECT dpl.tool('mean', (SELECT array_agg(age) FROM public.people), low, high, epsilon)$$;
+CREATE FUNCTION people_histogram(bins int, low float8, high float8, epsilon float8) RETURNS bigint[] LANGUAGE sql VOLATILE
+  AS 'SELECT dpl.histogram((SELECT array_agg(age) FROM public.people), bins, low, high, epsilon)';
+CREATE FUNCTION people_income(name text, low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
+  AS 'SELECT dpl.tool(name, (SELECT array_agg(income) FROM public.people), low, high, epsilon)';
+CREATE FUNCTION people_score(name text, low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
+  AS 'SELECT dpl.tool(name, (SELECT array_agg(score) FROM public.people), low, high, epsilon)';
+CREATE FUNCTION people_slope(high_x float8, high_y float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
+  AS 'SELECT dpl.slope((SELECT array_agg(spent ORDER BY id) FROM public.people), (SELECT array_agg(age ORDER BY id) FROM public.people), high_x, high_y, epsilon)';
+-- people_rich counts who spent more than a limit.
+CREATE FUNCTION people_rich(above float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
+  AS 'SELECT dpl.laplace((SELECT count(*) FILTER (WHERE spent > above) FROM public.people), 1, epsilon)';
