@@ -30,7 +30,7 @@ PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/aud
 AT_A_TIME ?= 3
 TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4
 
-.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers docker clean help
+.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -126,6 +126,9 @@ ROWS ?= 10000000
 NEIGHBOURS ?= 8
 bench-neighbours: bin/bench ## time, disk and plans of neighbours by each method: markdown (minutes, and 15 GB at ROWS=10000000 NEIGHBOURS=8)
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench neighbours -rows $(ROWS) -neighbours $(NEIGHBOURS)
+
+engines: build ## released engines as functions in PostgreSQL, each fault found and each honest query passed, as expected (needs pip); ARGS="-engine opendp", ARGS=-write
+	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" TMPDIR="$(TEMPORARY)" $(GO) run -tags $(TAGS) -ldflags=-w ./examples/engines $(ARGS)
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

@@ -19,7 +19,7 @@ func serve(ctx context.Context, binDir, site string, e engine) (_ *pgtemp.Cluste
 		return nil, err
 	}
 	cluster, err := pgtemp.Start(ctx, pgtemp.Options{
-		BinDir:   binDir,
+		BinDir: binDir,
 
 		// One thread for each session.
 		Env: []string{"PYTHONPATH=" + dir + ":" + filepath.Dir(dir) + ":" + site, "PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "POLARS_MAX_THREADS=1"},

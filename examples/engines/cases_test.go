@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
+)
+
+// TestEngines: every engine's files are complete, its configuration is valid and claims something for each query, and
+// every query is one statement with an expectation. No server and no Python is needed.
+func TestEngines(t *testing.T) {
+	t.Parallel()
+	all, err := engines(".", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 4 {
+		t.Fatalf("%d engines", len(all))
+	}
+	for _, e := range all {
+		for _, name := range []string{"README.md", "adapter.py", "adapter.sql", "data.sql"} {
+			if _, err := os.Stat(filepath.Join(e.dir, name)); err != nil {
+				t.Error(err)
+			}
+		}
+		file := filepath.Join(e.dir, "dpwatch.yaml")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Parse(file, text, func(name string) string {
+			return map[string]string{"DATABASE": "postgres://postgres@127.0.0.1:5432/example"}[name]
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		honest := 0
+		for _, q := range e.cases {
+			if tree, err := pgparse.Parse(q.sql); err != nil || len(tree.Stmts) != 1 {
+				t.Errorf("%s: %q: %v: not one statement", e.name, q.sql, err)
+			}
+			claimed := false
+			for _, f := range c.Claims.Functions {
+				claimed = claimed || strings.Contains(q.sql, f.Name+"(")
+			}
+			if !claimed {
+				t.Errorf("%s: %q calls no function of claims.functions", file, q.sql)
+			}
+			if q.honest {
+				honest++
+			}
+		}
+		if honest < 3 {
+			t.Errorf("%s: %d honest queries, want 3", e.name, honest)
+		}
+	}
+}
+
+// TestExpectation: what is written after "expect:" holds for the versions that it names.
+func TestExpectation(t *testing.T) {
+	t.Parallel()
+	versions := []string{"1.0", "2.0"}
+	for _, c := range []struct{ text, first, second, fault string }{
+		{"violation", "violation", "violation", ""},
+		{"violation in 1.0, no evidence in 2.0", "violation", "no_evidence", ""},
+		{"violation in 2.0", "", "violation", ""},
+		{"violation in 3.0", "", "", "requirements-3.0.txt"},
+		{"a fault", "", "", "write"},
+		{"", "", "", "write"},
+	} {
+		got, err := expectation(c.text, versions)
+		if c.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("%q: error %v, want one with %q", c.text, err, c.fault)
+			}
+		} else if err != nil || got["1.0"] != c.first || got["2.0"] != c.second {
+			t.Errorf("%q: %v, %v", c.text, got, err)
+		}
+	}
+}
