@@ -14,10 +14,12 @@ CREATE FUNCTION dpl.slope(x float8[], y float8[], high_x float8, high_y float8, 
 CREATE FUNCTION dpl.laplace(answer float8, sensitivity float8, epsilon float8) RETURNS float8 LANGUAGE plpython3u VOLATILE
   AS 'import adapter; return adapter.laplace(answer, sensitivity, epsilon)';
 
-CREATE FUNCTION people_count(epsilon float8) RETURNS bigint LANGUAGE sql VOLATILE
-  AS 'SELECT dpl.count((SELECT array_agg(1.0::float8) FROM public.people), epsilon)';
+-- people_count counts who is of an age or older. dpl.count cuts its answer off at the number of rows, so a count of all rows would show that number.
+CREATE FUNCTION people_count(from_age float8, epsilon float8) RETURNS bigint LANGUAGE sql VOLATILE
+  AS 'SELECT dpl.count((SELECT array_agg((age >= from_age)::int::float8) FROM public.people), epsilon)';
+-- people_mean rounds the answer to hundredths: the low bits of Laplace noise give the sum away.
 CREATE FUNCTION people_mean(low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
-  AS $$SELECT dpl.tool('mean', (SELECT array_agg(age) FROM public.people), low, high, epsilon)$$;
+  AS $$SELECT round(dpl.tool('mean', (SELECT array_agg(age) FROM public.people), low, high, epsilon)::numeric, 2)::float8$$;
 CREATE FUNCTION people_histogram(bins int, low float8, high float8, epsilon float8) RETURNS bigint[] LANGUAGE sql VOLATILE
   AS 'SELECT dpl.histogram((SELECT array_agg(age) FROM public.people), bins, low, high, epsilon)';
 CREATE FUNCTION people_income(name text, low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE

@@ -1,8 +1,8 @@
 -- name: count
 -- expect: no evidence
-SELECT people_count(1.0);
+SELECT people_count(50, 1.0);
 
--- name: mean with bounds
+-- name: mean with bounds, rounded
 -- expect: no evidence
 SELECT people_mean(0, 100, 1.0);
 
