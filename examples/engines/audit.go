@@ -28,9 +28,10 @@ type result struct {
 
 // report is what this program reads of dpwatch audit -o json.
 type report struct {
-	Verdict string  `json:"verdict"`
-	Reason  string  `json:"reason"`
-	Lower   float64 `json:"epsilon_lower"`
+	Verdict string   `json:"verdict"`
+	Reason  string   `json:"reason"`
+	Lower   float64  `json:"epsilon_lower"`
+	Epsilon *float64 `json:"epsilon_estimate"` // null: without limit
 	Claimed struct {
 		Epsilon float64 `json:"epsilon"`
 		Delta   float64 `json:"delta"`

@@ -13,17 +13,20 @@ func (r result) columns() []string {
 	if r.report.Claimed.Delta > 0 {
 		claim += fmt.Sprintf(", %g", r.report.Claimed.Delta)
 	}
-	bound, cause := "", ""
+	bound, estimate, cause := "", "", ""
 	if r.report.Verdict == "violation" {
-		bound, cause = fmt.Sprintf("%.2f", r.report.Lower), r.report.cause()
+		bound, estimate, cause = fmt.Sprintf("%.2f", r.report.Lower), "∞", r.report.cause()
+		if r.report.Epsilon != nil {
+			estimate = fmt.Sprintf("%.1f", *r.report.Epsilon)
+		}
 		if r.query.cause == "open" && cause != "none" || r.query.cause != "open" && cause != r.query.cause {
 			cause += " (wrong: " + r.query.cause + ")"
 		}
 	}
-	return []string{r.engine, r.version, r.query.name, claim, r.report.Verdict, fmt.Sprint(r.report.pairs()), fmt.Sprintf("%.0f", r.seconds), bound, cause}
+	return []string{r.engine, r.version, r.query.name, claim, r.report.Verdict, fmt.Sprint(r.report.pairs()), fmt.Sprintf("%.0f", r.seconds), bound, estimate, cause}
 }
 
-var header = []string{"engine", "version", "query", "claim", "verdict", "pairs", "seconds", "bound", "cause named"}
+var header = []string{"engine", "version", "query", "claim", "verdict", "pairs", "seconds", "bound", "estimate", "cause named"}
 
 // line is a result as it is printed when the audit has ended.
 func (r result) line() string {
