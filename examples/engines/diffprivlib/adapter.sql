@@ -20,6 +20,8 @@ CREATE FUNCTION people_count(from_age float8, epsilon float8) RETURNS bigint LAN
 -- people_mean rounds the answer to hundredths: the low bits of Laplace noise give the sum away.
 CREATE FUNCTION people_mean(low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
   AS $$SELECT round(dpl.tool('mean', (SELECT array_agg(age) FROM public.people), low, high, epsilon)::numeric, 2)::float8$$;
+CREATE FUNCTION people_spent(low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
+  AS $$SELECT round(dpl.tool('mean', (SELECT array_agg(spent) FROM public.people), low, high, epsilon)::numeric, 2)::float8$$;
 CREATE FUNCTION people_histogram(bins int, low float8, high float8, epsilon float8) RETURNS bigint[] LANGUAGE sql VOLATILE
   AS 'SELECT dpl.histogram((SELECT array_agg(age) FROM public.people), bins, low, high, epsilon)';
 CREATE FUNCTION people_income(name text, low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE

@@ -6,9 +6,9 @@ SELECT people_slope(100, 100, 1.0);
 
 -- name: mean without bounds, which come from the data; the library warns
 -- expect: violation
--- cause: support
+-- cause: data_dependent_scale
 -- known: PrivacyLeakWarning of the library
-SELECT people_mean(NULL, NULL, 1.0);
+SELECT people_spent(NULL, NULL, 1.0);
 
 -- name: nanmean of a column with four values, whose noise is made for all rows
 -- expect: violation

@@ -1,6 +1,7 @@
 -- name: VECTOR_SUM of a private partition: the noise ignores the norm
 -- expect: violation in 0.2.1, no evidence in 0.3.1
 -- cause: noise_scale
+-- named: clipping, noise_scale
 -- known: https://github.com/OpenMined/PipelineDP/issues/552
 SELECT people_vector_sum(1000, 1.0, 0.001);
 
