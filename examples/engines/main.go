@@ -6,6 +6,7 @@
 //
 //	go run ./examples/engines                                # all; or make engines
 //	go run ./examples/engines -engine opendp                 # engines, or versions, with this word in their names
+//	go run ./examples/engines -query nanmean                 # queries with this word in their names
 //	go run ./examples/engines -serve -engine "opendp 0.12.1" # start its server, print the connection string, and wait
 //	go run ./examples/engines -write                         # also write docs/found.md
 package main
@@ -37,6 +38,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.word, "engine", "", "only engines and versions whose name contains this word: \"opendp 0.12.1\"")
+	flag.StringVar(&o.auditor.word, "query", "", "only queries whose name contains this word")
 	flag.BoolVar(&o.serve, "serve", false, "start the server of one engine and wait for Ctrl-C")
 	flag.BoolVar(&o.write, "write", false, "write docs/found.md")
 	flag.IntVar(&o.parallel, "parallel", 2, "number of versions that are audited at the same time")
@@ -59,8 +61,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.write && o.word != "" {
-		return errors.New("-write needs all engines: leave -engine out")
+	if o.write && o.word+o.auditor.word != "" {
+		return errors.New("-write needs all queries: leave -engine and -query out")
 	}
 	if o.binDir, err = pgtemp.FindBinDir(ctx, pgtemp.Options{}); err != nil {
 		return err

@@ -17,7 +17,7 @@ CREATE FUNCTION dpl.laplace(answer float8, sensitivity float8, epsilon float8) R
 -- people_count counts who is of an age or older. dpl.count cuts its answer off at the number of rows, so a count of all rows would show that number.
 CREATE FUNCTION people_count(from_age float8, epsilon float8) RETURNS bigint LANGUAGE sql VOLATILE
   AS 'SELECT dpl.count((SELECT array_agg((age >= from_age)::int::float8) FROM public.people), epsilon)';
--- people_mean rounds the answer to hundredths: the low bits of Laplace noise give the sum away.
+-- people_mean and others round the answer to hundredths: the low bits of Laplace noise give the sum away.
 CREATE FUNCTION people_mean(low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
   AS $$SELECT round(dpl.tool('mean', (SELECT array_agg(age) FROM public.people), low, high, epsilon)::numeric, 2)::float8$$;
 CREATE FUNCTION people_spent(low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
@@ -27,9 +27,10 @@ CREATE FUNCTION people_histogram(bins int, low float8, high float8, epsilon floa
 CREATE FUNCTION people_income(name text, low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
   AS 'SELECT dpl.tool(name, (SELECT array_agg(income) FROM public.people), low, high, epsilon)';
 CREATE FUNCTION people_score(name text, low float8, high float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
-  AS 'SELECT dpl.tool(name, (SELECT array_agg(score) FROM public.people), low, high, epsilon)';
+  AS 'SELECT round(dpl.tool(name, (SELECT array_agg(score) FROM public.people), low, high, epsilon)::numeric, 2)::float8';
 CREATE FUNCTION people_slope(high_x float8, high_y float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
-  AS 'SELECT dpl.slope((SELECT array_agg(spent ORDER BY id) FROM public.people), (SELECT array_agg(age ORDER BY id) FROM public.people), high_x, high_y, epsilon)';
+  AS $$SELECT round(dpl.slope((SELECT array_agg(spent ORDER BY id) FROM public.people), (SELECT array_agg(age ORDER BY id) FROM public.people),
+      high_x, high_y, epsilon)::numeric, 2)::float8$$;
 -- people_rich counts who spent more than a limit.
 CREATE FUNCTION people_rich(above float8, epsilon float8) RETURNS float8 LANGUAGE sql VOLATILE
-  AS 'SELECT dpl.laplace((SELECT count(*) FILTER (WHERE spent > above) FROM public.people), 1, epsilon)';
+  AS 'SELECT dpl.laplace((SELECT pg_catalog.count(*) FILTER (WHERE spent > above) FROM public.people), 1, epsilon)';
