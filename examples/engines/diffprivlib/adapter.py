@@ -54,4 +54,4 @@ def slope(x, y, high_x, high_y, epsilon):
 
 
 def laplace(answer, sensitivity, epsilon):
-    return diffprivlib.mechanisms.Laplace(epsilon=epsilon, sensitivity=sensitivity).randomise(answer)
+    return float(diffprivlib.mechanisms.Laplace(epsilon=epsilon, sensitivity=sensitivity).randomise(answer))
