@@ -54,10 +54,10 @@ var leaksTogether = []struct {
 		xs[7], xs[31] = signed(r, .95-.9*s)
 		return groups(xs...)
 	})},
-	{"a_random_group_of_twenty_moves", 200, "the greatest value of 20", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+	{"a_random_group_of_twenty_moves", 200, "the largest value of all groups", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
 		return groups(oneMoves(r, 20, 5*s)...)
 	})},
-	{"a_random_group_of_twenty_moves_down", 200, "the least value of 20", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+	{"a_random_group_of_twenty_moves_down", 200, "the smallest value of all groups", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
 		return groups(oneMoves(r, 20, 5*(s-1))...)
 	})},
 }

@@ -54,7 +54,7 @@ var names = map[Code]string{
 	RowOrder:           "the order of the rows depends on the data",
 	AnswerForm:         "the form of the answer depends on the data",
 	ExactTotal:         "columns or groups add up to a true total",
-	Aggregate:          "the smallest, the largest or the order of the groups is that before noise",
+	Aggregate:          "the smallest, the largest or the order of the groups shows more than each group",
 	ErrorOnData:        "an error that depends on the data",
 }
 

@@ -53,7 +53,7 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 	case "total":
 		return say(ExactTotal, .95, "A sum of the columns or groups varies far less than the noise of its parts allows: their noise cancels out, and the sum shows the answer before noise.")
 	case "aggregate":
-		return say(Aggregate, .95, "Each group may have its noise, but their smallest or largest value, which group has it, or how many values differ shows the dataset.")
+		return say(Aggregate, .5, "Each group may have its noise, but their smallest or largest value, which group has it, or how many values differ shows the dataset.")
 	}
 	switch {
 	case e.Kind == "beyond":
