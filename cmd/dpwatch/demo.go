@@ -24,7 +24,7 @@ Exit codes: 0 every verdict is as planted, 1 otherwise.`,
 	fs.StringVar(&o.BinDir, "pg-bindir", "", "directory with initdb and postgres (default: DPWATCH_PG_BINDIR, then the usual places)")
 	fs.StringVar(&o.Listen, "listen", "127.0.0.1:0", "address of the proxy")
 	fs.StringVar(&o.Admin, "admin", "127.0.0.1:0", "address of metrics and status")
-	fs.IntVar(&o.MaxTrials, "max-trials", 1500, "maximum number of pairs of executions per query")
+	fs.IntVar(&o.MaxTrials, "max-trials", 0, "maximum number of pairs of executions per query (default: 900, with --all 1500)")
 	fs.DurationVar(&o.Patience, "patience", 15*time.Minute, "time limit for all verdicts")
 	fs.BoolVar(&o.All, "all", false, "all planted queries, with a table at the end")
 	fs.StringVar(&o.Dir, "dir", "demo", "directory for the configuration and the log, without --all")

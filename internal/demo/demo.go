@@ -58,6 +58,9 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	if !o.All {
 		planted = firstMinute(planted)
 	}
+	if o.MaxTrials == 0 {
+		o.MaxTrials = map[bool]int{true: 1500, false: 900}[o.All] // half the noise takes about 400 of them
+	}
 	var tokens tokenFile
 	if o.Keep {
 		if tokens, err = newTokenFile(); err != nil {

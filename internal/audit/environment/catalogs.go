@@ -66,7 +66,7 @@ func (c *Catalogs) Ask() {
 // Run reads the catalogs until ctx is done.
 func (c *Catalogs) Run(ctx context.Context) {
 	defer c.inform()
-	for ctx.Err() == nil {
+	for least := time.Duration(0); ctx.Err() == nil; least = min(renewPause, c.Every) { // the first trials wait for the second reading
 		c.Before(ctx)
 		began := time.Now()
 		r, err := c.Renew(ctx)
@@ -83,12 +83,12 @@ func (c *Catalogs) Run(ctx context.Context) {
 			c.Adopted(changed)
 		}
 		c.inform()
-		c.pause(ctx)
+		c.pause(ctx, least)
 	}
 }
 
-// pause waits until the next reading is due.
-func (c *Catalogs) pause(ctx context.Context) {
+// pause waits until the next reading is due, or requested after the least time.
+func (c *Catalogs) pause(ctx context.Context, least time.Duration) {
 	due := time.NewTimer(c.Every)
 	defer due.Stop()
 	select {
@@ -96,7 +96,7 @@ func (c *Catalogs) pause(ctx context.Context) {
 		return
 	case <-due.C:
 		return
-	case <-time.After(min(renewPause, c.Every)):
+	case <-time.After(least):
 	}
 	select {
 	case <-ctx.Done():
