@@ -67,7 +67,7 @@ type Cause struct {
 	Basis string        `json:"basis"` // always "likely"
 	// Figures holds ratios and counts; nothing in the units of the data.
 	Figures map[string]float64 `json:"figures"`
-	Page    string             `json:"page"` // of the documentation, with the mend
+	Page    string             `json:"page"` // of the documentation, with the fix
 
 	weight float64
 }

@@ -43,7 +43,7 @@ func (s *sidecar) fleet(t *testing.T) (workers []workerState, turns turnsState) 
 }
 
 // TestCuts: a worker on another host loses the ledger, then the shadow database, then has a slow link. Its turns are
-// taken back and another worker goes on; it takes turns again when the link is mended; no trial is counted twice, and
+// taken back and another worker goes on; it takes turns again when the link is fixed; no trial is counted twice, and
 // none of a delivered turn is lost.
 func TestCuts(t *testing.T) {
 	longtest.Skip(t)
@@ -109,13 +109,13 @@ func TestCuts(t *testing.T) {
 		if tries == 20 {
 			t.Fatal("no cut was in a turn")
 		}
-		toLedger.mend(t)
+		toLedger.fix(t)
 	}
 	says(r.sidecar, "a worker ended or was cut off during a turn")
 	says(worker, "the ledger cannot be used")
 	second := start(t, binary(t), "worker", "--config", near, "--slots", "1")
 	more("turns of the other worker")
-	toLedger.mend(t)
+	toLedger.fix(t)
 	r.both(t, "the distant worker has a turn again", state)
 	says(worker, "the trials of a turn are dropped") // it could not deliver them before they were taken back
 
@@ -123,7 +123,7 @@ func TestCuts(t *testing.T) {
 	toShadow.cut(t)
 	says(r.sidecar, "shadow database") // why the worker refuses turns
 	more("turns of the other worker")
-	toShadow.mend(t)
+	toShadow.fix(t)
 	r.both(t, "the distant worker has a turn again", state)
 
 	if toLedger.slow(t) && toShadow.slow(t) {

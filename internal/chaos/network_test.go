@@ -91,14 +91,14 @@ func (h *host) connect(t *testing.T, n int) *link {
 	command(t, "ip", "address", "add", l.address+"/24", "dev", l.here)
 	command(t, "nsenter", h.on("ip", "address", "add", fmt.Sprintf("10.77.%d.2/24", n), "dev", there)...)
 	command(t, "nsenter", h.on("ip", "link", "set", there, "up")...)
-	l.mend(t)
+	l.fix(t)
 	return l
 }
 
 // cut makes packets get lost; no one is told.
 func (l *link) cut(t *testing.T) { command(t, "ip", "link", "set", l.here, "down") }
 
-func (l *link) mend(t *testing.T) { command(t, "ip", "link", "set", l.here, "up") }
+func (l *link) fix(t *testing.T) { command(t, "ip", "link", "set", l.here, "up") }
 
 // slow limits the bandwidth, and reports whether this kernel can.
 func (l *link) slow(t *testing.T) bool {

@@ -200,7 +200,7 @@ func (r *Result) withFindings(table string) string {
 	for line := range strings.Lines(table) {
 		b.WriteString(line)
 		if i >= 0 && i < len(r.Rows) && r.Rows[i].Report != nil && r.Rows[i].Report.Finding != nil {
-			fmt.Fprintf(&b, "    %s; who: %s; mend: %s\n", r.Rows[i].Report.Finding.Line, r.Rows[i].Who, r.Rows[i].Now)
+			fmt.Fprintf(&b, "    %s; who: %s; fix: %s\n", r.Rows[i].Report.Finding.Line, r.Rows[i].Who, r.Rows[i].Now)
 		}
 		i++
 	}

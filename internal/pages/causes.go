@@ -19,7 +19,7 @@ type headings struct{}
 func (headings) Generate(value []byte, _ ast.NodeKind) []byte { return value }
 func (headings) Put([]byte)                                   {}
 
-// causes shows what causes violations, and how to mend them.
+// causes shows what causes violations, and how to fix them.
 func (s *site) causes(*http.Request) (content, error) {
 	var b bytes.Buffer
 	_, text, _ := bytes.Cut(docs.Causes, []byte("\n")) // the title is that of the page
@@ -27,12 +27,12 @@ func (s *site) causes(*http.Request) (content, error) {
 	if err := m.Convert(text, &b, parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
 		return content{}, err
 	}
-	return content{"What causes a violation, and how do I mend it?", template.HTML(b.String())}, nil // #nosec G203 -- from a file of this program; raw HTML in it is left out
+	return content{"What causes a violation, and how do I fix it?", template.HTML(b.String())}, nil // #nosec G203 -- from a file of this program; raw HTML in it is left out
 }
 
 var causeLink = regexp.MustCompile(`docs/causes\.md#([a-z_]+)`)
 
 // linked returns a text as HTML in which the page of a cause is a link.
 func linked(text string) template.HTML {
-	return template.HTML(causeLink.ReplaceAllString(template.HTMLEscapeString(text), `<a href="/causes#$1">how to mend it</a>`)) // #nosec G203 -- escaped
+	return template.HTML(causeLink.ReplaceAllString(template.HTMLEscapeString(text), `<a href="/causes#$1">how to fix it</a>`)) // #nosec G203 -- escaped
 }

@@ -136,7 +136,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 	t.Parallel()
 	o := shop(t)
 	create(t, o)
-	for _, tc := range []struct{ name, spoil, mend, want string }{
+	for _, tc := range []struct{ name, spoil, fix, want string }{
 		{"a row more", "INSERT INTO d1_1.visits VALUES ('x')", "DELETE FROM d1_1.visits WHERE mail = 'x'", "table visits: rows of other units differ (190 in D0, 191 here)"},
 		{"a value of another", "UPDATE d1_1.visits SET page = page || '!' WHERE ms IN (SELECT min(ms) FROM d1_1.visits)", "UPDATE d1_1.visits SET page = rtrim(page, '!')", "table visits: rows of other units differ (190 in D0, 190 here)"},
 		{"an index less", "DROP INDEX d1_1.users_lower", "CREATE INDEX users_lower ON d1_1.users (lower(email)) WHERE mood <> 'sad'", "D0 has, and it has not: index users_lower"},
@@ -153,8 +153,8 @@ func TestVerifyFindsFaults(t *testing.T) {
 		if len(report.Pairs[1].Faults) > 0 {
 			t.Errorf("%s: the other pair: %v", tc.name, report.Pairs[1].Faults)
 		}
-		if tc.mend != "" {
-			run(t, o.Target, tc.mend)
+		if tc.fix != "" {
+			run(t, o.Target, tc.fix)
 		}
 	}
 	run(t, o.Target, "DROP TABLE d1_2.visits")

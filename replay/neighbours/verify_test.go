@@ -20,7 +20,7 @@ func TestVerifyAgainstSource(t *testing.T) {
 	o.Workers = 1
 	create(t, o)
 	verified(t, o)
-	for i, tc := range []struct{ name, spoil, mend, want string }{
+	for i, tc := range []struct{ name, spoil, fix, want string }{
 		{"an index is lost", "DROP INDEX w.users_lower", "CREATE INDEX users_lower ON w.users (lower(email)) WHERE mood <> 'sad'", "the source has, and d0 has not: index users_lower"},
 		{"an index is invalid", "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'w.users_lower'::regclass", "UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'w.users_lower'::regclass", "the source has, and d0 has not: index users_lower"},
 		{"an index more", "CREATE INDEX more ON w.visits (ms)", "DROP INDEX w.more", "d0 has, and the source has not: index more"},
@@ -63,7 +63,7 @@ func TestVerifyAgainstSource(t *testing.T) {
 		if report.OK() || !slices.ContainsFunc(report.Faults, func(f string) bool { return strings.Contains(f, tc.want) }) {
 			t.Errorf("%s: faults\n%s\ndo not hold %q", tc.name, strings.Join(report.Faults, "\n"), tc.want)
 		}
-		each(tc.mend)
+		each(tc.fix)
 	}
 	if _, err := neighbours.Refresh(t.Context(), o); err != nil {
 		t.Fatal(err)

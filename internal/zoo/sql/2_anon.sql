@@ -3,7 +3,7 @@
 --
 -- On an empty set they return NULL, as the extension does and documents: epsilon is an argument of each row, and without
 -- rows there is none. So they are differentially private only between datasets where at least one row reaches them. That
--- cannot be mended behind this interface; noisy(count(*), 1 / epsilon) and dp_count do not have the flaw.
+-- cannot be fixed behind this interface; noisy(count(*), 1 / epsilon) and dp_count do not have the flaw.
 --
 -- The transition functions hand the work to the C function behind regr_count, regr_sxx and so on, which keeps
 -- {N, Sx, Sxx, Sy, Syy, Sxy}: several times as fast as arithmetic on arrays in SQL or PL/pgSQL. A NULL counts as a row
