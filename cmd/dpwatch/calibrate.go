@@ -12,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/calibrate"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
+	"github.com/dpwatch/dpwatch/internal/terminal"
 )
 
 // calibration holds the flags of calibrate.
@@ -128,8 +129,21 @@ func (f *calibration) auditZoo(ctx context.Context, env environment) (err error)
 	return f.conclude(env, r, verdict)
 }
 
-// counted returns a function that shows how many audits are done, and one that ends it.
+// countedEvery is the least time between two lines about the number of audits, without a terminal.
+const countedEvery = 10 * time.Second
+
+// counted returns a function that shows how many audits are done, and one that ends it: a bar, or lines where there is no
+// terminal.
 func counted(env environment) (show func(done, all int), end func()) {
+	if !terminal.Interactive(env.Stderr) {
+		began, last := time.Now(), time.Time{}
+		return func(done, all int) {
+			if now := time.Now(); now.Sub(last) >= countedEvery || done == all {
+				last = now
+				fmt.Fprintf(env.Stderr, "dpwatch: %d of %d audits done, %.0f s\n", done, all, now.Sub(began).Seconds())
+			}
+		}, func() {}
+	}
 	p := progress(env.Stderr)
 	return func(done, all int) {
 		if done == 1 {
