@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dpwatch/dpwatch/internal/app/oneoff"
+	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
@@ -80,7 +81,8 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.StringVar(&o.Plot, "plot", "", "directory for plots (SVG) of the neighbour that the report is about")
 	dryRun := fs.Bool("dry-run", false, "execute nothing: show what would be replayed, the claim and its source, and how often")
 	values := valuesFlag(cmd)
-	asJSON := outputFlag(cmd)
+	format := "text"
+	fs.VarP(choice{&format, []string{"text", "json", "issue"}}, "output", "o", "text, json, or issue: a violation as Markdown for the maintainers of the engine")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		fs.Visit(func(flag *pflag.Flag) { o.Given[flag.Name] = true })
 		if c, err := claimed(); err != nil {
@@ -89,6 +91,9 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 			p := c.Headline()
 			o.Curve, o.Epsilon, o.Delta = c, p.Epsilon, p.Delta
 			o.Given["epsilon"], o.Given["delta"] = true, true
+		}
+		if o.Issue = format == "issue"; o.Issue && !*values {
+			return errors.New("-o issue shows the statement and the distribution of the answers, which --values=false withholds: give only one of the two")
 		}
 		if o.Plot != "" && !*values {
 			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
@@ -101,7 +106,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 			if err != nil {
 				return err
 			}
-			return write(env, plan, asJSON())
+			return write(env, plan, format == "json")
 		}
 		found, err := oneoff.Audit(cmd.Context(), env, &o, progress(env.Stderr))
 		if err != nil && *values {
@@ -110,9 +115,21 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 		if err != nil {
 			return err
 		}
-		return conclude(env, found.Shown(*values), found.Verdict, asJSON())
+		if x := found.Issue; x != nil {
+			x.Version = version
+			return conclude(env, issue{x}, found.Verdict, false)
+		}
+		return conclude(env, found.Shown(*values), found.Verdict, format == "json")
 	}
 	return cmd
+}
+
+// issue writes a violation for the maintainers of the engine.
+type issue struct{ *read.Issue }
+
+func (x issue) Write(w io.Writer) error {
+	_, err := io.WriteString(w, x.Markdown())
+	return err
 }
 
 // revealedError is an error for readers who are authorized to see the raw data: its text has the full messages of the

@@ -157,6 +157,8 @@ func TestAuditRenews(t *testing.T) {
 	if control["recreated"] != true || control["state"] != "passed" {
 		t.Errorf("control %v", control)
 	}
+	audit("-o", "issue").want(t, exitViolation, "## What is seen", "D1 has other values in these rows", `FROM "d1_`, "|o", "Found with dpwatch")
+	call(t, "", "audit", "--config", path, "--sql", "SELECT 1", "-o", "issue", "--values=false").want(t, exitFailure, "give only one of the two")
 	r := audit("--d1", "d1_2")
 	r.want(t, exitViolation, "on new copies of D0 and its twin are alike", "made anew between the first trials and their confirmation")
 	pgtest.Exec(t, source, "INSERT INTO people VALUES (10, 1)") // d1_1 lacks the unit with the greatest key

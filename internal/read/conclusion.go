@@ -35,6 +35,8 @@ type Conclusion struct {
 	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they
 	// were not compared.
 	Timing *timing.Report `json:"timing,omitempty"`
+	// Issue is the violation for the maintainers of the engine; nil without one, and if it was not asked for.
+	Issue *Issue `json:"-"`
 	// Input describes how recorded results were read; nil for results of replays.
 	Input *InputReport `json:"input,omitempty"`
 }

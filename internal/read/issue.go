@@ -9,86 +9,104 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// IssueFacts are what an issue says beside the audit.
-type IssueFacts struct {
-	Version  string // of dpwatch
-	Relation string // between D0 and D1: remove, replace or extreme; "" = not known
+// Issue is a violation for the maintainers of the engine. It shows the statement and the answers if it has them: they may
+// hold values of rows.
+type Issue struct {
+	Report     analysis.Report
+	ID         string // of the audit in a ledger; "" = none
+	Summary    string // of the statement, without literals
+	Statement  string // "" = withheld
+	Then       []Following
+	Parameters []string
+	SQL        *SQLPair // what is replayed; nil = withheld
+	Charts     *Charts  // nil = there are none
+	Relation   string   // between D0 and D1: remove, replace or extreme; "" = not known
+	Version    string   // of dpwatch; "" = not known
 }
 
-// Issue describes a violation for the maintainers of the engine, as Markdown. What only people know is left as TODO. It
-// shows the statement, and the answers, only if the details do: they may hold values of rows. The error says that there is
-// no violation.
-func (d *Details) Issue(f IssueFacts) (string, error) {
-	a := &d.Audit
-	if !a.Violation() {
-		return "", fmt.Errorf("audit %s has no violation: there is nothing to report to the maintainers of the engine", a.ID)
+// Issue returns the violation of an audit as an issue. The error says that there is none.
+func (d *Details) Issue() (Issue, error) {
+	r := d.Audit.Result()
+	if r.Verdict != analysis.Violation {
+		return Issue{}, fmt.Errorf("audit %s has no violation in its present evidence: there is nothing to report to the maintainers of the engine", d.Audit.ID)
 	}
-	r := a.Result()
+	return Issue{
+		Report: r, ID: d.Audit.ID, Summary: d.Audit.Summary, Statement: d.Asked.Statement, Then: d.Asked.Then, Parameters: d.Asked.Parameters,
+		SQL: d.Audit.SQL, Charts: d.Charts,
+	}, nil
+}
+
+// Markdown writes the issue. What only people know is left as TODO.
+func (x *Issue) Markdown() string {
+	r := x.Report
 	var b strings.Builder
 	paragraph := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n\n", args...) }
 	section := func(title string) { paragraph("## %s", title) }
 	code := func(kind, text string) { paragraph("%s", fenced(kind, text)) }
 
 	title := "an answer shows whether one person is in the data"
-	if cause := a.Cause(); cause != "" {
-		title = cause
+	if f := r.Finding; f != nil && len(f.Causes) > 0 {
+		title = f.Causes[0].Name
 	}
-	paragraph("# %s", strings.ToUpper(title[:1])+title[1:])
-	paragraph("TODO: name and version of the engine; where it promises epsilon %s for this query, and for which neighbouring relation.", a.ClaimText())
+	paragraph("# %s", capital(title))
+	paragraph("TODO: name and version of the engine; where it promises epsilon %s for this query, and for which neighbouring relation.", ClaimText(r.Claimed))
 	section("What is asked")
-	if sql := d.Asked.Statement; sql != "" {
-		code("sql", sql)
-		for _, next := range d.Asked.Then {
+	if x.Statement != "" {
+		code("sql", x.Statement)
+		for _, next := range x.Then {
 			code("sql", next.Statement)
 		}
-		if len(d.Asked.Parameters) > 0 {
-			paragraph("Parameters: %s.", strings.Join(d.Asked.Parameters, ", "))
+		if len(x.Parameters) > 0 {
+			paragraph("Parameters: %s.", strings.Join(x.Parameters, ", "))
 		}
 	} else {
-		code("sql", a.Summary)
-		paragraph("Literals are withheld; `dpwatch explain %s -o issue --reveal` shows them.", a.ID)
+		code("sql", x.Summary)
+		paragraph("Literals are withheld; `dpwatch explain %s -o issue --reveal` shows them.", x.ID)
 	}
 	section("What is seen")
-	paragraph("%s", issueSeen(a, r))
-	if d.Charts != nil {
-		if h := d.Charts.Histogram; h != nil {
+	paragraph("%s", x.seen())
+	if x.Charts != nil {
+		if h := x.Charts.Histogram; h != nil {
 			code("", h.text())
 		}
-		if g := d.Charts.Categories; g != nil {
+		if g := x.Charts.Categories; g != nil {
 			code("", g.text())
 		}
 	}
 	section("What is expected")
-	paragraph("%s", issueExpected(a, r))
+	paragraph("%s", x.expected())
 	if f := r.Finding; f != nil {
 		section("What may be the cause")
 		if len(f.Causes) == 0 {
 			paragraph("It is open.")
 		}
 		for _, c := range f.Causes {
-			paragraph("%s. %s", strings.ToUpper(c.Name[:1])+c.Name[1:], c.Text)
+			paragraph("%s. %s", capital(c.Name), c.Text)
 		}
 	}
 	section("How to see it again")
-	if sql := a.SQL; sql != nil {
-		paragraph("D0 has the rows of a person, D1 %s. Each statement runs as often as one likes, with fresh noise:", relationWords(f.Relation))
+	if sql := x.SQL; sql != nil {
+		paragraph("D0 has the rows of a person, D1 %s. Each statement runs as often as one likes, with fresh noise:", relationWords(x.Relation))
 		code("sql", "-- with the person\n"+sql.D0+";\n-- neighbouring data\n"+sql.D1+";")
 	} else {
-		paragraph("Run the query many times on data with a person (D0), and on data that %s (D1).", relationWords(f.Relation))
+		paragraph("Run the query many times on data with a person (D0), and on data that %s (D1).", relationWords(x.Relation))
 	}
 	paragraph("TODO: the smallest D0 and D1 on which it still shows, with no person's data.")
 	section("What is not claimed")
-	for _, text := range notProven(a.Verdict, r) {
+	for _, text := range notProven(string(r.Verdict), r) {
 		fmt.Fprintf(&b, "- %s\n", text)
 	}
-	fmt.Fprintf(&b, "- The data on which it was seen are not those of this report.\n\nFound with dpwatch %s.\n", cmp.Or(f.Version, "(unknown version)"))
-	return b.String(), nil
+	fmt.Fprintf(&b, "- The data on which it was seen are not those of this report.\n\nFound with dpwatch %s.\n", cmp.Or(x.Version, "(unknown version)"))
+	return b.String()
 }
 
-// issueSeen says what the trials showed.
-func issueSeen(a *Audit, r analysis.Report) string {
-	text := fmt.Sprintf("%d pairs of trials, each a fresh execution on D0 and one on D1.", a.Trials())
-	if f := r.Finding; f != nil {
+// capital returns a text that begins with a capital letter.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// seen says what the trials showed.
+func (x *Issue) seen() string {
+	text := fmt.Sprintf("%d pairs of trials, each a fresh execution on D0 and one on D1.", x.Report.Trials.D0)
+	if f := x.Report.Finding; f != nil {
 		text += fmt.Sprintf(" Seen: %s.", f.What.Text)
 		if e := f.HowBad.Event; e != nil {
 			text += " As an estimate, " + e.Text() + "."
@@ -97,24 +115,23 @@ func issueSeen(a *Audit, r analysis.Report) string {
 	return text
 }
 
-// issueExpected says what the claim allows.
-func issueExpected(a *Audit, r analysis.Report) string {
-	if a.Deterministic() {
+// expected says what the claim allows.
+func (x *Issue) expected() string {
+	r := x.Report
+	if !r.HasBound() {
 		return "Answers that vary: they are always the same, and differ between D0 and D1, so that no epsilon holds."
 	}
 	claimed := "Every event is at most e^epsilon times as likely on one of D0 and D1 as on the other"
 	if r.Claimed.Delta > 0 {
 		claimed += ", up to delta"
 	}
-	return fmt.Sprintf("%s, for epsilon %s. The trials show, at confidence %g, that epsilon is %s.", claimed, a.ClaimText(), r.Confidence, boundWords(a))
-}
-
-func boundWords(a *Audit) string {
-	text := a.BoundText()
-	if above, ok := strings.CutPrefix(text, "> "); ok {
-		return "more than " + above
+	bound := lowerText(r)
+	if above, ok := strings.CutPrefix(bound, "> "); ok {
+		bound = "more than " + above
+	} else {
+		bound = "at least " + bound
 	}
-	return "at least " + text
+	return fmt.Sprintf("%s, for epsilon %s. The trials show, at confidence %g, that epsilon is %s.", claimed, ClaimText(r.Claimed), r.Confidence, bound)
 }
 
 // relationWords says what D1 is, of D0.

@@ -42,7 +42,7 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 	return d, nil
 }
 
-// Issue describes a violation for the maintainers of the engine, from the ledger: see [read.Details.Issue].
+// Issue describes a violation for the maintainers of the engine, from the ledger: see [read.Issue].
 func Issue(ctx context.Context, env setup.Environment, o ExplainOptions, version string) (string, error) {
 	c, _, err := setup.Load(env, o.Config)
 	if err != nil {
@@ -52,9 +52,12 @@ func Issue(ctx context.Context, env setup.Environment, o ExplainOptions, version
 	if err != nil {
 		return "", err
 	}
-	facts := read.IssueFacts{Version: version}
-	if c.Neighbours.Configured() {
-		facts.Relation = c.Neighbours.Relation
+	x, err := d.Issue()
+	if err != nil {
+		return "", err
 	}
-	return d.Issue(facts)
+	if x.Version = version; c.Neighbours.Configured() {
+		x.Relation = c.Neighbours.Relation
+	}
+	return x.Markdown(), nil
 }

@@ -43,6 +43,7 @@ type Options struct {
 	Measure                    int
 	Timing                     int
 	Recreate                   bool
+	Issue                      bool            // keep what an issue for the maintainers of the engine shows
 	Given                      map[string]bool // flags on the command line; they override Config
 
 	// Values that do not come from flags alone.
@@ -197,6 +198,10 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.C
 	if s.Hoist != nil {
 		report := shown.Hoisting(s.Hoist.Report(), worst)
 		c.Hoisting = &report
+	}
+	if f.Issue && c.Verdict == analysis.Violation {
+		figures := shown.Audit(worst).Figures()
+		c.Issue = f.issue(c, read.NewCharts(&figures, true))
 	}
 	if f.Plot == "" {
 		return c, nil
