@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/dpwatch/dpwatch/analysis"
 )
 
 // columns are the values of a result, in the order of the tables.
@@ -15,9 +17,12 @@ func (r result) columns() []string {
 	}
 	bound, estimate, cause := "", "", ""
 	if r.report.Verdict == "violation" {
-		bound, estimate, cause = fmt.Sprintf("%.2f", r.report.Lower), "∞", r.report.cause()
-		if r.report.Epsilon != nil {
-			estimate = fmt.Sprintf("%.1f", *r.report.Epsilon)
+		bound, estimate, cause = analysis.LowerText(analysis.Float(r.report.Lower), analysis.Float(r.report.Claimed.Epsilon)), "∞", r.report.cause()
+		switch e := r.report.Epsilon; {
+		case e != nil && *e < r.report.Lower:
+			estimate = "" // its buckets miss what the bets find
+		case e != nil:
+			estimate = fmt.Sprintf("%.1f", *e)
 		}
 		if r.query.cause == "open" && cause != "none" || r.query.cause != "open" && cause != r.query.cause {
 			cause += " (wrong: " + r.query.cause + ")"
