@@ -89,7 +89,9 @@ func TestRecordOnly(t *testing.T) {
 		}
 		return n
 	}
-	eventually.True(t, "the first process finds the violation", func() bool { return violations(l.Auditor) == 1 }, func() any { return l.Status() })
+	eventually.True(t, "the first process finds the violation, and has saved it", func() bool {
+		return violations(l.Auditor) == 1 && l.Status().Ledger.Unsaved == 0
+	}, func() any { return l.Status() })
 	eventually.True(t, "the first process reports the second one", func() bool {
 		s := l.Status().Ledger
 		return len(s.Recorders) == 1 && s.Recorders[0].Host == "second" && s.OtherConfiguration
