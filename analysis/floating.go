@@ -31,7 +31,7 @@ func (p FloatingPointPolicy) lowBits() score.LowBits {
 	return score.Counted
 }
 
-// apart is an e-process of its own, of the scores of lowest bits where these cause a warning. It looks at the ends of
+// apart is a separate e-process, of the scores of lowest bits where these cause a warning. It looks at the ends of
 // blocks. Without such scores its wealth stays 1.
 type apart struct {
 	book  book.Book

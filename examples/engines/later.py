@@ -1,6 +1,6 @@
 """Modules that are loaded when something of them is first used.
 
-Each trial of a confirmation has a session of its own, which imports the engine. Most of that time goes to modules that the audited functions do not use."""
+Each trial of a confirmation has a separate session, which imports the engine. Most of that time goes to modules that the audited functions do not use."""
 import importlib.util
 import sys
 import types

@@ -128,7 +128,7 @@ func (in *Input) sharesNoise(slots []*Series, column, cells int) bool {
 	return false
 }
 
-// weights: no group has a part of its own.
+// weights: no group has a separate part.
 func (m *aggregate) weights(in *Input) []float64 { return make([]float64, len(in.Slots)) }
 
 // name says what is scored.

@@ -27,7 +27,7 @@ later("scipy.stats")
 
 import numpy
 
-warnings.simplefilter("ignore")  # PrivacyLeakWarning, when bounds are missing: a database has nobody who would read it
+warnings.simplefilter("ignore")  # PrivacyLeakWarning, when bounds are missing: in a database no one would read it
 
 
 def tool(name, values, low, high, epsilon):

@@ -16,7 +16,7 @@ import (
 // Auditor.
 type Once struct {
 	Worlds
-	Copies   *Copies // nil = nobody replaces them
+	Copies   *Copies // nil = they are not replaced
 	Claim    analysis.Claim
 	Analysis analysis.Options // Confidence holds for all neighbours together
 	VaryText bool             // see replay.Separation
