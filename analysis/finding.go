@@ -302,6 +302,15 @@ func LowerText(bound, claim Float) string {
 	return text
 }
 
+// AtLeast states a lower bound: "at least 1.76", or "more than 1" where three digits do not show that it is above the claim.
+func AtLeast(bound, claim Float) string {
+	text := LowerText(bound, claim)
+	if claimed, ok := strings.CutPrefix(text, "> "); ok {
+		return "more than " + claimed
+	}
+	return "at least " + text
+}
+
 // short formats a figure with three digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 

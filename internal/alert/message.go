@@ -150,11 +150,7 @@ func (m *Message) violation(f *Finding) {
 
 // atLeast states the lower bound of a violation, never rounded up.
 func (f *Finding) atLeast() string {
-	text := analysis.LowerText(analysis.Float(f.Lower), analysis.Float(f.Epsilon))
-	if claimed, ok := strings.CutPrefix(text, "> "); ok {
-		return "of more than " + claimed
-	}
-	return "of at least " + text
+	return "of " + analysis.AtLeast(analysis.Float(f.Lower), analysis.Float(f.Epsilon))
 }
 
 // valid replaces what PostgreSQL does not store as text: clients choose their names, in any encoding.

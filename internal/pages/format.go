@@ -37,11 +37,9 @@ var functions = template.FuncMap{
 
 // atLeast states a lower bound; one that a few digits do not distinguish from the claim exceeds it.
 func atLeast(bound, claim analysis.Float) string {
-	text := analysis.LowerText(bound, claim)
-	if claimed, ok := strings.CutPrefix(text, "> "); ok {
-		return "more than epsilon " + claimed
-	}
-	return "at least epsilon " + text
+	text := analysis.AtLeast(bound, claim)
+	number := strings.LastIndexByte(text, ' ') + 1
+	return text[:number] + "epsilon " + text[number:]
 }
 
 // plural returns a count with its noun: 1 query, 2 queries.

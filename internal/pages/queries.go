@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/read"
@@ -108,7 +107,7 @@ func claimAndBound(claim, bound analysis.Float) string {
 	if !(bound > 0) {
 		return text + ", nothing proven"
 	}
-	return text + ", proven " + strings.Replace(atLeast(bound, claim), "epsilon ", "", 1)
+	return text + ", proven " + analysis.AtLeast(bound, claim)
 }
 
 func pageURL(v url.Values, page int) string {

@@ -125,13 +125,7 @@ func (x *Issue) expected() string {
 	if r.Claimed.Delta > 0 {
 		claimed += ", up to delta"
 	}
-	bound := lowerText(r)
-	if above, ok := strings.CutPrefix(bound, "> "); ok {
-		bound = "more than " + above
-	} else {
-		bound = "at least " + bound
-	}
-	return fmt.Sprintf("%s, for epsilon %s. The trials show, at confidence %g, that epsilon is %s.", claimed, ClaimText(r.Claimed), r.Confidence, bound)
+	return fmt.Sprintf("%s, for epsilon %s. The trials show, at confidence %g, that epsilon is %s.", claimed, ClaimText(r.Claimed), r.Confidence, analysis.AtLeast(r.EpsilonLower, r.Claimed.Epsilon))
 }
 
 // relationWords says what D1 is, of D0.
