@@ -82,6 +82,12 @@ func (a *Audit) Measure(budget int) error {
 	return nil
 }
 
+// MeasurementRuns reports whether a measurement has begun and further pairs can raise the bound.
+func (a *Audit) MeasurementRuns() bool {
+	m := a.phases.measurement(&a.observed, a.opts.MaxTrials, a.Decided())
+	return m != nil && m.State == MeasurementRunning
+}
+
 // measuring reports whether the pairs now are of a measurement.
 func (p *phases) measuring() bool { return p.measured.pairs > 0 }
 

@@ -9,10 +9,11 @@ import (
 	"fmt"
 )
 
-// scramSecret returns what the server stores for a password (RFC 5803; PostgreSQL manual, pg_authid). It has one
+// Secret returns what the server stores for a password (RFC 5803; PostgreSQL manual, pg_authid). It has one
 // iteration where the server's default is 4096. The iterations make it slow to guess a password that a person chose.
-// They gain nothing for a random one of 130 bits, and each new session of a client would repeat them.
-func scramSecret(password string) (string, error) {
+// They gain nothing for a random one of 130 bits, or one in a test, and each new session of a client would repeat them.
+// CREATE ROLE takes the secret in the place of the password.
+func Secret(password string) (string, error) {
 	const iterations = 1
 	salt := make([]byte, 16)
 	rand.Read(salt) //nolint:errcheck // it never returns an error

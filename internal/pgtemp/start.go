@@ -96,7 +96,7 @@ func (c *Cluster) fault(ctx context.Context, step string, err error) error {
 }
 
 func (c *Cluster) initdb(ctx context.Context, o Options) error {
-	secret, err := scramSecret(c.password)
+	secret, err := Secret(c.password)
 	if err != nil {
 		return err
 	}

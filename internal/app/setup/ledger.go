@@ -25,17 +25,20 @@ func LedgerOptions(c config.Config) (ledger.Options, bool) {
 func withholds(l config.Ledger) bool { return l.Statements != config.StatementsPlain }
 
 // OpenLedger returns a function that opens the ledger and makes this process the only one that audits the engine; nil
-// if audits are kept in memory only.
+// if audits are kept in memory only. The function creates or upgrades the ledger when it is first called: a ledger that
+// is away later, while it is restored for example, is not replaced by an empty one. Its calls do not overlap.
 func OpenLedger(c config.Config) func(context.Context) (*ledger.Engine, error) {
 	o, stored := LedgerOptions(c)
 	if !stored {
 		return nil
 	}
+	migrate := c.Ledger.Migrate
 	return func(ctx context.Context) (*ledger.Engine, error) {
-		if c.Ledger.Migrate {
+		if migrate {
 			if _, _, err := ledger.Migrate(ctx, o); err != nil {
 				return nil, err
 			}
+			migrate = false
 		}
 		l, err := ledger.Open(ctx, o)
 		if err != nil {

@@ -204,7 +204,7 @@ func (e *Evidence) Measure(rounds int) bool {
 // measuredAll reports whether no neighbour needs further rounds of a measurement.
 func (e *Evidence) measuredAll() bool {
 	for i, a := range e.audits {
-		if !e.settled(i) && !a.Decided() && e.Report(i).Measurement.State == analysis.MeasurementRunning {
+		if !e.settled(i) && a.MeasurementRuns() {
 			return false
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
 // Copies returns a database with 50 people in d0.people and one fewer in d1.people, and a noise function.
@@ -28,7 +30,11 @@ func ReplayRole(t *testing.T, dsn string, schemas ...string) string {
 	t.Helper()
 	database := Connect(t, dsn).Config().Database
 	role := "replay_" + database // roles belong to the whole server
-	Exec(t, dsn, "CREATE ROLE "+role+" LOGIN PASSWORD 'secret'")
+	secret, err := pgtemp.Secret("secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	Exec(t, dsn, "CREATE ROLE "+role+" LOGIN PASSWORD '"+secret+"'")
 	t.Cleanup(func() {
 		admin, err := pgx.Connect(context.Background(), dsn)
 		if err != nil {
