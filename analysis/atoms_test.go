@@ -67,6 +67,20 @@ func TestDecimalNoise(t *testing.T) {
 	}
 }
 
+// TestRoundedThenDivided: rounded answers that a query divides by a public number repeat no more often than others
+// that are rounded. The seeds are fixed.
+func TestRoundedThenDivided(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		r := run(t, analysis.Claim{Epsilon: 1}, 2000, seed, worlds(func(r *rand.Rand, world float64) analysis.Outcome {
+			return value(math.Round(1024*(3+world+lap(r, 1))) / 1024 / 6)
+		}))
+		if r.Verdict == analysis.Inconclusive { // a violation by chance is rare enough at this confidence
+			t.Errorf("seed %d: %s", seed, r.Reason)
+		}
+	}
+}
+
 // TestReusedValues: values that come again in one world alone are reused noise, also beside values with mass.
 func TestReusedValues(t *testing.T) {
 	t.Parallel()

@@ -65,25 +65,41 @@ func quartileDistance(values []float64) float64 {
 	return min(sorted[3*len(sorted)/4]-sorted[len(sorted)/4], math.MaxFloat64)
 }
 
-// latticeOf returns the least distance of two different values if all others are multiples of it, to within rounding,
-// else 0: rounded noise on a value that is not rounded.
+// latticeOf returns the greatest distance of which those of all values are multiples, to within rounding, else 0: rounded
+// noise on a value that is not rounded, or rounded answers that a query divides by 6. It is Euclid's algorithm on
+// distances of neighbouring values, the least ones first: so it multiplies their rounding by less than roundings.
 func latticeOf(values []float64) float64 {
+	const roundings = 1 << 16
 	sorted := slices.Compact(slices.Sorted(slices.Values(values)))
-	least := math.Inf(1)
-	for i := 1; i < len(sorted); i++ {
-		least = min(least, sorted[i]-sorted[i-1])
+	if len(sorted) < 2 {
+		return 0
 	}
-	for i := 1; i < len(sorted); i++ {
-		rounding := 4 * 0x1p-52 * (math.Abs(sorted[i]) + math.Abs(sorted[i-1]))
-		steps := (sorted[i] - sorted[i-1]) / least
-		if off := math.Abs(steps - math.Round(steps)); off*least > rounding {
+	first, last := sorted[0], sorted[len(sorted)-1]
+	rounding := 4 * 0x1p-52 * (math.Abs(first) + math.Abs(last))
+	distances := make([]float64, len(sorted)-1)
+	for i := range distances {
+		distances[i] = sorted[i+1] - sorted[i]
+	}
+	slices.Sort(distances)
+	common := 0.0
+	for _, d := range distances {
+		a, b := d, common
+		for b > roundings*rounding {
+			a, b = b, math.Abs(a-math.Round(a/b)*b)
+		}
+		common = a
+	}
+	if common <= roundings*rounding {
+		return 0
+	}
+	all := last - first
+	lattice := all / math.Round(all/common) // more exactly
+	for _, d := range distances {
+		if off := math.Abs(d - math.Round(d/lattice)*lattice); !(off <= rounding) {
 			return 0
 		}
 	}
-	if math.IsInf(least, 0) {
-		return 0
-	}
-	return least
+	return lattice
 }
 
 // decimalsOf returns the digits after the point, negative for multiples of ten, and the significant digits of the
