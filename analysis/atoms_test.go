@@ -67,17 +67,27 @@ func TestDecimalNoise(t *testing.T) {
 	}
 }
 
-// TestRoundedThenDivided: rounded answers that a query divides by a public number repeat no more often than others
-// that are rounded. The seeds are fixed.
-func TestRoundedThenDivided(t *testing.T) {
+// TestStepsBehindFunctions: rounded answers that a query divides by a public number, or of which it takes a root or a
+// logarithm, repeat no more often than others that are rounded. The seeds are fixed.
+func TestStepsBehindFunctions(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(10) {
-		r := run(t, analysis.Claim{Epsilon: 1}, 2000, seed, worlds(func(r *rand.Rand, world float64) analysis.Outcome {
-			return value(math.Round(1024*(3+world+lap(r, 1))) / 1024 / 6)
-		}))
-		if r.Verdict == analysis.Inconclusive { // a violation by chance is rare enough at this confidence
-			t.Errorf("seed %d: %s", seed, r.Reason)
-		}
+	for name, f := range map[string]func(float64) float64{
+		"divided":  func(x float64) float64 { return x / 6 },
+		"root":     func(x float64) float64 { return math.Sqrt(math.Abs(x)) },
+		"log":      func(x float64) float64 { return math.Log1p(math.Abs(x)) },
+		"quotient": func(x float64) float64 { return 1000 / (math.Abs(x) + 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(6) {
+				r := run(t, analysis.Claim{Epsilon: 1}, 2000, seed, worlds(func(r *rand.Rand, world float64) analysis.Outcome {
+					return value(f(math.Round(1024*(3+world+lap(r, 1))) / 1024))
+				}))
+				if r.Verdict == analysis.Inconclusive { // a violation by chance is rare enough at this confidence
+					t.Errorf("seed %d: %s", seed, r.Reason)
+				}
+			}
+		})
 	}
 }
 

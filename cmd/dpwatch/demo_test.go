@@ -110,7 +110,7 @@ func TestDemo(t *testing.T) {
 	longtest.Skip(t) // a minute; CI runs make demo, too
 	t.Parallel()
 	bindir := pgtest.Start(t).BinDir()
-	p := startProgram(t, "demo", "--all", "--patience", "19m", "-o", "json", "--keep", "--pg-bindir", bindir)
+	p := startProgram(t, "demo", "--all", "--max-trials", "1200", "--patience", "19m", "-o", "json", "--keep", "--pg-bindir", bindir)
 	begun := regexp.MustCompile(`audits decided, [1-9][0-9]* pairs of trials`)
 	p.until(t, "the first trials", func() bool { return begun.MatchString(p.log.String()) })
 	first := auditorOf(t, p.Process.Pid)

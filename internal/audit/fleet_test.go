@@ -137,7 +137,7 @@ func TestHonestFleet(t *testing.T) {
 	t.Parallel()
 	queries, some, trials, confidence := 50, 50, 500, 0.8 // few queries show a wrong level only at a low confidence
 	if longtest.Enabled() {
-		queries, some, trials, confidence = 1000, 300, int(longtest.Number(t, "DPWATCH_FLEET_TRIALS", 2000)), 0.95
+		queries, some, trials, confidence = 1000, 300, int(longtest.Number(t, "DPWATCH_FLEET_TRIALS", 500)), 0.95
 	}
 	findings, suspicions, begun, pairs := fleet(t, queries, trials, confidence, true)
 	if findings != 0 || suspicions != 0 || begun != queries || pairs < queries*trials*9/10 {

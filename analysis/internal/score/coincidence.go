@@ -156,19 +156,26 @@ func (in *Input) coincidence(world int) float64 {
 // boundAtoms is the number of values that may repeat because answers are cut off at a bound.
 const boundAtoms = 2
 
+// sharedEpsilon is a greater loss than that of two worlds whose answers are compared as if they were close.
+const sharedEpsilon = 3
+
 // RepeatsTooOften reports whether more different results of a world come more than once in a number of pairs than their
 // resolution makes likely: more than a Poisson number of the expected mean is with a probability of about e^-15.
 //
 // Values with mass repeat as well. Those of both worlds do not count: a cache or a stock of noise has others for each
 // world. Where there are such values, the rarest of them have come in one world alone so far: as many others are
 // expected, and two that may be bounds.
+//
+// The resolution does not show every step: the roots of rounded numbers have all their bits. But their answers come in
+// both worlds as well, n^2 times the sum of p0 p1 of them, and in a world more than once n^2/2 times the sum of p^2: of
+// laws within epsilon at most e^epsilon/2 times as many. That is expected, too, for an epsilon of sharedEpsilon.
 func (in *Input) RepeatsTooOften(world, pairs int) bool {
 	k := float64(in.Repeats.Alone[world] - in.Repeats.Common - boundAtoms)
 	if k <= 0 {
 		return false
 	}
 	p, n := in.coincidence(world), float64(pairs)
-	mean := min(n*n/2*p, n) / float64(uint64(1)<<in.Repeats.thinned)
+	mean := min(n*n/2*p, n)/float64(uint64(1)<<in.Repeats.thinned) + math.Exp(sharedEpsilon)/2*float64(in.Repeats.Shared)
 	// Chernoff: P(N >= k) <= exp(-(k ln(k/mean) - k + mean)).
 	return k > mean && k*math.Log(k/mean)-k+mean > 15
 }

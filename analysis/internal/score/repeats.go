@@ -46,6 +46,7 @@ type Repeats struct {
 	Echoes    [2]int              // per world, of the sample: results with a number that repeat an earlier one
 	Alone     [2]int              // per world, of the sample: different results with a number that came more than once there, and never in the other world
 	Common    int                 // of the sample: different results with a number that came in both worlds, more than once in one of them
+	Shared    int                 // of the sample: different results with a number that came in both worlds
 	thinned   uint8               // the zero bits
 }
 
@@ -94,6 +95,7 @@ func (r *Repeats) add(world int, hash uint64, number bool) {
 
 // classify adds by to the number of results of the kind of one that came so often on D0 and D1.
 func (r *Repeats) classify(n [2]int32, by int) {
+	r.Shared += by * code.Bit(min(n[0], n[1]) > 0)
 	switch {
 	case max(n[0], n[1]) < 2:
 	case n[1] == 0:
@@ -108,7 +110,7 @@ func (r *Repeats) classify(n [2]int32, by int) {
 // thin drops about half of the kept results.
 func (r *Repeats) thin() {
 	r.thinned++
-	r.different, r.Echoes, r.Alone, r.Common = [2]int{}, [2]int{}, [2]int{}, 0
+	r.different, r.Echoes, r.Alone, r.Common, r.Shared = [2]int{}, [2]int{}, [2]int{}, 0, 0
 	maps.DeleteFunc(r.seen, func(key uint64, n [2]int32) bool {
 		if key&(1<<r.thinned-1) != 0 {
 			return true

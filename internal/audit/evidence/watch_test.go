@@ -49,11 +49,11 @@ func delay(t testing.TB, seed uint64, claim, actual float64, honest, limit int) 
 	return limit + 1
 }
 
-// TestWatchDelay measures the delay of the alarm in docs/statistics.md.
+// TestWatchDelay measures the delay of the alarm in docs/statistics.md: there is one. The seeds are fixed.
 func TestWatchDelay(t *testing.T) {
 	t.Parallel()
 	longtest.Skip(t)
-	runs := int(longtest.Number(t, "DPWATCH_WATCH_RUNS", 40))
+	runs := int(longtest.Number(t, "DPWATCH_WATCH_RUNS", 20))
 	for _, factor := range []float64{1.2, 1.5, 2, 5} {
 		t.Run(fmt.Sprint(factor), func(t *testing.T) {
 			limit := 30_000
@@ -63,6 +63,9 @@ func TestWatchDelay(t *testing.T) {
 			}
 			slices.Sort(all)
 			t.Logf("%g times the claim: median %d, 90 %% %d", factor, all[len(all)/2], all[len(all)*9/10])
+			if all[len(all)-1] > limit {
+				t.Errorf("a change to %g times the claim has no alarm in %d rounds", factor, limit)
+			}
 		})
 	}
 }
@@ -123,13 +126,13 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestWatchRunLength: while the claim is spent exactly, at most one detector in 100 alarms within 10 blocks. With 100
-// detectors, more than 9 alarms have a probability below 10^-6 if that holds.
+// TestWatchRunLength: while the claim is spent exactly, at most one detector in 100 alarms within 10 blocks. With 50
+// detectors, more than 7 alarms have a probability below 10^-6 if that holds.
 func TestWatchRunLength(t *testing.T) {
 	t.Parallel()
 	longtest.Skip(t)
 	alarms := 0
-	for seed := range uint64(100) {
+	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		w := evidence.NewWatch(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: .95, MaxTrials: 4000}, 1)
 		for range 10 * evidence.BlockRounds(4000) {
@@ -143,7 +146,7 @@ func TestWatchRunLength(t *testing.T) {
 		}
 	}
 	t.Logf("%d alarms", alarms)
-	if alarms > 9 {
-		t.Errorf("%d of 100 detectors alarm within 10 blocks, want at most 1 on average", alarms)
+	if alarms > 7 {
+		t.Errorf("%d of 50 detectors alarm within 10 blocks, want at most 1 of 100 on average", alarms)
 	}
 }
