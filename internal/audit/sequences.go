@@ -42,7 +42,10 @@ func together(group []capture.Query) (capture.Query, bool) {
 		if !maps.Equal(q.Settings, next.Settings) || !slices.Equal(q.Temporary, next.Temporary) || q.ApplicationName != next.ApplicationName {
 			return q, false
 		}
-		q.Then, q.Completed = append(q.Then, next.AsStep()), next.Completed
+		q.Then = append(q.Then, next.AsStep())
+		if next.Completed.After(q.Completed) { // the queries may have come in another order
+			q.Completed = next.Completed
+		}
 	}
 	return q, true
 }

@@ -1,11 +1,13 @@
 // Package sequence finds groups of queries that sessions run again and again, such as those of a dashboard. It is pure:
 // no I/O, no clock.
 //
-// In: the audited queries of all sessions, with their times. Out: recurring groups, in the order of their queries.
+// In: the audited queries of all sessions, with their times. Out: recurring groups, in the order in which their queries
+// first came.
 package sequence
 
 import (
 	"container/list"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,7 +45,14 @@ type Tracker[T any] struct {
 	window time.Duration
 	open   map[Session]*list.Element // of *group[T]
 	begun  *list.List                // the open groups, in the order in which they began
-	seen   map[string]int            // how often groups were seen, by their keys, at most Recurring
+	seen   map[string]recurrence     // of groups that were seen, by their keys, sorted
+}
+
+// recurrence is how often a group was seen, at most Recurring. A session that runs the same queries in another order,
+// as a dashboard does that loads its parts at once, runs the same group.
+type recurrence struct {
+	n    int
+	keys []string // in the order in which they first came
 }
 
 type group[T any] struct {
@@ -56,7 +65,7 @@ type group[T any] struct {
 
 // New returns a Tracker.
 func New[T any](window time.Duration) *Tracker[T] {
-	return &Tracker[T]{window: window, open: map[Session]*list.Element{}, begun: list.New(), seen: map[string]int{}}
+	return &Tracker[T]{window: window, open: map[Session]*list.Element{}, begun: list.New(), seen: map[string]recurrence{}}
 }
 
 // Add adds an execution and returns the groups, of two queries at least, that it ends, each from the Recurring-th time
@@ -68,7 +77,7 @@ func (t *Tracker[T]) Add(q Query[T]) [][]T {
 	}
 	e := t.open[q.Session]
 	if e != nil {
-		if g := e.Value.(*group[T]); len(g.keys) == MaxQueries || g.has(q.Key) {
+		if g := e.Value.(*group[T]); len(g.keys) == MaxQueries || slices.Contains(g.keys, q.Key) {
 			found, e = t.end(e, found), nil
 		}
 	}
@@ -93,23 +102,21 @@ func (t *Tracker[T]) end(e *list.Element, found [][]T) [][]T {
 	if len(g.keys) < 2 || len(g.values) < len(g.keys) {
 		return found
 	}
-	id := strings.Join(g.keys, " ")
-	n, known := t.seen[id]
-	if !known && len(t.seen) >= maxGroups {
-		clear(t.seen)
-	}
-	n = min(n+1, Recurring)
-	if t.seen[id] = n; n == Recurring {
-		return append(found, g.values)
-	}
-	return found
-}
-
-func (g *group[T]) has(key string) bool {
-	for _, k := range g.keys {
-		if k == key {
-			return true
+	id := strings.Join(slices.Sorted(slices.Values(g.keys)), " ")
+	r, known := t.seen[id]
+	if !known {
+		if len(t.seen) >= maxGroups {
+			clear(t.seen)
 		}
+		r.keys = g.keys
 	}
-	return false
+	r.n = min(r.n+1, Recurring)
+	if t.seen[id] = r; r.n < Recurring {
+		return found
+	}
+	values := make([]T, len(r.keys))
+	for i, key := range r.keys {
+		values[i] = g.values[slices.Index(g.keys, key)]
+	}
+	return append(found, values)
 }

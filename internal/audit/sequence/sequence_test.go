@@ -42,7 +42,7 @@ func TestTracker(t *testing.T) {
 		{"again_in_the_session", []string{"1 a 0", "1 b 1", "1 a 2", "1 b 3", "1 a 4"}, []string{"a b"}},
 		{"every_time_from_then_on", []string{"1 a 0", "1 b 1", "1 a 2", "1 b 3", "1 a 4", "1 b 5", "1 a 6"}, []string{"a b", "a b"}},
 		{"in_another_session", []string{"1 a 0", "2 a 1", "1 b 2", "2 b 3", "3 c 100"}, []string{"a b"}},
-		{"another_order", []string{"1 a 0", "1 b 1", "2 b 2", "2 a 3", "3 c 100"}, nil},
+		{"another_order", []string{"1 a 0", "1 b 1", "2 b 2", "2 a 3", "3 c 100"}, []string{"a b"}},
 		{"window_ends_a_group", []string{"1 a 0", "1 b 61", "1 a 122", "1 b 183", "1 c 300"}, nil},
 		{"a_single_query", []string{"1 a 0", "1 a 1", "1 a 2", "1 a 3"}, nil},
 		{"at_most_eight", []string{
