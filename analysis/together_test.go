@@ -54,6 +54,18 @@ var leaksTogether = []struct {
 		xs[7], xs[31] = signed(r, .95-.9*s)
 		return groups(xs...)
 	})},
+	{"two_of_a_hundred_groups", 160, "vary together", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+		xs := alike(r, 100, 0)
+		xs[7], xs[91] = signed(r, .95-.9*s)
+		return groups(xs...)
+	})},
+	{"pairs_of_a_hundred_groups", 160, "vary together", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
+		xs := alike(r, 100, 0)
+		for i := 0; i < 100; i += 2 {
+			xs[i+1] = (.9-1.8*s)*xs[i] + math.Sqrt(1-.81)*xs[i+1]
+		}
+		return groups(xs...)
+	})},
 	{"a_random_group_of_twenty_moves", 200, "the largest value of all groups", worlds(func(r *rand.Rand, s float64) analysis.Outcome {
 		return groups(oneMoves(r, 20, 5*s)...)
 	})},

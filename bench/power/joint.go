@@ -14,6 +14,7 @@ func jointly() []family {
 	signs := each(.95, .05, func(r *rand.Rand, same float64) analysis.Outcome { return columns(signed(r, same)...) })
 	columnsOf2 := each(.9, -.9, func(r *rand.Rand, c float64) analysis.Outcome { return columns(correlated(r, 2, c)...) })
 	groupsOf2 := each(.9, -.9, func(r *rand.Rand, c float64) analysis.Outcome { return groups(correlated(r, 2, c)) })
+	groupsOf100 := each(.9, -.9, func(r *rand.Rand, c float64) analysis.Outcome { return groups(twoOf(r, 100, c)) })
 	columnsOf4 := each(.99, 0, func(r *rand.Rand, c float64) analysis.Outcome { return columns(correlated(r, 4, c)...) })
 	oneOf20 := each(0., 4, func(r *rand.Rand, moved float64) analysis.Outcome { return groups(oneMoves(r, 20, moved)) })
 	return []family{
@@ -27,6 +28,10 @@ func jointly() []family {
 		},
 		{
 			name: "correlation .9 against -.9 of 2 groups, claim 1", claim: only(1), budget: 5000, bar: 100, draw: groupsOf2,
+			laws: sampled(groupsOf2, 1<<18, 1, correlationRatio(2, .9, -.9)),
+		},
+		{
+			name: "correlation .9 against -.9 of 2 of 100 groups, claim 1", claim: only(1), budget: 5000, bar: 100, draw: groupsOf100,
 			laws: sampled(groupsOf2, 1<<18, 1, correlationRatio(2, .9, -.9)),
 		},
 		{
@@ -77,6 +82,12 @@ func jointlyRight() []family {
 			}),
 		},
 		{
+			name: "correlation .9 or -.9 of 2 of 100 groups by binary response 1", claim: only(1),
+			draw: each(p, 1-p, func(r *rand.Rand, same float64) analysis.Outcome {
+				return groups(twoOf(r, 100, oneOf(r, same, .9, -.9)))
+			}),
+		},
+		{
 			name: "correlation .99 or 0 of 4 columns by binary response 1", claim: only(1),
 			draw: each(p, 1-p, func(r *rand.Rand, same float64) analysis.Outcome {
 				return columns(correlated(r, 4, oneOf(r, same, .99, 0))...)
@@ -105,6 +116,14 @@ func jointlyRight() []family {
 			}),
 		},
 	}
+}
+
+// twoOf is n numbers of one law, of which two are correlated.
+func twoOf(r *rand.Rand, n int, correlation float64) []float64 {
+	xs := correlated(r, n, 0)
+	two := correlated(r, 2, correlation)
+	xs[7], xs[n-9] = two[0], two[1]
+	return xs
 }
 
 // signed is two numbers of one law, the signs of which agree with the given probability.

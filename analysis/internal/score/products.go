@@ -41,7 +41,7 @@ type products struct {
 // Limits of the score.
 const (
 	maxProducts      = 24  // slots of the score
-	maxProductSlots  = 64  // the most slots that are used
+	maxProductSlots  = 128 // the most slots that are used
 	productsPast     = 512 // kept pairs that are learned from
 	productFolds     = 4
 	certainProduct   = 12 // squared standard errors of a difference of mean products, plus 4 ln(products)
