@@ -51,7 +51,7 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	screen.Say("loading 100 users, 10,000 transactions, D0 and D1")
 	secrets := showcase.Options{AppPassword: rand.Text(), ReplayPassword: rand.Text()}
-	if err := showcase.Setup(ctx, cluster.DSN("postgres"), secrets); err != nil {
+	if err := setUp(ctx, cluster, secrets); err != nil {
 		return err
 	}
 	planted := showcase.Queries()
@@ -125,6 +125,18 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 		runErr = err
 	}
 	return runErr
+}
+
+// setUp creates the databases, whose roles have random passwords.
+func setUp(ctx context.Context, cluster *pgtemp.Cluster, secrets showcase.Options) (err error) {
+	var stored showcase.Options
+	if stored.AppPassword, err = pgtemp.Secret(secrets.AppPassword); err != nil {
+		return err
+	}
+	if stored.ReplayPassword, err = pgtemp.Secret(secrets.ReplayPassword); err != nil {
+		return err
+	}
+	return showcase.Setup(ctx, cluster.DSN("postgres"), stored)
 }
 
 // tokenFile holds the token of a user who may see values and change things.

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/zoo"
 )
 
@@ -33,8 +32,7 @@ const (
 	ReplayRole     = "dpwatch_replay" // the auditor's role
 )
 
-// Options holds the passwords of the demo, which should be random: the server stores them with one iteration of SCRAM
-// (pgtemp.Secret).
+// Options holds the passwords of the demo, or what the server is to store for them.
 type Options struct {
 	AppPassword    string // must not be empty
 	ReplayPassword string // must not be empty
@@ -50,24 +48,16 @@ func Setup(ctx context.Context, dsn string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the showcase: %w", err)
 	}
-	app, err := pgtemp.Secret(o.AppPassword)
-	if err != nil {
-		return fmt.Errorf("set up the showcase: %w", err)
-	}
-	replay, err := pgtemp.Secret(o.ReplayPassword)
-	if err != nil {
-		return fmt.Errorf("set up the showcase: %w", err)
-	}
 	data := Generate(Seed)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		vars := map[string]string{"database": ShopDatabase, "app_password": app}
+		vars := map[string]string{"database": ShopDatabase, "app_password": o.AppPassword}
 		return inDatabase(ctx, admin, ShopDatabase, func(conn *pgx.Conn) error {
 			return fillDatabase(ctx, conn, map[string]Data{"public": data}, substitute(rolesShopSQL, vars))
 		})
 	})
 	g.Go(func() error {
-		vars := map[string]string{"database": ShadowDatabase, "replay_password": replay}
+		vars := map[string]string{"database": ShadowDatabase, "replay_password": o.ReplayPassword}
 		return inDatabase(ctx, admin, ShadowDatabase, func(conn *pgx.Conn) error {
 			return fillDatabase(ctx, conn, map[string]Data{D0: data, D1: data.Without(HeavyUser)}, substitute(rolesShadowSQL, vars))
 		})
