@@ -3,6 +3,7 @@ package power
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 
 	"github.com/dpwatch/dpwatch/analysis"
 )
@@ -39,6 +40,33 @@ func wrongArithmetic() []family {
 		fs = append(fs, sum(", "+t.name, 1200, t.do))
 	}
 	return fs
+}
+
+// coarseLaplace is Laplace noise of scale 1 from a uniform number with so many bits.
+func coarseLaplace(r *rand.Rand, bits int) float64 {
+	u := (float64(r.Uint64()>>(64-bits))+.5)*math.Ldexp(1, 1-bits) - 1
+	return -math.Copysign(math.Log(1-math.Abs(u)), u)
+}
+
+// wrongResolution leaks through the numbers that noise can give, which have all their bits: whoever knows the generator
+// sees which centre gives an answer.
+func wrongResolution() (fs []family) {
+	for _, bits := range [...]int{24, 31} {
+		fs = append(fs, family{
+			name: "Laplace from uniform numbers of " + strconv.Itoa(bits) + " bits, claim 1", claim: only(1), budget: 20_000, laws: disjoint,
+			draw: each(3., 4., func(r *rand.Rand, x float64) analysis.Outcome { return value(x + coarseLaplace(r, bits)) }),
+		})
+	}
+	naive := naiveThen(3.1, func(y float64) float64 { return y })
+	sigma := .8 * gaussSigma(1, 1e-5)
+	return append(fs, family{
+		name: "naive floating-point Laplace around 3.1 and 4.1, claim 1", claim: only(1), budget: 20_000, draw: naive,
+		laws: sampled(naive, 1<<18, 1, naiveRatio(3.1)),
+	}, family{
+		name: "Gaussian for (1, 1e-5), 0.8 of its scale", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 20_000,
+		draw: each(0., 1., func(r *rand.Rand, x float64) analysis.Outcome { return value(x + gauss(r, sigma)) }),
+		laws: func() (p, q []float64) { return analysis.Cut(gaussLaw(0, sigma), gaussLaw(1, sigma), -20, 21, 800) },
+	})
 }
 
 // rightArithmetic does the same with noise and sums on a grid, or in hundredths.

@@ -84,7 +84,7 @@ func wrong() []family {
 	sharedInPart := each(0, 1, func(r *rand.Rand, moved int) analysis.Outcome {
 		return sharedNoise(r, 10, moved, lap(r, 1), .1)
 	})
-	fs = slices.Concat(fs, smallWrong(), wrongTexts(), wrongWritings(), wrongForms(), wrongArithmetic(), []family{
+	fs = slices.Concat(fs, smallWrong(), wrongTexts(), wrongWritings(), wrongForms(), wrongArithmetic(), wrongResolution(), []family{
 		{
 			name: "Gaussian for (1, 1e-5), noise halved", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 10_000,
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + gauss(r, sigma/2)) }),
