@@ -130,15 +130,13 @@ func fleet(t *testing.T, queries, trials int, confidence float64, family bool) (
 
 // TestHonestFleet: in a fleet of honest queries that leak exactly what they claim, no audit is suspected at the level
 // of the fleet, and so none pages. If each audit had the level of a single one, some would be suspected. Real
-// scheduler, real ledger, simulated answers with fixed seeds: every run has the same result. DPWATCH_FLEET_TRIALS=20000
-// is the number of trials for the full evidence, ten minutes.
+// scheduler, real ledger, simulated answers with fixed seeds: every run has the same result. DPWATCH_FLEET_QUERIES=1000
+// and DPWATCH_FLEET_TRIALS=20000 are the numbers for the full evidence, ten minutes.
 func TestHonestFleet(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
-	queries, some, trials, confidence := 50, 50, 500, 0.8 // few queries show a wrong level only at a low confidence
-	if longtest.Enabled() {
-		queries, some, trials, confidence = 1000, 300, int(longtest.Number(t, "DPWATCH_FLEET_TRIALS", 500)), 0.95
-	}
+	const some, confidence = 300, .95
+	queries, trials := int(longtest.Number(t, "DPWATCH_FLEET_QUERIES", 300)), int(longtest.Number(t, "DPWATCH_FLEET_TRIALS", 500))
 	findings, suspicions, begun, pairs := fleet(t, queries, trials, confidence, true)
 	if findings != 0 || suspicions != 0 || begun != queries || pairs < queries*trials*9/10 {
 		t.Errorf("%d findings, %d suspicions, %d audits begun, %d pairs of trials; want none, none, %d and about %d", findings, suspicions, begun, pairs, queries, queries*trials)
