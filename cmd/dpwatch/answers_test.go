@@ -118,18 +118,7 @@ ledger: {dsn: memory}
 			}
 		}
 	}
-	var v adminStatus
-	s.until(t, "every query is audited", func() bool {
-		v = s.status(t)
-		decided := 0
-		for _, a := range v.Audit.Audits {
-			if a.State == "decided" {
-				decided++
-			}
-		}
-		return decided == len(want)
-	})
-	for _, a := range v.Audit.Audits {
+	for _, a := range s.decided(t, len(want)).Audit.Audits {
 		if is := a.Report.Verdict + ": "; !strings.HasPrefix(want[a.Report.Claimed.Epsilon], is) {
 			t.Errorf("%s (%s), want %s", is, a.Report.Reason, want[a.Report.Claimed.Epsilon])
 		}

@@ -223,6 +223,22 @@ type adminStatus struct {
 	} `json:"audit"`
 }
 
+// decided waits until so many audits have a verdict.
+func (s *sidecar) decided(t *testing.T, audits int) (v adminStatus) {
+	t.Helper()
+	s.until(t, "every verdict", func() bool {
+		v = s.status(t)
+		n := 0
+		for _, a := range v.Audit.Audits {
+			if a.State == "decided" {
+				n++
+			}
+		}
+		return n == audits
+	})
+	return v
+}
+
 func (s *sidecar) status(t *testing.T) adminStatus {
 	t.Helper()
 	_, body := s.get(t, "/api/status")
@@ -297,17 +313,7 @@ func TestRunAudits(t *testing.T) {
 	exec0(t, conn, "UPDATE other SET x = 1 /* no people */")
 	exec0(t, conn, "SELECT 1 AS people")
 	exec0(t, conn, "SELECT 1") // names no protected table: not sent to the auditor
-	var st adminStatus
-	s.until(t, "every verdict", func() bool {
-		st = s.status(t)
-		decided := 0
-		for _, a := range st.Audit.Audits {
-			if a.State == "decided" {
-				decided++
-			}
-		}
-		return decided == 3
-	})
+	st := s.decided(t, 3)
 	want := []struct {
 		verdict, source string
 		epsilon         float64
