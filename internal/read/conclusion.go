@@ -111,7 +111,7 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("copies", "made anew for each pair of trials")
 	case r.Control != nil && r.Control.Recreated:
 		row("copies", "made anew between the first trials and their confirmation; noise of few values that is drawn once for each copy is not excluded (dpwatch audit --recreate)")
-	case r.Verdict == analysis.Violation && r.Deterministic == nil:
+	case r.Verdict == analysis.Violation:
 		row("copies", "not made anew: noise of few values that is drawn once for each copy is not excluded (dpwatch audit --recreate)")
 	}
 	writeControl(row, r)
