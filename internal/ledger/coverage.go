@@ -45,6 +45,9 @@ func (l *Ledger) Volumes(ctx context.Context, engine string, since time.Time) (V
 // ErrNoEngine is wrapped by the error for an engine that the ledger does not have.
 var ErrNoEngine = errors.New("no engine")
 
+// ofSequences matches the summaries of sequences, whose statements are counted one by one.
+const ofSequences = "^[0-9]+ queries together: "
+
 // VolumesUntil is Volumes without the hours that began at until or later; nil = with all.
 func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Time, until *time.Time) (Volumes, error) {
 	v := Volumes{Since: Hour(since)}
@@ -63,7 +66,7 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 			SELECT CASE WHEN a.query IS NULL AND h.unplaced = h.executions THEN 'no_place' WHEN q.epsilon IS NULL THEN 'no_claim'
 			  WHEN a.trials = 0 AND a.verdict <> 'violation' THEN CASE a.state WHEN 'decided' THEN 'untestable' WHEN 'waiting' THEN 'waiting' ELSE 'queued' END
 			  ELSE coalesce(nullif(a.verdict, ''), a.state, 'queued') END, count(*), sum(h.executions - h.unplaced)::bigint
-			FROM h JOIN queries q ON q.id = h.query LEFT JOIN audits a ON a.query = q.id WHERE q.engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until); err != nil {
+			FROM h JOIN queries q ON q.id = h.query LEFT JOIN audits a ON a.query = q.id WHERE q.engine = ANY($1) AND q.summary !~ $4 GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until, ofSequences); err != nil {
 			return err
 		}
 		v.Skipped, err = volumes(ctx, tx, `SELECT reason, 0::bigint, sum(statements)::bigint FROM skipped WHERE hour >= $2 AND ($3::timestamptz IS NULL OR hour < $3) AND engine = ANY($1) GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until)

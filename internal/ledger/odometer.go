@@ -109,7 +109,7 @@ type meter map[received]odometer.Spent
 // add counts the answers of a sighting; first means that the analyst had not run the query before.
 func (m meter) add(s *Sighting, first bool) {
 	c := s.Query.Claim
-	if c == nil {
+	if c == nil || s.Together {
 		return
 	}
 	at := received{Analyst{valid(s.User), valid(s.Database), valid(s.Application)}, Hour(s.Query.LastSeen), false}

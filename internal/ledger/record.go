@@ -40,6 +40,9 @@ type Sighting struct {
 	User, Database, Application string
 	Executions                  int64
 	Unplaced                    int64 // of these, those while the query had no place for an audit; they are also in a Skip
+	// Together means that the query is a sequence, whose statements have sightings, too: it adds nothing to the coverage
+	// and to what analysts learned.
+	Together bool `json:",omitempty"`
 }
 
 // Skip counts statements of one hour that are not audited, for one reason.

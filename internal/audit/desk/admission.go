@@ -49,7 +49,7 @@ func (a *Admission) Arrive(q capture.Query, r recognize.Recognized, key, route s
 		return true
 	}
 	done, placed := a.placeQuery(q, r, key, route)
-	if done && len(q.Then) == 0 { // a sequence is no execution of its own
+	if done {
 		a.do(Seen{Key: key, Query: r.Query, Captured: q, Placed: placed, Before: r.Before})
 	}
 	return done

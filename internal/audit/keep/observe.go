@@ -173,13 +173,13 @@ func (o *observations) See(key string, query ledger.Query, q capture.Query, plac
 	switch {
 	case s == nil && len(o.sightings) >= maxObservations:
 		o.lost++
-		if placed {
+		if placed && len(q.Then) == 0 {
 			o.skips[skippedIn{NotRecorded, at.hour}]++
 		}
 		return
 	case s == nil:
 		query.Key, query.FirstSeen = key, q.Completed
-		s = &ledger.Sighting{Query: query, User: q.User, Database: q.Database, Application: q.ApplicationName}
+		s = &ledger.Sighting{Query: query, User: q.User, Database: q.Database, Application: q.ApplicationName, Together: len(q.Then) > 0}
 		o.sightings[at] = s
 	}
 	s.Query.Destinations = read.AddDestinations(s.Query.Destinations, query.Destinations)
