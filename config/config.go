@@ -141,6 +141,7 @@ type UnclaimedRule struct {
 
 // Claims configures how the claimed privacy loss of a query is determined.
 type Claims struct {
+	Ask       string     `yaml:"ask"` // a query in which $1 is the statement: the engine states its claim
 	Functions []Function `yaml:"functions"`
 	Combine   string     `yaml:"combine"` // add | share
 	Settings  Settings   `yaml:"settings"`

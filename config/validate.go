@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/curve"
@@ -115,6 +116,9 @@ func (e *engineSections) privacy(p *Privacy) {
 func (e *engineSections) claims(c *Claims, protected []string, catalog Secret) {
 	if c.Combine != "add" && c.Combine != "share" {
 		e.add("claims.combine", "must be add (each DP function spends its own epsilon) or share (one epsilon for the query)")
+	}
+	if c.Ask != "" && !strings.Contains(c.Ask, "$1") {
+		e.add("claims.ask", "must be a query that takes the statement as $1: SELECT epsilon, delta FROM dp_cost($1)")
 	}
 	for i, t := range c.Trust {
 		e.oneOf(fmt.Sprintf("claims.trust[%d]", i), t, "comment", "setting")

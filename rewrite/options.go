@@ -82,6 +82,9 @@ type (
 	Value      = claim.Value
 )
 
+// Stated returns the claim in the row with which an engine answers a Question.
+func Stated(names []string, row []*string) Value { return claim.Stated(names, row) }
+
 // New checks the options and returns a Rewriter, or all faults, joined.
 func New(o Options) (*Rewriter, error) {
 	faults := o.tableFaults()
@@ -106,6 +109,9 @@ func New(o Options) (*Rewriter, error) {
 		if _, _, ok := ident.ParseFunction(f); !ok {
 			faults = append(faults, fmt.Errorf("allowed function %q: write it as name or schema.name", f))
 		}
+	}
+	if o.Claims.Ask && len(o.Neighbours) == 0 {
+		faults = append(faults, errors.New("Claims.Ask needs Neighbours: the engine is asked about the statement on the first of them"))
 	}
 	if o.MaxBytes < 0 || o.MaxTokens < 0 {
 		faults = append(faults, errors.New("MaxBytes and MaxTokens must not be negative"))

@@ -19,13 +19,22 @@ type UnsupportedError struct {
 	Offset int    // byte offset in capture.Query.SQL, 0-based; -1 = not known
 	Hint   string // remedy for the client or the operator; "" = none
 
-	expression string
+	question *Question
 }
 
-// Expression returns the SQL text of a claim that is an expression of constants and parameters, if the query was
-// refused because its value is not known; otherwise "". It reads nothing and calls immutable built-in functions.
-// AnalyzeWith takes its value.
-func (e *UnsupportedError) Expression() string { return e.expression }
+// Question is what a server has to answer before the claim of a query is known.
+type Question struct {
+	// SQL is an expression of constants and parameters, which reads nothing and calls immutable built-in functions; if
+	// Asked is set, the statement on D0, whose claim the engine states. It holds constants of the query.
+	SQL        string
+	Asked      bool
+	Settings   map[string]string // of the session, if Asked is set
+	SearchPath []string          // if Asked is set
+}
+
+// Question returns the question because of which the query was refused; nil = it was refused for another reason.
+// AnalyzeWith takes the answer, by Question.SQL.
+func (e *UnsupportedError) Question() *Question { return e.question }
 
 // Error returns all fields in one line.
 func (e *UnsupportedError) Error() string {

@@ -106,7 +106,7 @@ type Plan struct {
 // other error type and does not panic. It keeps no reference to q's slices or maps.
 func (r *Rewriter) Analyze(q capture.Query) (plan *Plan, err error) { return r.AnalyzeWith(q, nil) }
 
-// AnalyzeWith is Analyze with the values of expressions in claims; see UnsupportedError.Expression.
+// AnalyzeWith is Analyze with the answers to questions about claims; see UnsupportedError.Question.
 func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -182,12 +182,16 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	if column := r.claims.Unmasked(q, labelled, role); column != "" {
 		return nil, refuse(reasons.NoCopy, "column "+column+" is masked for the role of the query, but not by the same rule in every copy", maskCopies)
 	}
+	question, err := r.question(p)
+	if err != nil {
+		return nil, err
+	}
 	p.Claim, p.Ignored, err = r.claims.Resolve(claim.Input{
 		Query: q, Tokens: parsed.tokens, Calls: s.Calls, Summary: summary, Tables: p.Tables, Group: p.Group,
-		Labelled: labelled, Role: role, Statement: parsed.stmt, Values: values,
+		Labelled: labelled, Role: role, Statement: parsed.stmt, Values: values, Question: question,
 	})
 	if err != nil {
-		return nil, refusedClaim(err)
+		return nil, p.refusedClaim(err, question)
 	}
 	p.Key = p.key(q)
 	if p.Shape, err = p.shape(parsed.wire); err != nil {
@@ -196,8 +200,19 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	return p, nil
 }
 
+// question returns the statement on D0 about which the engine is asked; "" = it is not asked.
+func (r *Rewriter) question(p *Plan) (string, error) {
+	switch {
+	case !r.options.Claims.Ask:
+		return "", nil
+	case r.options.OwnEngines:
+		return p.sql, nil
+	}
+	return p.For(r.options.Neighbours[0])
+}
+
 // refusedClaim returns the refusal of a query by its claim.
-func refusedClaim(err error) error {
+func (p *Plan) refusedClaim(err error, question string) error {
 	var fault *claim.Error
 	if !errors.As(err, &fault) {
 		return refuse(reasons.Internal, "the claim was rejected without a reason", reportBug)
@@ -206,7 +221,14 @@ func refusedClaim(err error) error {
 	if fault.Uncertain {
 		reason = reasons.SettingsUncertain
 	}
-	return &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint, expression: fault.Expression}
+	refused := &UnsupportedError{Reason: reason, Detail: fault.Detail, Offset: fault.Offset, Hint: fault.Hint}
+	if fault.Expression != "" {
+		refused.question = &Question{SQL: fault.Expression}
+		if fault.Expression == question {
+			refused.question = &Question{question, true, p.Settings, p.SearchPath}
+		}
+	}
+	return refused
 }
 
 // For returns the SQL on a neighbour schema: the client's text in which every protected table, and every function that

@@ -40,6 +40,8 @@ func (x *effects) perform(e desk.Effect) {
 		x.stages.Recognizer.Outcome(e.Look, e.Away)
 	case desk.ReadEngines:
 		time.AfterFunc(e.After, x.read)
+	case desk.EngineChanged:
+		x.stages.Recognizer.Forget()
 	case desk.Wake:
 		select {
 		case x.ready <- struct{}{}:

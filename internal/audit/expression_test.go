@@ -34,7 +34,11 @@ func expressionRig(t *testing.T, evaluate func(recognize.Evaluate) recognize.Eva
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Evaluate, o.MaxAudits = evaluate(player.Evaluate), 100
+		o.MaxAudits = 100
+		o.Evaluate = evaluate(func(ctx context.Context, q rewrite.Question) (v rewrite.Value, err error) {
+			v.Number, v.Fault, err = player.Evaluate(ctx, q.SQL)
+			return v, err
+		})
 	})
 }
 
@@ -103,14 +107,14 @@ func TestExpressionsAreRemembered(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
 	r := expressionRig(t, func(e recognize.Evaluate) recognize.Evaluate {
-		return func(ctx context.Context, expression string) (float64, string, error) {
+		return func(ctx context.Context, q rewrite.Question) (rewrite.Value, error) {
 			if away.Load() {
-				return 0, "", errors.New("away")
+				return rewrite.Value{}, errors.New("away")
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			seen = append(seen, expression)
-			return e(ctx, expression)
+			seen = append(seen, q.SQL)
+			return e(ctx, q)
 		}
 	})
 	away.Store(true)

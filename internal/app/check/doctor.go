@@ -38,7 +38,7 @@ func Doctor(c config.Config) []preflight.Task {
 	}
 	all := c.AllEngines()
 	for _, one := range all {
-		for _, task := range []preflight.Task{preflight.Rows(preflightOptions(one)), checkViews(one), checkCaptured(one)} {
+		for _, task := range []preflight.Task{preflight.Rows(preflightOptions(one)), checkViews(one), checkAsk(one), checkCaptured(one)} {
 			if len(all) > 1 {
 				task = named(one.EngineName(), task)
 			}
@@ -166,7 +166,7 @@ func checkCaptured(c config.Config) preflight.Task {
 		}
 		refused, unlisted, sample := map[rewrite.Reason]int{}, map[string]bool{}, -1
 		for i, q := range queries {
-			_, err := rewriter.Analyze(q)
+			_, err := analyzeAs(ctx, rewriter, q)
 			var u *rewrite.UnsupportedError
 			switch {
 			case errors.As(err, &u):
@@ -201,6 +201,13 @@ func checkCaptured(c config.Config) preflight.Task {
 		}
 		return []preflight.Check{check, checkRate(ctx, c, rewriter, queries[sample], len(queries)-n)}
 	}
+}
+
+// analyzeAs analyzes a statement as if its claim, where a server has to state it, were 1.
+func analyzeAs(ctx context.Context, rewriter *rewrite.Rewriter, q capture.Query) (*rewrite.Plan, error) {
+	return recognize.Analyze(ctx, rewriter, q, func(context.Context, rewrite.Question) (rewrite.Value, error) {
+		return rewrite.Value{Number: 1}, nil
+	})
 }
 
 // captured returns the latest captured queries of an engine in its ledger.
@@ -269,7 +276,7 @@ func roughly(seconds float64) string {
 
 // replayRate returns the trials a second of a query, on all copies together.
 func replayRate(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter, q capture.Query) (float64, error) {
-	plan, err := rewriter.Analyze(q)
+	plan, err := analyzeAs(ctx, rewriter, q)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/replay"
@@ -97,7 +98,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	if err != nil {
 		return replay.Statement{}, err
 	}
-	plan, err := rewriter.Analyze(q)
+	plan, err := f.analyze(ctx, rewriter, player, q)
 	if err != nil {
 		var refused *rewrite.UnsupportedError
 		if errors.As(err, &refused) && refused.Reason == reasons.Parameter && len(f.Params) == 0 {
@@ -130,7 +131,16 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	if s.Worlds, err = f.texts(plan); err != nil {
 		return s, err
 	}
-	return s, f.sequence(rewriter, q, &s)
+	return s, f.sequence(q, &s, func(next capture.Query) (*rewrite.Plan, error) { return f.analyze(ctx, rewriter, player, next) })
+}
+
+// analyze analyzes a statement. Where there is a configuration, the shadow database and the engine answer questions about
+// its claim.
+func (f *Options) analyze(ctx context.Context, rewriter *rewrite.Rewriter, player *replay.Player, q capture.Query) (*rewrite.Plan, error) {
+	if f.Loaded == nil {
+		return rewriter.Analyze(q)
+	}
+	return recognize.Analyze(ctx, rewriter, q, stages.Evaluate(*f.Loaded, player))
 }
 
 // texts returns the text of a statement for each schema, D0 first. It keeps that for the twin.
@@ -156,6 +166,7 @@ func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
 func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
 	if f.Loaded != nil && !f.Given["from"] {
 		opt = stages.RewriteOptions(*f.Loaded)
+		opt.Claims.Ask = opt.Claims.Ask && !f.Given["epsilon"]
 		if opt.ShadowPath = nil; len(f.Engines) == 0 {
 			opt.ShadowPath = f.SearchPath
 		}

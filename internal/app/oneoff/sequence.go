@@ -26,11 +26,11 @@ func (f *Options) queries() int {
 func placeOf(i int) string { return fmt.Sprintf("query %d of the sequence", i+2) }
 
 // sequence adds the following statements to s, which has first, and composes their claims with its claim.
-func (f *Options) sequence(rewriter *rewrite.Rewriter, first capture.Query, s *replay.Statement) error {
+func (f *Options) sequence(first capture.Query, s *replay.Statement, analyze func(capture.Query) (*rewrite.Plan, error)) error {
 	first.Then = f.following
 	for i := range f.following {
 		where, q := placeOf(i), first.Step(i+1)
-		plan, err := rewriter.Analyze(q)
+		plan, err := analyze(q)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, Refusal(q.SQL, err))
 		}

@@ -59,6 +59,22 @@ const ConnectTimeout = 5 * time.Second
 // auditConnections is the number of connections of one audit.
 const auditConnections = 2
 
+// Evaluate returns what answers questions about the claims of statements: the shadow database evaluates expressions, and
+// the engine of D0 states its claims.
+func Evaluate(c config.Config, player *replay.Player) recognize.Evaluate {
+	return func(ctx context.Context, q rewrite.Question) (v rewrite.Value, err error) {
+		if !q.Asked {
+			v.Number, v.Fault, err = player.Evaluate(ctx, q.SQL)
+			return v, err
+		}
+		a, err := player.Ask(ctx, c.Claims.Ask, q.SQL, q.Settings, q.SearchPath)
+		if err != nil || a.Fault != "" {
+			return rewrite.Value{Fault: a.Fault}, err
+		}
+		return rewrite.Stated(a.Names, a.Row), nil
+	}
+}
+
 // RewriteOptions translates the configuration to the options of package rewrite, without catalogs.
 func RewriteOptions(c config.Config) rewrite.Options {
 	opt := rewrite.Options{
@@ -66,7 +82,7 @@ func RewriteOptions(c config.Config) rewrite.Options {
 		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement),
 		Neighbours: c.Shadow.Copies(), OwnEngines: c.Shadow.OwnEngines(),
 		Claims: rewrite.ClaimRules{
-			Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
+			Ask: c.Claims.Ask != "", Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}

@@ -50,7 +50,8 @@ type (
 		Look inbox.Look
 		Away bool
 	}
-	ReadEngines struct{ After time.Duration }
+	ReadEngines   struct{ After time.Duration }
+	EngineChanged struct{} // what it states may be other claims
 	Wake        struct{} // a turn may be due
 	// Counted increments a counter.
 	Counted struct {

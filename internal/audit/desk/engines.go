@@ -29,11 +29,15 @@ type Engines struct {
 func (e *Engines) Changed(before, after *environment.Environment) {
 	functions := after.Shadow.Changed(before.Shadow)
 	e.versions.noteChange(e.now, functions, after.Label, !sameBase(after.Shadow, before.Shadow))
+	e.do(EngineChanged{})
 	e.review(functions)
 }
 
 // Deployed notes that another version of the engine was deployed, under a label.
-func (e *Engines) Deployed(label string) { e.versions.noteChange(e.now, nil, label, true) }
+func (e *Engines) Deployed(label string) {
+	e.versions.noteChange(e.now, nil, label, true)
+	e.do(EngineChanged{})
+}
 
 // Review compares the decided audits with the present engines.
 func (e *Engines) Review() { e.review(nil) }

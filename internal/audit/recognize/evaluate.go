@@ -9,53 +9,63 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// Evaluate returns the number to which a server evaluates the SQL text of an expression, or why it has none. An error
-// is one of the connection.
-type Evaluate func(ctx context.Context, expression string) (number float64, fault string, err error)
+// Evaluate asks a server a question about the claim of a statement. A claim that has no value is one with a fault. An
+// error is one of the connection.
+type Evaluate func(ctx context.Context, q rewrite.Question) (rewrite.Value, error)
 
-// mostExpressions bounds the different expressions in the claims of one statement.
-const mostExpressions = 16
+// mostQuestions bounds the different questions about the claims of one statement or sequence.
+const mostQuestions = 16
 
 // errUnevaluated is wrapped by the error of a statement whose claim could not be evaluated now.
-var errUnevaluated = errors.New("the shadow database, which evaluates the claim, is away")
+var errUnevaluated = errors.New("the shadow database or the engine, which evaluates the claim, is away")
 
-// withValues analyzes a statement. Expressions in its claims are evaluated, each once as long as its value is
-// remembered.
-func (r *Recognizer) withValues(rewriter *rewrite.Rewriter, q capture.Query) (*rewrite.Plan, error) {
+// Analyze analyzes a statement with the answers of a server to questions about its claim; evaluate may be nil: then a
+// statement with questions is refused.
+func Analyze(ctx context.Context, rewriter *rewrite.Rewriter, q capture.Query, evaluate Evaluate) (*rewrite.Plan, error) {
 	plan, err := rewriter.Analyze(q)
-	var values map[string]rewrite.Value
-	for len(values) < mostExpressions {
+	values := map[string]rewrite.Value{}
+	for len(values) < mostQuestions {
 		var refusal *rewrite.UnsupportedError
-		if !errors.As(err, &refusal) || refusal.Expression() == "" || r.evaluate == nil {
+		if evaluate == nil || !errors.As(err, &refusal) || refusal.Question() == nil {
 			break
 		}
-		value, fault := r.value(refusal.Expression())
+		question := *refusal.Question()
+		value, fault := evaluate(ctx, question)
 		if fault != nil {
 			return nil, fmt.Errorf("%w: %w", errUnevaluated, fault)
 		}
-		if values == nil {
-			values = map[string]rewrite.Value{}
-		}
-		values[refusal.Expression()] = value
+		values[question.SQL] = value
 		plan, err = rewriter.AnalyzeWith(q, values)
 	}
 	return plan, err
 }
 
-// value returns the value of an expression.
-func (r *Recognizer) value(expression string) (rewrite.Value, error) {
+// withValues analyzes a statement. Each question is asked once as long as its answer is remembered.
+func (r *Recognizer) withValues(rewriter *rewrite.Rewriter, q capture.Query) (*rewrite.Plan, error) {
+	if r.evaluate == nil {
+		return rewriter.Analyze(q)
+	}
+	return Analyze(context.Background(), rewriter, q, r.value)
+}
+
+// value returns the answer to a question.
+func (r *Recognizer) value(ctx context.Context, q rewrite.Question) (rewrite.Value, error) {
+	key := q.SQL
+	if q.Asked {
+		key = fmt.Sprintf("%s %q %q", key, q.Settings, q.SearchPath)
+	}
 	r.mu.Lock()
-	v, known := r.values.Get(expression)
+	v, known := r.values.Get(key)
 	r.mu.Unlock()
 	if known {
 		return v, nil
 	}
-	var err error
-	if v.Number, v.Fault, err = r.evaluate(context.Background(), expression); err != nil {
+	v, err := r.evaluate(ctx, q)
+	if err != nil {
 		return v, err
 	}
 	r.mu.Lock()
-	r.values.Put(expression, v)
+	r.values.Put(key, v)
 	r.mu.Unlock()
 	return v, nil
 }

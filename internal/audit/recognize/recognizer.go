@@ -53,7 +53,7 @@ type Recognizer struct {
 	present   atomic.Pointer[edition]
 
 	mu       sync.Mutex                                // guards the fields below
-	values   recent.Map[string, rewrite.Value]         // of expressions in claims
+	values   recent.Map[string, rewrite.Value]         // answers to questions about claims
 	known    recent.Map[[sha256.Size]byte, Recognized] // results of the present rewriter, by everything that Analyze reads
 	outlines recent.Map[uint64, int]                   // numbers of texts turned away in a row, by outline
 	glimpses recent.Map[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
@@ -85,10 +85,16 @@ func (r *Recognizer) Use(to *rewrite.Rewriter) bool {
 		return false
 	}
 	r.present.Store(&edition{to, before.n + 1})
+	r.Forget()
+	return true
+}
+
+// Forget forgets the results of statements, and what the engine has stated about them.
+func (r *Recognizer) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known.Clear()
-	return true
+	r.values.Clear()
 }
 
 // Edition returns the number of the present Rewriter: each has other catalogs than the one before.

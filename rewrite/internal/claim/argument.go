@@ -132,7 +132,7 @@ func (d *Call) evaluated(text, what string, in Input) (float64, error) {
 	case !known:
 		fault := d.bad(what + " is an expression, which a server must evaluate")
 		if e := (*Error)(nil); errors.As(fault, &e) {
-			e.Expression, e.Hint = text, "write the number itself: expressions are evaluated by dpwatch run alone"
+			e.Expression, e.Hint = text, "write the number itself: dpwatch run and dpwatch audit --config evaluate expressions, other commands do not"
 		}
 		return 0, fault
 	case value.Fault != "":

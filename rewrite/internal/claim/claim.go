@@ -59,7 +59,8 @@ type Input struct {
 	Group   string        // its fingerprint
 
 	Statement *pg_query.SelectStmt
-	Values    map[string]Value // of expressions
+	Values    map[string]Value // of expressions, and of Question
+	Question  string           // the statement about which the engine is asked; "" = it is not asked
 
 	Labelled []ident.Table // the tables and views that it reads, and what the views read, if Rules has LabelProviders
 	Role     string        // the current role
@@ -70,8 +71,8 @@ type Error struct {
 	Detail, Hint string
 	Offset       int  // in bytes; -1 = not known
 	Uncertain    bool // the claim depends on settings that are not known
-	// Expression, if it is not "", is the SQL text of an argument, of constants and immutable built-in functions, whose
-	// value is missing in Input.Values.
+	// Expression, if it is not "", is what is missing in Input.Values: the SQL text of an argument, of constants and
+	// immutable built-in functions, or Input.Question.
 	Expression string
 }
 
@@ -91,16 +92,15 @@ func (c *Claimer) Resolve(in Input) (claim *Claim, ignored []Claim, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	argument, err := c.argumentClaim(in)
-	if err != nil && (comment == nil || !c.rules.TrustComment) {
+	policy, err := c.askedClaim(in)
+	if err != nil {
 		return nil, nil, err
 	}
-	policy, err := c.labelClaim(in)
-	if err != nil && argument == nil && (comment == nil || !c.rules.TrustComment) {
-		return nil, nil, err
-	}
+	var argument *part
 	if policy == nil {
-		policy = c.policy(in)
+		if argument, policy, err = c.written(in, comment != nil && c.rules.TrustComment); err != nil {
+			return nil, nil, err
+		}
 	}
 	in.Query.Settings, err = c.certainSettings(in, comment != nil || argument != nil, policy != nil)
 	if err != nil {
@@ -147,6 +147,23 @@ func (c *Claimer) Resolve(in Input) (claim *Claim, ignored []Claim, err error) {
 		return &claim, ignored, nil
 	}
 	return nil, ignored, nil
+}
+
+// written returns the claim of the arguments, and that of labels or of the configuration. Faults in sources that do not
+// decide are ignored; decided means that an earlier source has.
+func (c *Claimer) written(in Input, decided bool) (argument, policy *part, err error) {
+	argument, err = c.argumentClaim(in)
+	if err != nil && !decided {
+		return nil, nil, err
+	}
+	policy, err = c.labelClaim(in)
+	if err != nil && argument == nil && !decided {
+		return nil, nil, err
+	}
+	if policy == nil {
+		policy = c.policy(in)
+	}
+	return argument, policy, nil
 }
 
 func unless(trusted bool, limit *part) *part {

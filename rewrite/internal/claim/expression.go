@@ -8,14 +8,18 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
 
-// Value is the value of an expression according to a server, or why it has none.
+// Value is the value of an expression according to a server, or the claim that an engine states, or why there is none.
 type Value struct {
-	Number float64
-	Fault  string // continues a text after "the epsilon"; "" = none
+	Number float64     // of an expression, or the epsilon
+	Delta  float64     // of a stated claim
+	Curve  curve.Curve // of a stated claim; "" = none
+	None   bool        // the engine states nothing
+	Fault  string      // continues a text after "the epsilon", or "the engine's answer"; "" = none
 }
 
 // MaxExpression is the greatest length of an expression in bytes.
