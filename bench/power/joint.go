@@ -19,43 +19,43 @@ func jointly() []family {
 	oneOf20 := each(0., 4, func(r *rand.Rand, moved float64) analysis.Outcome { return groups(oneMoves(r, 20, moved)) })
 	return []family{
 		{
-			name: "sign follows the other column, 19 of 20 against 1 of 20, claim 1", claim: only(1), budget: 5000, bar: 100, draw: signs,
+			name: "sign follows the other column, 19 of 20 against 1 of 20, claim 1", claim: only(1), budget: 5000, derived: 79, draw: signs,
 			laws: eventLaws(.95, .05),
 		},
 		{
-			name: "correlation .9 against -.9 of 2 columns, claim 1", claim: only(1), budget: 5000, bar: 100, draw: columnsOf2,
+			name: "correlation .9 against -.9 of 2 columns, claim 1", claim: only(1), budget: 5000, derived: 78, draw: columnsOf2,
 			laws: sampled(columnsOf2, 1<<18, 1, correlationRatio(2, .9, -.9)),
 		},
 		{
-			name: "correlation .9 against -.9 of 2 groups, claim 1", claim: only(1), budget: 5000, bar: 100, draw: groupsOf2,
+			name: "correlation .9 against -.9 of 2 groups, claim 1", claim: only(1), budget: 5000, derived: 78, draw: groupsOf2,
 			laws: sampled(groupsOf2, 1<<18, 1, correlationRatio(2, .9, -.9)),
 		},
 		{
-			name: "correlation .9 against -.9 of 2 of 100 groups, claim 1", claim: only(1), budget: 5000, bar: 100, draw: groupsOf100,
+			name: "correlation .9 against -.9 of 2 of 100 groups, claim 1", claim: only(1), budget: 5000, derived: 78, draw: groupsOf100,
 			laws: sampled(groupsOf2, 1<<18, 1, correlationRatio(2, .9, -.9)),
 		},
 		{
-			name: "correlation .99 against 0 of 4 columns, claim 1", claim: only(1), budget: 5000, bar: 100, draw: columnsOf4,
+			name: "correlation .99 against 0 of 4 columns, claim 1", claim: only(1), budget: 5000, derived: 67, draw: columnsOf4,
 			laws: sampled(columnsOf4, 1<<18, 1, correlationRatio(4, .99, 0)),
 		},
 		{
-			name: "one random group of 20 moves (true 4), claim 1", claim: only(1), budget: 10_000, bar: 400, draw: oneOf20,
+			name: "one random group of 20 moves (true 4), claim 1", claim: only(1), budget: 10_000, derived: 313, draw: oneOf20,
 			laws: sampled(oneOf20, 1<<18, 1, oneMovesRatio(4)),
 		},
 		{
-			name: "true value with probability .01, claim 1", claim: only(1), budget: 40_000, bar: 956, draw: revealing(.01),
+			name: "true value with probability .01, claim 1", claim: only(1), budget: 40_000, draw: revealing(.01),
 			laws: revealingLaws(.01),
 		},
 		{
-			name: "true value with probability .001, claim 1", claim: only(1), budget: 40_000, bar: 9563, draw: revealing(.001),
+			name: "true value with probability .001, claim 1", claim: only(1), budget: 40_000, draw: revealing(.001),
 			laws: revealingLaws(.001),
 		},
 		{
-			name: "far out with probability .01 against .001, claim 1", claim: only(1), budget: 20_000, bar: 5453, draw: each(.01, .001, farOut),
+			name: "far out with probability .01 against .001, claim 1", claim: only(1), budget: 20_000, draw: each(.01, .001, farOut),
 			laws: eventLaws(.01, .001),
 		},
 		{
-			name: "a tenth of the noise in 1 of 20 trials, claim 1", claim: only(1), budget: 20_000, bar: 3816, draw: each(0., 1, littleNoise),
+			name: "a tenth of the noise in 1 of 20 trials, claim 1", claim: only(1), budget: 20_000, draw: each(0., 1, littleNoise),
 			laws: func() (p, q []float64) { return analysis.Cut(littleNoiseLaw(0), littleNoiseLaw(1), -3, 4, 7000) },
 		},
 	}

@@ -78,7 +78,7 @@ func power(w io.Writer, o options) error {
 		return nil
 	}
 	fmt.Fprintf(w, "Pairs of trials to a violation, %d audits a cell, alpha %g, looked at after every pair.\n\n", o.runs, alpha)
-	fmt.Fprintln(w, "| mechanism | median | 90 % | found | within | bar | g (nats per pair) | ln(1/alpha)/g (pairs) | times that | nats over | with confirmation | its price | at most | confirmed |")
+	fmt.Fprintln(w, "| mechanism | median | 90 % | found | within | goal | g (nats per pair) | ln(1/alpha)/g (pairs) | times that | nats over | with confirmation | its price | at most | confirmed |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, f := range wrong() {
 		if !o.cells.MatchString(f.name) {
@@ -90,15 +90,12 @@ func power(w io.Writer, o options) error {
 		}
 		median, q90 := at[len(at)/2], at[len(at)*9/10]
 		found, _ := slices.BinarySearch(at, f.budget+1)
-		bar := "-"
-		if f.bar > 0 {
-			bar = fmt.Sprint(f.bar)
-		}
 		p, q := f.laws()
 		g := analysis.Growth(p, q, f.claim)
 		least := math.Log(1/alpha) / g
-		fmt.Fprintf(w, "| %s | %s | %s | %.1f %% | %d | %s | %.4g | %.4g | %.2f | %.1f | %s |\n", f.name, pairs(median, f.budget), pairs(q90, f.budget),
-			100*float64(found)/float64(len(at)), f.budget, bar, g, least, float64(median)/least, float64(median)*g-math.Log(1/alpha), confirmed.columns(least))
+		goal := max(4*least, 3*least+20, float64(f.derived))
+		fmt.Fprintf(w, "| %s | %s | %s | %.1f %% | %d | %.0f | %.4g | %.4g | %.2f | %.1f | %s |\n", f.name, pairs(median, f.budget), pairs(q90, f.budget),
+			100*float64(found)/float64(len(at)), f.budget, goal, g, least, float64(median)/least, float64(median)*g-math.Log(1/alpha), confirmed.columns(least))
 	}
 	fmt.Fprintln(w)
 	return nil

@@ -113,39 +113,39 @@ var seldomNames = [...]string{"a row appears", "a second row appears", "the only
 func rareWrong() []family {
 	fs := []family{
 		{
-			name: "100 keys at 5 %, one of them moved by 50 scales, claim 1", claim: only(1), budget: 20_000, bar: 405,
+			name: "100 keys at 5 %, one of them moved by 50 scales, claim 1", claim: only(1), budget: 20_000, derived: 440,
 			draw: each(0.0, 50, func(r *rand.Rand, x float64) analysis.Outcome { return sparseGroups(r, 100, .05, .05, x) }),
 			laws: sometimes(.05, disjoint),
 		},
 		{
-			name: "100 keys at 5 %, one of them moved by 3 scales, claim 1", claim: only(1), budget: 20_000, bar: 1004,
+			name: "100 keys at 5 %, one of them moved by 3 scales, claim 1", claim: only(1), budget: 20_000,
 			draw: each(0.0, 3, func(r *rand.Rand, x float64) analysis.Outcome { return sparseGroups(r, 100, .05, .05, x) }),
 			laws: sometimes(.05, laplaceShiftLaws(3)),
 		},
 		{
-			name: "2,000 keys at 2 %, one of 5 % on D0 alone, claim 1", claim: only(1), budget: 20_000, bar: 967,
+			name: "2,000 keys at 2 %, one of 5 % on D0 alone, claim 1", claim: only(1), budget: 20_000, derived: 967,
 			draw: each(.05, 0, func(r *rand.Rand, p float64) analysis.Outcome { return sparseGroups(r, 2000, .02, p, 0) }),
 			laws: eventLaws(.05, 0),
 		},
 		{
-			name: "value leaks modulo .37, claim 1", claim: only(1), budget: 20_000, bar: 200,
+			name: "value leaks modulo .37, claim 1", claim: only(1), budget: 20_000, derived: 174,
 			draw: each(0, .5, func(r *rand.Rand, x float64) analysis.Outcome { return period(r, x, .648) }),
 			laws: func() (p, q []float64) {
 				return []float64{.352 / .648, 1 - .352/.648, 0}, []float64{0, 1 - .352/.648, .352 / .648}
 			},
 		},
 		{
-			name: "noise clamped at 3 scales, claim 1", claim: only(1), budget: 20_000, bar: 161,
+			name: "noise clamped at 3 scales, claim 1", claim: only(1), budget: 20_000,
 			draw: each(0.0, 1, clamped), laws: clampedLaws,
 		},
 		{
-			name: "laws that differ in the third moment, claim 1", claim: only(1), budget: 20_000, bar: 96,
+			name: "laws that differ in the third moment, claim 1", claim: only(1), budget: 20_000, derived: 163,
 			draw: each(1.0, -1, func(r *rand.Rand, sign float64) analysis.Outcome { return skewed(r, sign) }), laws: skewedLaws,
 		},
 	}
 	for _, name := range seldomNames {
 		fs = append(fs, family{
-			name: name + " in 1 of 1000 trials, claim (1, 1e-5)", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 40_000, bar: 19_354,
+			name: name + " in 1 of 1000 trials, claim (1, 1e-5)", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 40_000,
 			draw: seldom(1e-3, 0)[name], laws: eventLaws(1e-3, 0),
 		})
 	}

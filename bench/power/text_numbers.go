@@ -87,16 +87,12 @@ func array(moved float64, text bool) func(r *rand.Rand) (a, b analysis.Outcome) 
 func wrongWritings() (fs []family) {
 	for _, w := range writings() {
 		fs = append(fs, family{
-			name: "numbers as text, disjoint: " + w.name + ", claim 1", claim: only(1), budget: 20_000, bar: 25,
+			name: "numbers as text, disjoint: " + w.name + ", claim 1", claim: only(1), budget: 20_000,
 			draw: written(40, w), laws: disjoint,
 		})
 		for _, e := range []float64{6, 2} {
-			bar := 25
-			if e == 2 {
-				bar = 87
-			}
 			fs = append(fs, family{
-				name: fmt.Sprintf("numbers as text, shifted: %s, claim 1, true %g", w.name, e), claim: only(1), budget: 20_000, bar: bar,
+				name: fmt.Sprintf("numbers as text, shifted: %s, claim 1, true %g", w.name, e), claim: only(1), budget: 20_000,
 				draw: written(e, w), laws: laplaceShiftLaws(e),
 			})
 		}
@@ -104,8 +100,8 @@ func wrongWritings() (fs []family) {
 	for _, text := range []bool{false, true} {
 		name := map[bool]string{false: "two columns", true: "arrays"}[text]
 		fs = append(fs,
-			family{name: "numbers as text, disjoint: " + name + ", claim 1", claim: only(1), budget: 20_000, bar: 40, draw: array(40, text), laws: disjoint},
-			family{name: "numbers as text, shifted: " + name + ", claim 1, true 6", claim: only(1), budget: 20_000, bar: 40, draw: array(6, text), laws: laplaceShiftLaws(6)})
+			family{name: "numbers as text, disjoint: " + name + ", claim 1", claim: only(1), budget: 20_000, draw: array(40, text), laws: disjoint},
+			family{name: "numbers as text, shifted: " + name + ", claim 1, true 6", claim: only(1), budget: 20_000, draw: array(6, text), laws: laplaceShiftLaws(6)})
 	}
 	return fs
 }

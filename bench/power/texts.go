@@ -74,22 +74,22 @@ func sortedByNoise(n int, epsilon float64) func(r *rand.Rand) (a, b analysis.Out
 // wrongTexts leak more than they claim.
 func wrongTexts() []family {
 	return []family{
-		{name: "only the order of two rows, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: reversed(1), laws: disjoint},
-		{name: "only the order of 200 rows, one of which moves, claim 1", claim: only(1), budget: 20_000, bar: 60, draw: oneMoved(200), laws: disjoint},
+		{name: "only the order of two rows, claim 1", claim: only(1), budget: 20_000, draw: reversed(1), laws: disjoint},
+		{name: "only the order of 200 rows, one of which moves, claim 1", claim: only(1), budget: 20_000, draw: oneMoved(200), laws: disjoint},
 		{
-			name: "random order of 6 rows, two of them (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000, bar: 120,
+			name: "random order of 6 rows, two of them (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000,
 			draw: shuffled(6, .9), laws: responseLaws(2, .9),
 		},
 		{
-			name: "one telling text (0.011 on D0, never on D1) among 400, claim 1", claim: only(1), budget: 20_000, bar: 2606,
+			name: "one telling text (0.011 on D0, never on D1) among 400, claim 1", claim: only(1), budget: 20_000,
 			draw: each(.01136, 0, rareTexts(400)), laws: eventLaws(.01136, 0),
 		},
 		{
-			name: "one telling text (0.011 on D0, never on D1) among 5000, claim 1", claim: only(1), budget: 20_000, bar: 1700,
+			name: "one telling text (0.011 on D0, never on D1) among 5000, claim 1", claim: only(1), budget: 20_000,
 			draw: each(.01136, 0, rareTexts(5000)), laws: eventLaws(.01136, 0),
 		},
 		{
-			name: "one telling text (0.05 against 0.01) among 1000, claim 1", claim: only(1), budget: 20_000, bar: 3400,
+			name: "one telling text (0.05 against 0.01) among 1000, claim 1", claim: only(1), budget: 20_000,
 			draw: each(.05, .01, rareTexts(1000)), laws: eventLaws(.05, .01),
 		},
 	}
