@@ -52,7 +52,7 @@ type (
 	}
 	ReadEngines   struct{ After time.Duration }
 	EngineChanged struct{} // what it states may be other claims
-	Wake        struct{} // a turn may be due
+	Wake          struct{} // a turn may be due
 	// Counted increments a counter.
 	Counted struct {
 		Counter Counter
