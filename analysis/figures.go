@@ -13,11 +13,11 @@ import (
 type Figures struct {
 	Claim      Claim
 	NoClaim    bool
-	Threshold  float64     // ln(1/alpha)
-	Path       []PathPoint // at the ends of blocks, so that there are as many as the logarithm of the pairs allows
-	Histogram  *Histogram  // nil before any number was seen
-	Categories *Categories // of the same column; nil where there are numbers alone
-	Profile    []ProfilePoint
+	Threshold  float64        // ln(1/alpha)
+	Path       []PathPoint    // at the ends of blocks, so that there are as many as the logarithm of the pairs allows
+	Histogram  *Histogram     // nil before any number was seen
+	Categories *Categories    // of the same column; nil where there are numbers alone
+	Profile    []ProfilePoint // nil of [Audit.QuickFigures]
 }
 
 // PathPoint is the state after some pairs: the log-wealth against the claim (NaN without one) and the bound.
@@ -39,10 +39,29 @@ type Histogram struct {
 
 // Figures returns what can be drawn now. It takes time: every point of the profile is a process over all trials.
 func (a *Audit) Figures() Figures {
+	f := a.QuickFigures()
+	if a.observed.pairs == 0 {
+		return f
+	}
+	steps, deltas := fineFigure, profileDeltas
+	if a.evidence.book.Places > fewPlaces {
+		steps, deltas = coarseFigure, coarseDeltas
+	}
+	last := max(3, 2*f.Claim.Epsilon)
+	for i := range steps + 1 {
+		f.Profile = append(f.Profile, a.evidence.profilePoint(last*float64(i)/float64(steps), deltas, a.opts.alpha()))
+	}
+	return f
+}
+
+// How many steps a drawn profile has, and one of an audit with many columns and groups, in which a process takes long.
+const fineFigure, coarseFigure = 12, 4
+
+// QuickFigures returns what can be drawn now without a process over all trials: all but the profile.
+func (a *Audit) QuickFigures() Figures {
 	a.look()
 	a.evidence.climb()
-	here := a.here()
-	f := Figures{Claim: here, NoClaim: a.opts.NoClaim, Threshold: a.evidence.threshold - a.evidence.parts(), Path: slices.Clone(a.evidence.path)}
+	f := Figures{Claim: a.here(), NoClaim: a.opts.NoClaim, Threshold: a.evidence.threshold - a.evidence.parts(), Path: slices.Clone(a.evidence.path)}
 	if a.observed.pairs > 0 {
 		f.Path = append(f.Path, a.evidence.pathPoint(a.observed.pairs))
 		f.Path[len(a.evidence.path)].Line = a.evidence.atFront()
@@ -50,9 +69,6 @@ func (a *Audit) Figures() Figures {
 	if s, toward, direction := strongestSlot(&a.observed, &a.evidence); s != nil {
 		f.Histogram = a.observed.histogram(s, toward, direction)
 		f.Categories = a.observed.categories(s, toward, direction)
-	}
-	for e := 0.0; e <= max(3, 2*here.Epsilon) && a.observed.pairs > 0; e += max(3, 2*here.Epsilon) / 12 {
-		f.Profile = append(f.Profile, a.evidence.profilePoint(e, profileDeltas, a.opts.alpha()))
 	}
 	return f
 }

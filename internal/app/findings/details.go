@@ -11,8 +11,8 @@ import (
 )
 
 // ReadDetails reads the details of an audit from the ledgers of a configuration. Without values, nothing that it
-// returns holds any.
-func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id string, values bool) (read.Details, error) {
+// returns holds any. The privacy profile takes time, so that it is read only if it is asked for.
+func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id string, values, profile bool) (read.Details, error) {
 	l, s, err := records.FindInLedgers(ctx, c, id)
 	if err != nil {
 		return read.Details{}, err
@@ -30,7 +30,11 @@ func ReadDetails(ctx context.Context, env setup.Environment, c config.Config, id
 		return read.Details{}, err
 	}
 	d := read.NewDetails(x, values)
-	figures, err := saved.ReadFigures(&row)
+	figuresOf := saved.ReadQuickFigures
+	if profile {
+		figuresOf = saved.ReadFigures
+	}
+	figures, err := figuresOf(&row)
 	if err != nil {
 		d.Note("The figures in the ledger cannot be read: " + err.Error())
 		return d, nil
@@ -48,7 +52,7 @@ func Issue(ctx context.Context, env setup.Environment, o ExplainOptions, version
 	if err != nil {
 		return "", err
 	}
-	d, err := ReadDetails(ctx, env, c, o.ID, o.Reveal || c.Log.ShowsValues())
+	d, err := ReadDetails(ctx, env, c, o.ID, o.Reveal || c.Log.ShowsValues(), false)
 	if err != nil {
 		return "", err
 	}

@@ -31,7 +31,7 @@ func ServePage(ctx context.Context, env setup.Environment) error {
 		_, err = ReproduceWith(ctx, env, c, ReproduceOptions{ID: q.ID, Operator: q.Operator}, quiet)
 	} else {
 		var d read.Details
-		if d, err = ReadDetails(ctx, env, c, q.ID, q.Values); err == nil {
+		if d, err = ReadDetails(ctx, env, c, q.ID, q.Values, q.Profile); err == nil {
 			a.Details = &d
 		}
 	}

@@ -16,6 +16,7 @@ type Request struct {
 	Configuration json.RawMessage `json:"configuration"` // see config.Resolved.Encode
 	ID            string          `json:"id"`
 	Values        bool            `json:"values"`
+	Profile       bool            `json:"profile"`   // compute the privacy profile, too, which takes time
 	Reproduce     bool            `json:"reproduce"` // run fresh trials instead
 	Operator      string          `json:"operator"`
 }

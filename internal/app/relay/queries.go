@@ -20,14 +20,28 @@ import (
 const (
 	pageTimeout = setup.LedgerTimeout
 	maxDetails  = 32 // that are kept
-	// detailsAge is how long details are shown again before they are read again.
+	// Details, and those with the privacy profile, are shown again for so long before they are read again.
 	detailsAge = 3 * time.Second
+	profileAge = time.Minute
 )
+
+// detailed are details of one kind that were read a short time ago, by id and by whether they have values.
+type detailed struct {
+	reading chan struct{} // holds a value while one is read; guards kept
+	kept    map[string]keptDetails
+	profile bool          // they have the privacy profile
+	age     time.Duration // after which they are read again
+}
+
+func newDetailed(profile bool, age time.Duration) *detailed {
+	return &detailed{reading: make(chan struct{}, 1), kept: map[string]keptDetails{}, profile: profile, age: age}
+}
 
 // keptDetails are details that were read a short time ago.
 type keptDetails struct {
-	at time.Time
-	d  read.Details
+	at     time.Time
+	change uint64 // of Queries
+	d      read.Details
 }
 
 // Queries reads for pages the audits of queries, from the ledgers or, without one, from the auditors' memory, and has
@@ -38,8 +52,8 @@ type Queries struct {
 	reader        reader
 	log           *zap.Logger
 
-	detailing chan struct{} // guards details; holds a value while they are read
-	details   map[string]keptDetails
+	quick, slow *detailed // without and with the privacy profile, which takes time: the first do not wait for the second
+	change      atomic.Uint64 // counts what people did: details that were read before are outdated
 
 	reproduced atomic.Pointer[string] // id of the audit that is reproduced
 	ending     context.Context        // ends with the relay
@@ -49,32 +63,42 @@ type Queries struct {
 func newQueries(configuration *Configuration, engines *Engines, reader reader, log *zap.Logger) *Queries {
 	qs := &Queries{
 		configuration: configuration, engines: engines, reader: reader, log: log,
-		detailing: make(chan struct{}, 1), details: map[string]keptDetails{},
+		quick: newDetailed(false, detailsAge), slow: newDetailed(true, profileAge),
 	}
 	qs.ending, qs.end = context.WithCancel(context.Background())
 	return qs
 }
 
 // Details returns what the page of one query shows: the one whose id or key begins with id. Without values, it holds
-// none. One process at a time reads it.
+// none. One process at a time reads it. It has no privacy profile.
 func (qs *Queries) Details(ctx context.Context, id string, values bool) (read.Details, error) {
+	return qs.read(ctx, qs.quick, id, values)
+}
+
+// Profiled returns the same with the privacy profile, which takes time. One more process at a time reads it.
+func (qs *Queries) Profiled(ctx context.Context, id string, values bool) (read.Details, error) {
+	return qs.read(ctx, qs.slow, id, values)
+}
+
+func (qs *Queries) read(ctx context.Context, of *detailed, id string, values bool) (read.Details, error) {
 	if qs.configuration.current.Load().AllEngines()[0].LedgerDSN() == "" {
 		return qs.runningDetails(id, values)
 	}
 	key := fmt.Sprint(values, id)
 	select {
-	case qs.detailing <- struct{}{}:
-		defer func() { <-qs.detailing }()
+	case of.reading <- struct{}{}:
+		defer func() { <-of.reading }()
 	case <-ctx.Done():
 		return read.Details{}, ctx.Err()
 	}
-	if kept, ok := qs.details[key]; ok && time.Since(kept.at) < detailsAge {
+	change := qs.change.Load()
+	if kept, ok := of.kept[key]; ok && time.Since(kept.at) < of.age && kept.change == change {
 		kept.d.Reproduces = qs.reproducing(kept.d.Audit.Key)
 		return kept.d, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	a, err := qs.reader.ask(ctx, querypage.Request{ID: id, Values: values})
+	a, err := qs.reader.ask(ctx, querypage.Request{ID: id, Values: values, Profile: of.profile})
 	switch {
 	case err != nil:
 		return read.Details{}, err
@@ -85,10 +109,10 @@ func (qs *Queries) Details(ctx context.Context, id string, values bool) (read.De
 	case a.Details == nil:
 		return read.Details{}, errors.New(a.Error)
 	}
-	if len(qs.details) >= maxDetails {
-		clear(qs.details)
+	if len(of.kept) >= maxDetails {
+		clear(of.kept)
 	}
-	qs.details[key] = keptDetails{time.Now(), *a.Details}
+	of.kept[key] = keptDetails{time.Now(), change, *a.Details}
 	a.Details.Reproduces = qs.reproducing(a.Details.Audit.Key)
 	return *a.Details, nil
 }
@@ -143,8 +167,4 @@ func (qs *Queries) Reaudit(ctx context.Context, id, operator string) error {
 }
 
 // forget makes the next pages read details again.
-func (qs *Queries) forget() {
-	qs.detailing <- struct{}{}
-	clear(qs.details)
-	<-qs.detailing
-}
+func (qs *Queries) forget() { qs.change.Add(1) }

@@ -34,14 +34,24 @@ type Figures struct {
 	Seed      uint64  // of the order of the trials
 }
 
-// ReadFigures returns the figures of an audit in the ledger; without evidence they are empty.
+// ReadFigures returns the figures of an audit in the ledger; without evidence they are empty. The profile takes time: see
+// [analysis.Audit.Figures].
 func ReadFigures(row *ledger.Audit) (Figures, error) {
+	return readFigures(row, (*analysis.Audit).Figures)
+}
+
+// ReadQuickFigures returns the figures without the profile.
+func ReadQuickFigures(row *ledger.Audit) (Figures, error) {
+	return readFigures(row, (*analysis.Audit).QuickFigures)
+}
+
+func readFigures(row *ledger.Audit, of func(*analysis.Audit) analysis.Figures) (Figures, error) {
 	p, e, err := storedEvidence(row)
 	if e == nil {
 		return Figures{}, err
 	}
 	worst, reports := e.Worst()
-	return Figures{e.Audit(worst).Figures(), reports[worst].Threshold(), p.Seed}, nil
+	return Figures{of(e.Audit(worst)), reports[worst].Threshold(), p.Seed}, nil
 }
 
 // storedEvidence decodes the evidence of an audit in the ledger; nil = none.
