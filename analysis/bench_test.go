@@ -21,6 +21,35 @@ func BenchmarkAddSingle(b *testing.B) { benchmark(b, 0, 10_000, 20) }
 // BenchmarkAddColumns is the same for 20 groups of two columns.
 func BenchmarkAddColumns(b *testing.B) { benchmark(b, 20, 10_000, 20, 1) }
 
+// BenchmarkFigures is what the page of a query with 200 groups draws at once, and the privacy profile, which it asks for
+// when a reader does.
+func BenchmarkFigures(b *testing.B) {
+	a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	one := func() analysis.Outcome {
+		x := make([]float64, 200)
+		for i := range x {
+			x[i] = lap(r, 1)
+		}
+		return groups(x...)
+	}
+	for range 2000 {
+		a.Add(one(), one())
+	}
+	for name, of := range map[string]func() analysis.Figures{"quick": a.QuickFigures, "with the profile": a.Figures} {
+		b.Run(name, func(b *testing.B) {
+			before := processTime(b)
+			for b.Loop() {
+				of()
+			}
+			b.ReportMetric((processTime(b)-before).Seconds()/float64(b.N), "cpu-s/op")
+		})
+	}
+}
+
 // benchmark audits a right mechanism, with a report after every batch. The noise is drawn into the same results again
 // and again, so that little but the audit is timed. There are more columns of numbers where more are given; no groups
 // are a single value.

@@ -26,7 +26,8 @@ type PathPoint struct {
 	Wealth, Line float64 // Line is the lower bound
 }
 
-// Histogram is the counts of kept values of one column of one partition, in bins of equal width.
+// Histogram is the counts of kept values of one column of one partition, in bins of equal width. Where all values are
+// whole numbers, each bin is centred on as many of them, and its edges are halves.
 type Histogram struct {
 	Label  withheld.Text
 	Edges  withheld.Value[[]float64] // one more than counts
@@ -93,11 +94,17 @@ func (o *observations) histogram(s *score.Series, toward uint64, direction strin
 			return nil
 		}
 	}
-	const bins = 40
+	bins, whole := 40, !slices.ContainsFunc(all, func(x float64) bool { return x != math.Trunc(x) || math.Abs(x) >= 1<<52 })
+	if whole { // each bin holds as many whole numbers, in its middle
+		each := math.Ceil((math.Floor(hi) - math.Ceil(lo) + 1) / float64(bins))
+		lo = math.Ceil(lo) - .5
+		bins = int(math.Ceil((math.Floor(hi) + .5 - lo) / each))
+		hi = lo + each*float64(bins)
+	}
 	h := &Histogram{D0: make([]int, bins), D1: make([]int, bins), Direction: direction}
 	bounds := make([]float64, bins+1)
 	for i := range bounds {
-		bounds[i] = min(lo+(hi-lo)/bins*float64(i), hi) // a multiple of the range may exceed the greatest float
+		bounds[i] = min(lo+(hi-lo)/float64(bins)*float64(i), hi) // a multiple of the range may exceed the greatest float
 	}
 	h.Edges = withheld.Of(bounds)
 	for w, counts := range [][]int{h.D0, h.D1} {
@@ -110,6 +117,11 @@ func (o *observations) histogram(s *score.Series, toward uint64, direction strin
 	h.Label = o.scores.SlotLabel(s.Slot)
 	edges := append(append([]float64{lo}, s.Binner.Edges...), hi)
 	var event [][2]float64
+	if whole { // an edge belongs to the numbers above it
+		for i := range s.Binner.Edges {
+			edges[i+1] = math.Ceil(edges[i+1]) - .5
+		}
+	}
 	for i := range s.Binner.Numeric() {
 		if from, to := max(edges[i], lo), min(edges[i+1], hi); toward>>i&1 == 1 && from < to {
 			event = append(event, [2]float64{from, to})

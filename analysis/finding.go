@@ -226,9 +226,9 @@ func howBad(r *Report) HowBad {
 		h.Text = "the answers never vary and differ between D0 and D1, so that one answer shows which of both it comes from; no epsilon follows from it."
 		return h
 	}
-	lower, prior := float64(r.EpsilonLower), r.Attacker.PriorOdds
+	lower := float64(r.EpsilonLower)
 	for _, n := range [...]int{1, 10} {
-		h.Answers = append(h.Answers, newAfterAnswers(prior, lower, n))
+		h.Answers = append(h.Answers, newAfterAnswers(r.Attacker.PriorOdds, lower, n))
 	}
 	claimed := fmt.Sprintf(", where %g is claimed", float64(r.Claimed.Epsilon))
 	if c := r.Claimed; c.Curve != "" {
@@ -237,9 +237,8 @@ func howBad(r *Report) HowBad {
 			claimed += fmt.Sprintf("; it leaves %s or more", r.CurveLower)
 		}
 	}
-	h.Text = fmt.Sprintf("epsilon is %s%s. An attacker with odds of %s for the right dataset reaches odds of at least %s (%s) with one answer "+
-		"of the worst kind, and of at least %s (%s) with ten, each with fresh noise.", atLeast(r), claimed, short(prior),
-		h.Answers[0].odds(), h.Answers[0].percent(), h.Answers[1].odds(), h.Answers[1].percent())
+	h.Text = fmt.Sprintf("epsilon is %s%s. An attacker who gives the right dataset a probability of %s gives it at least %s after one answer of the worst kind, "+
+		"and at least %s after ten, each with fresh noise.", atLeast(r), claimed, r.Attacker.PriorPercent(), h.Answers[0].Percent(), h.Answers[1].Percent())
 	return h
 }
 
@@ -250,20 +249,30 @@ func newAfterAnswers(prior, epsilon float64, n int) AfterAnswers {
 	return AfterAnswers{Answers: n, Odds: Float(odds), Probability: Float(p)}
 }
 
-func (t AfterAnswers) odds() string {
-	if math.IsInf(float64(t.Odds), 1) {
-		return "more than 1e+308"
-	}
-	return FormatLower(float64(t.Odds))
-}
-
-// percent formats the probability, rounded down.
-func (t AfterAnswers) percent() string {
+// Percent formats the probability, rounded down.
+func (t AfterAnswers) Percent() string {
 	p := float64(t.Probability)
-	if p <= .995 && p >= .01 {
+	switch {
+	case p > .9999:
+		return "99.99 %"
+	case p < .0001:
+		return "0 %"
+	case p <= .995 && p >= .01:
 		p = math.Floor(p*100) / 100
 	}
 	return percent(p)
+}
+
+// PriorPercent formats the probability of the right dataset before an answer.
+func (t Attacker) PriorPercent() string { return percent(t.PriorOdds / (1 + t.PriorOdds)) }
+
+// PosteriorPercent formats the estimated probability after the event; "" if it is not known.
+func (t Attacker) PosteriorPercent() string {
+	odds := float64(t.PosteriorOdds)
+	if math.IsNaN(odds) {
+		return ""
+	}
+	return percent(1 / (1 + 1/odds))
 }
 
 // percent formats a probability. It never rounds to 0 or 100.

@@ -24,7 +24,7 @@ func TestFindingForms(t *testing.T) {
 			t.Errorf("%q is not in the line: %s", part, f.Line)
 		}
 	}
-	for _, part := range []string{"Certified (confidence 0.95)", "with one answer", "with ten", "Likely: ", "Likely cause: ", "docs/causes.md#noise_scale", "would need a delta above"} {
+	for _, part := range []string{"Certified (confidence 0.95)", "a probability of 50 %", "after one answer", "after ten", "Likely: ", "Likely cause: ", "docs/causes.md#noise_scale", "would need a delta above"} {
 		if !strings.Contains(f.Paragraph.String(), part) {
 			t.Errorf("%q is not in the paragraph: %s", part, f.Paragraph)
 		}

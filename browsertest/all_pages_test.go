@@ -24,6 +24,7 @@ func TestPagesForAll(t *testing.T) {
 		b := browser.Open(t)
 		looks := func(path string) {
 			b.Go(base + path)
+			unfold(b)
 			for width, scheme := range map[int64]string{1280: "light", 390: "dark"} { // neither depends on the other
 				b.Scheme(scheme)
 				b.Size(width, 844)
@@ -44,7 +45,7 @@ func TestPagesForAll(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
 		t.Parallel()
 		s, id := startPages(t, "")
-		check(t, s, append(pagePaths, "/queries/"+id))
+		check(t, s, append(pagePaths, "/queries/"+id, "/queries/"+id+"/profile"))
 	})
 	t.Run("empty", func(t *testing.T) {
 		t.Parallel()

@@ -54,18 +54,21 @@ func TestPages(t *testing.T) {
 	}
 	checkKeyboard(t, b)
 	b.Click(".card h3 a")
-	if text := b.Text("h1"); !strings.HasPrefix(text, "This query leaks ") || !strings.HasSuffix(text, "; it claims 0.5.") {
+	if text := b.Text("h1"); !strings.HasPrefix(text, "Leaks ") || !strings.HasSuffix(text, ", claims 0.5.") {
 		t.Errorf("query: %q", text)
 	}
-	answers := b.Text(".answers")
-	for _, want := range []string{"How bad?", "What gives it away?", "Why, probably?", "Who?", "What now?", "Certified at confidence", "Likely"} {
-		if !strings.Contains(answers, want) {
-			t.Errorf("no %q in the answers:\n%s", want, answers)
+	story := b.Text("main")
+	for _, want := range []string{
+		"claim 0.5", "proven: ", "Confidence 0.99", "An attacker goes from 50 % to at least ", "Gives it away: column ", "What an analyst sees (likely)", "Why (likely)", "Fix", "Since",
+		"1 run, last less than a minute ago, confirmed less than a minute ago", "Evidence and bound", "Privacy profile", "People and clients", "History", "What the audit does not prove",
+	} {
+		if !strings.Contains(story, want) {
+			t.Errorf("no %q on the page:\n%s", want, story)
 		}
 	}
 	var target string
-	b.Eval(`document.querySelector(".answers a[href^='/causes#']").getAttribute("href")`, &target)
-	b.Click(".answers a[href^='/causes#']")
+	b.Eval(`document.querySelector(".story a[href^='/causes#']").getAttribute("href")`, &target)
+	b.Click(".story a[href^='/causes#']")
 	var there bool
 	if b.Eval(`document.querySelector(location.hash) !== null`, &there); !there {
 		t.Errorf("%s leads to no cause", target)
@@ -104,12 +107,18 @@ func TestPages(t *testing.T) {
 	})
 
 	b.Go(base + "/queries/" + id)
+	unfold(b)
+	b.Wait(`[...document.querySelectorAll(".folded figure")].some((f) => f.textContent.includes("The privacy profile"))`) // fetched when it is opened
+	if text := b.Text("main"); !strings.Contains(text, "claimed epsilon: 0.5") {
+		t.Errorf("the privacy profile has no claim:\n%s", text)
+	}
 	if text := b.Text("main"); !strings.Contains(text, "noisy(count(*), 0.2) FROM people WHERE id > $1") || !strings.Contains(text, `"d1".people`) || !strings.Contains(text, "The answers with and without the person") {
 		t.Errorf("an auditor's page:\n%s", text)
 	}
 	b.Fill("input[name=until]", "2099-12-31")
 	b.Fill("input[name=reason]", "OPS-411 <b>&</b>")
 	b.Click("form[action$='/accept'] button")
+	unfold(b)
 	if text := b.Text("main"); !strings.Contains(text, "The violation is accepted.") || !strings.Contains(text, "accepted until 2100-01-01") || !strings.Contains(text, "OPS-411 <b>&</b>") || !strings.Contains(text, "ann") {
 		t.Errorf("after the acceptance:\n%s", text)
 	}
@@ -118,6 +127,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("accepted queries:\n%s", text)
 	}
 	b.Go(base + "/queries/" + id)
+	unfold(b)
 	b.Fill("form[action$='/revoke'] input[name=reason]", "cancelled")
 	b.Click("form[action$='/revoke'] button")
 	if text := b.Text("main"); !strings.Contains(text, "The acceptance is ended.") {
@@ -125,6 +135,7 @@ func TestPages(t *testing.T) {
 	}
 	b.Click("form[action$='/reproduce'] button")
 	b.Wait(`document.querySelector("[data-live=rest]").textContent.includes("confirmed: violation")`) // the page follows the status
+	unfold(b)
 	b.Click("form[action$='/reaudit'] button")
 	if text := b.Text("main"); !strings.Contains(text, "The audit begins again") {
 		t.Errorf("after the wish for a new audit:\n%s", text)
@@ -154,6 +165,11 @@ func TestPages(t *testing.T) {
 	if text := b.Text("main"); !strings.Contains(text, `no audit "dead"`) {
 		t.Errorf("a query that is not there:\n%s", text)
 	}
+}
+
+// unfold opens all details of a page.
+func unfold(b *browser.Tab) {
+	b.Eval(`document.querySelectorAll("details").forEach((d) => { d.open = true })`, nil)
 }
 
 // checkKeyboard goes through a page with the Tab key: the first stop leads past the menu, every link and button is a

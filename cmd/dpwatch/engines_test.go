@@ -176,7 +176,7 @@ func (s *sidecar) checkEngineRecords(t *testing.T, found string) {
 		})
 	}
 	call(t, "", "explain", found, "--config", s.config).want(t, exitDone, "broken", "accounts")
-	for path, want := range map[string]string{"/": "1 query leaks", "/?engine=broken": "1 query leaks", "/queries": "2 queries.", "/queries?engine=broken": "1 query.", "/queries/" + found: "This query leaks", "/coverage": "Engine broken", "/jobs": "of engine broken"} {
+	for path, want := range map[string]string{"/": "1 query leaks", "/?engine=broken": "1 query leaks", "/queries": "2 queries.", "/queries?engine=broken": "1 query.", "/queries/" + found: "<h1 data-live=\"title\">Leaks ", "/coverage": "Engine broken", "/jobs": "of engine broken"} {
 		if status, body := s.get(t, path); status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: status %d, no %q in\n%s", path, status, want, body)
 		}

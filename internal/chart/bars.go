@@ -33,14 +33,27 @@ func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, even
 	d.axes(l)
 	var rows [][]string
 	for i := range n {
-		rows = append(rows, []string{short(edges[i]) + " to " + short(edges[i+1]), fmt.Sprint(d0[i]), fmt.Sprint(d1[i])})
+		name := binName(edges[i], edges[i+1])
+		rows = append(rows, []string{name, fmt.Sprint(d0[i]), fmt.Sprint(d1[i])})
 		x, to := d.x.at(edges[i]), d.x.at(edges[i+1])
-		d.tag(`<rect class="chart-hit" x="%s" y="%s" width="%s" height="%s" data-row="%d"><title>%s to %s: D0 %d, D1 %d</title></rect>`,
-			num(x), num(top), num(to-x), num(bottom-top), i, short(edges[i]), short(edges[i+1]), d0[i], d1[i])
+		d.tag(`<rect class="chart-hit" x="%s" y="%s" width="%s" height="%s" data-row="%d"><title>%s: D0 %d, D1 %d</title></rect>`,
+			num(x), num(top), num(to-x), num(bottom-top), i, name, d0[i], d1[i])
 	}
 	d.path("chart-line chart-a", outline(edges, d0[:n]), false)
 	d.path("chart-line chart-b", outline(edges, d1[:n]), false)
 	return figure(l, d, keys, []string{l.X, "D0", "D1"}, rows)
+}
+
+// binName names a bin: one between two halves, of whole numbers, by the first and the last of these.
+func binName(from, to float64) string {
+	half := func(x float64) bool { return x-math.Floor(x) == .5 }
+	switch {
+	case half(from) && to == from+1:
+		return short(from + .5)
+	case half(from) && half(to):
+		return short(from+.5) + " to " + short(to-.5)
+	}
+	return short(from) + " to " + short(to)
 }
 
 // outline returns the outline of bars.
@@ -98,7 +111,7 @@ func Pairs(l Labels, pairs []Pair, eventName string) Figure {
 // Ranked is a name with a value.
 type Ranked struct {
 	Name  string
-	Value float64 // NaN = not known
+	Value float64 // NaN = not known; if it is marked as well, its bar is the longest
 	Mark  bool    // exceeds what is allowed
 }
 
@@ -117,7 +130,7 @@ func Ranking(l Labels, all []Ranked) Figure {
 		}
 	}
 	var b strings.Builder
-	const row, bar, from, longest = 21.0, 13.0, 180.0, 250.0
+	const row, bar, from, longest = 21.0, 13.0, 180.0, 240.0
 	var rows [][]string
 	for i, r := range all {
 		mark, class := "no", "chart-a-fill"
@@ -128,8 +141,10 @@ func Ranking(l Labels, all []Ranked) Figure {
 		if i >= mostRanked {
 			continue
 		}
-		y, length := row*float64(i)+4, 0.0
+		y, length, value := row*float64(i)+4, 0.0, short(r.Value)
 		switch {
+		case r.Mark && math.IsNaN(r.Value):
+			length, value = longest, ""
 		case math.IsInf(r.Value, 1):
 			length = longest
 		case finite(r.Value) && most > 0:
@@ -138,7 +153,7 @@ func Ranking(l Labels, all []Ranked) Figure {
 		fmt.Fprintf(&b, `<text class="chart-tick" x="6" y="%s">%s</text>`+"\n", num(y+bar-2), esc(brief(r.Name, 26)))
 		fmt.Fprintf(&b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s" data-row="%d"><title>%s: %s</title></rect>`+"\n",
 			class, num(from), num(y), num(max(1, length)), num(bar), i, esc(r.Name), short(r.Value))
-		fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%s">%s</text>`+"\n", num(from+6+length), num(y+bar-2), short(r.Value))
+		fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%s">%s</text>`+"\n", num(from+6+length), num(y+bar-2), value)
 	}
 	end := row*float64(min(len(all), mostRanked)) + 18
 	below := l.X
@@ -170,6 +185,48 @@ func Bar(claim, bound, most float64, text string) template.HTML {
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) // #nosec G203 -- numbers, and a text that is escaped
+}
+
+// Gauge draws a claim and a lower bound on a scale from 0 on, both with their numbers; text says both. Values that are
+// not finite are left out. "" without a finite one.
+func Gauge(claim, bound float64, claimed, proven, text string) template.HTML {
+	const wide, bar, thick = 300.0, 20.0, 12.0
+	most := 0.0
+	for _, v := range []float64{claim, bound} {
+		if finite(v) {
+			most = max(most, v)
+		}
+	}
+	if !(most > 0) || !finite(1.25*most) {
+		return ""
+	}
+	s := scale{0, 1.25 * most, 1, wide - 1, false}
+	var b strings.Builder
+	label := func(at, y float64, text string) {
+		anchor := "middle"
+		switch {
+		case at < 70:
+			at, anchor = max(1, at-10), "start"
+		case at > wide-70:
+			at, anchor = wide-1, "end"
+		}
+		fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%s" text-anchor="%s">%s</text>`, num(at), num(y), anchor, esc(text))
+	}
+	fmt.Fprintf(&b, `<svg class="chart-gauge" viewBox="0 0 %s 50" role="img" aria-label="%s"><title>%s</title><rect class="chart-bar-back" y="%s" width="%s" height="%s"/>`, num(wide), esc(text), esc(text), num(bar), num(wide), num(thick))
+	if finite(bound) && bound >= 0 {
+		class := "chart-bar-bound"
+		if finite(claim) && bound > claim {
+			class += " chart-bar-over"
+		}
+		fmt.Fprintf(&b, `<rect class="%s" y="%s" width="%s" height="%s"/>`, class, num(bar), num(s.at(bound)-1), num(thick))
+		label(s.at(bound), bar+thick+15, proven)
+	}
+	if finite(claim) && claim >= 0 {
+		fmt.Fprintf(&b, `<rect class="chart-bar-claim" x="%s" y="%s" width="3" height="%s"/>`, num(s.at(claim)-1), num(bar-4), num(thick+8))
+		label(s.at(claim), bar-8, claimed)
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) // #nosec G203 -- numbers, and texts that are escaped
 }
 
 // Meter draws a share of a whole; more than the whole is marked.

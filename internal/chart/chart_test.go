@@ -73,9 +73,10 @@ func TestHostile(t *testing.T) {
 		for _, y := range odd {
 			points := []chart.Point{{X: x, Y: y}, {X: 1, Y: 2}, {X: y, Y: x}, {X: 3, Y: 4}}
 			for _, log := range []bool{false, true} {
-				checkFigure(t, "lines", chart.Lines(labels, []chart.Line{{Name: hostile, Class: "a", Points: points, Steps: log}}, []chart.Threshold{{Name: hostile, Y: y}}, log))
+				checkFigure(t, "lines", chart.Lines(labels, []chart.Line{{Name: hostile, Class: "a", Points: points, Steps: log}}, []chart.Threshold{{Name: hostile, Y: y}, {Name: hostile, Vertical: true, X: y}}, log))
 			}
 			check(t, "bar", chart.Bar(x, y, max(x, y), hostile))
+			check(t, "gauge", chart.Gauge(x, y, hostile, hostile, hostile))
 			checkFigure(t, "ranking", chart.Ranking(labels, []chart.Ranked{{Name: hostile, Value: x, Mark: true}, {Value: y}}))
 			checkFigure(t, "histogram", chart.Histogram(labels, []float64{0, x, y}, []int{1, 2}, []int{3, 4}, [][2]float64{{x, y}}, hostile))
 			check(t, "meter", chart.Meter(x))
@@ -97,6 +98,37 @@ func TestEmpty(t *testing.T) {
 		if !drawn.Empty() || drawn.HTML() != "" || drawn.SVG() != nil {
 			t.Errorf("%s: %s", name, drawn.HTML())
 		}
+	}
+}
+
+// Bars of whole numbers are centred on them, and named by them.
+func TestWholeNumbers(t *testing.T) {
+	t.Parallel()
+	one := string(chart.Histogram(labels, []float64{39.5, 40.5, 41.5}, []int{1, 2}, []int{3, 4}, [][2]float64{{40.5, 41.5}}, "event").HTML())
+	three := string(chart.Histogram(labels, []float64{-3.5, -.5, 2.5}, []int{1, 2}, []int{3, 4}, nil, "").HTML())
+	other := string(chart.Histogram(labels, []float64{0, .5, 1}, []int{1, 2}, []int{3, 4}, nil, "").HTML())
+	for where, wants := range map[string][]string{
+		one:   {`<th scope="row">40</th><td>1</td><td>3</td>`, "<title>41: D0 2, D1 4</title>", `text-anchor="middle">40</text>`},
+		three: {`<th scope="row">-3 to -1</th>`, `<th scope="row">0 to 2</th>`},
+		other: {`<th scope="row">0 to 0.5</th>`},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(where, want) {
+				t.Errorf("no %s in\n%s", want, where)
+			}
+		}
+	}
+}
+
+// A gauge has both numbers, and marks a bound above the claim.
+func TestGauge(t *testing.T) {
+	t.Parallel()
+	over, under := string(chart.Gauge(1, 3.6, "claim 1", "proven: 3.6", "text")), string(chart.Gauge(1, .5, "claim 1", "proven: 0.5", "text"))
+	if !strings.Contains(over, ">claim 1</text>") || !strings.Contains(over, ">proven: 3.6</text>") || !strings.Contains(over, "chart-bar-over") || strings.Contains(under, "chart-bar-over") {
+		t.Errorf("%s\n%s", over, under)
+	}
+	if drawn := chart.Gauge(math.NaN(), math.NaN(), "", "", ""); drawn != "" {
+		t.Error(drawn)
 	}
 }
 

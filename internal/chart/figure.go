@@ -96,7 +96,7 @@ func (f Figure) SVG() []byte {
 
 // swatch draws what a class looks like, 28 by 10, at a position.
 func swatch(class string, x, y float64) string {
-	if strings.Contains(class, "fill") {
+	if strings.Contains(class, "fill") || strings.Contains(class, "bar") {
 		return fmt.Sprintf(`<rect class="%s" x="%s" y="%s" width="28" height="10"/>`, class, num(x), num(y))
 	}
 	return fmt.Sprintf(`<path class="%s" d="M%s %sh28"/>`, class, num(x), num(y+5))

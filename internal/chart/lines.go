@@ -17,10 +17,12 @@ type Line struct {
 	Steps  bool
 }
 
-// Threshold is a horizontal line with its name.
+// Threshold is a horizontal line with its name, or a vertical one at X.
 type Threshold struct {
-	Name string
-	Y    float64
+	Name     string
+	Y        float64
+	Vertical bool
+	X        float64
 }
 
 // Lines draws lines, whose points ascend in X, over one axis, with thresholds. logX spreads small values. None without
@@ -44,7 +46,9 @@ func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) Figure {
 		return Figure{}
 	}
 	for _, t := range thresholds {
-		if finite(t.Y) {
+		if t.Vertical && finite(t.X) {
+			d.x.hi, d.x.lo = max(d.x.hi, t.X), min(d.x.lo, t.X)
+		} else if !t.Vertical && finite(t.Y) {
 			d.y.hi, d.y.lo = max(d.y.hi, t.Y), min(d.y.lo, t.Y)
 		}
 	}
@@ -61,12 +65,15 @@ func Lines(l Labels, lines []Line, thresholds []Threshold, logX bool) Figure {
 	d.axes(l)
 	var keys []key
 	for i, t := range thresholds {
-		if !finite(t.Y) {
-			continue
+		at, line := t.Y, fmt.Sprintf("M%s %sH%s", num(left), num(d.y.at(t.Y)), num(right))
+		if t.Vertical {
+			at, line = t.X, fmt.Sprintf("M%s %sV%s", num(d.x.at(t.X)), num(bottom), num(top))
 		}
-		class := "chart-threshold chart-threshold-" + fmt.Sprint(i+1)
-		d.tag(`<path class="%s" d="M%s %sH%s"/>`, class, num(left), num(d.y.at(t.Y)), num(right))
-		keys = append(keys, key{class, fmt.Sprintf("%s: %.4g", t.Name, t.Y)})
+		if finite(at) {
+			class := "chart-threshold chart-threshold-" + fmt.Sprint(i+1)
+			d.tag(`<path class="%s" d="%s"/>`, class, line)
+			keys = append(keys, key{class, fmt.Sprintf("%s: %.4g", t.Name, at)})
+		}
 	}
 	for _, line := range lines {
 		class := "chart-line chart-" + line.Class

@@ -15,8 +15,8 @@ type Change struct {
 // mostNamed bounds the functions that a text names.
 const mostNamed = 5
 
-// Before says in one sentence that the engine changed, and how long before a time.
-func (c *Change) Before(t time.Time) string {
+// What names what changed.
+func (c *Change) What() string {
 	what := "the engine"
 	if n := len(c.Functions); n > 0 {
 		what = "function " + strings.Join(c.Functions[:min(n, mostNamed)], ", ")
@@ -27,7 +27,12 @@ func (c *Change) Before(t time.Time) string {
 			what += " and others"
 		}
 	}
-	text := what + " changed " + max(t.Sub(c.At), 0).Round(time.Second).String() + " before, at " + c.At.UTC().Format(time.DateTime) + " UTC"
+	return what
+}
+
+// Before says in one sentence that the engine changed, and how long before a time.
+func (c *Change) Before(t time.Time) string {
+	text := c.What() + " changed " + max(t.Sub(c.At), 0).Round(time.Second).String() + " before, at " + c.At.UTC().Format(time.DateTime) + " UTC"
 	if c.Label != "" {
 		text += " (" + c.Label + ")"
 	}

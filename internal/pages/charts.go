@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/chart"
@@ -13,37 +14,47 @@ import (
 	"github.com/dpwatch/dpwatch/internal/read"
 )
 
-// charts draws the evidence of an audit.
-func charts(d *read.Details) (all []template.HTML) {
-	c := d.Charts
-	if c == nil {
+// evidenceCharts draws how the evidence and the bound grew.
+func evidenceCharts(d *read.Details) []template.HTML {
+	if d.Charts == nil {
 		return nil
 	}
-	add := func(f chart.Figure) {
-		if !f.Empty() {
-			all = append(all, f.HTML())
-		}
+	figures := []chart.Figure{wealthChart(d)}
+	if d.Audit.Result().HasBound() {
+		figures = append(figures, boundChart(d.Charts))
 	}
-	add(wealthChart(d))
-	bounded := d.Audit.Result().HasBound()
-	if bounded {
-		add(boundChart(c))
+	return drawn(figures)
+}
+
+// answerCharts draws the answers in both worlds, with what decided shaded.
+func answerCharts(d *read.Details) []template.HTML {
+	if d.Charts == nil {
+		return nil
 	}
-	if h := c.Histogram; h != nil {
-		add(chart.Histogram(chart.Labels{
+	var figures []chart.Figure
+	if h := d.Charts.Histogram; h != nil && (d.Charts.Categories == nil || some(h.D0) && some(h.D1)) { // otherwise the categories say it all
+		figures = append(figures, chart.Histogram(chart.Labels{
 			Title: "The answers with and without the person, " + h.Label + ".", Caption: plot.OutlinesCaption(d.Audit.Result()), X: "answer", Y: "kept trials",
 		}, h.Edges, h.D0, h.D1, h.Event, "event, likelier on "+h.Direction))
 	}
-	if g := c.Categories; g != nil {
+	if g := d.Charts.Categories; g != nil {
 		var pairs []chart.Pair
 		for i := range g.Names {
 			pairs = append(pairs, chart.Pair{Name: g.Names[i], D0: g.D0[i], D1: g.D1[i], Event: g.Event[i]})
 		}
-		add(chart.Pairs(chart.Labels{Title: "How often each answer was given, " + g.Label + ".", X: "answer", Y: "kept trials"}, pairs, "part of the event"))
+		figures = append(figures, chart.Pairs(chart.Labels{Title: "How often each answer was given, " + g.Label + ".", X: "answer", Y: "kept trials"}, pairs, "part of the event"))
 	}
-	add(groupChart(d))
-	if bounded {
-		add(profileChart(c))
+	return drawn(figures)
+}
+
+func some(counts []int) bool { return slices.ContainsFunc(counts, func(n int) bool { return n > 0 }) }
+
+// drawn returns the figures that show anything.
+func drawn(figures []chart.Figure) (all []template.HTML) {
+	for _, f := range figures {
+		if !f.Empty() {
+			all = append(all, f.HTML())
+		}
 	}
 	return all
 }
@@ -62,6 +73,7 @@ func wealthChart(d *read.Details) chart.Figure {
 	for i := range lines {
 		all := lines[i].Points
 		for k, p := range all {
+			all[k].Y = math.Round(p.Y*1e6) / 1e6 // sums of floats are not exactly 0
 			if crossed == 0 && p.Y >= c.Fleet {
 				crossed = int(p.X)
 			}
@@ -105,10 +117,17 @@ func boundChart(c *read.Charts) chart.Figure {
 
 // profileChart draws the delta that is certified for each epsilon.
 func profileChart(c *read.Charts) chart.Figure {
+	var claim []chart.Threshold
+	if !c.NoClaim {
+		claim = []chart.Threshold{{Name: "claimed epsilon", Vertical: true, X: c.Claim}}
+		if c.Delta > 0 {
+			claim = append(claim, chart.Threshold{Name: "claimed delta", Y: c.Delta})
+		}
+	}
 	lines := []chart.Line{{Name: "delta is at least", Class: "a", Points: plot.ProfilePoints(c.Profile)}}
 	return chart.Lines(chart.Labels{
 		Title: "The privacy profile: for each epsilon, the delta that is certified at least.", Caption: "Each point holds alone, not all of them together.", X: "epsilon", Y: "delta",
-	}, lines, nil, false)
+	}, lines, claim, false)
 }
 
 // groupChart draws the estimates of groups: the one that gives the answer away first, then the largest.
@@ -124,6 +143,11 @@ func groupChart(d *read.Details) chart.Figure {
 	culprit, title := "", "The groups with the largest estimates."
 	if e := r.Event; e != nil && r.Verdict == analysis.Violation {
 		culprit = e.Partition.String()
+		for _, p := range r.Partitions {
+			if away := givesAway(e, partsOf(r)); culprit == "" && strings.HasSuffix(away, p.Key.String()) {
+				culprit = p.Key.String()
+			}
+		}
 	}
 	first := func(x chart.Ranked) bool { return culprit != "" && x.Name == culprit }
 	slices.SortStableFunc(all, func(x, y chart.Ranked) int {
@@ -138,6 +162,14 @@ func groupChart(d *read.Details) chart.Figure {
 		}
 	}
 	return chart.Ranking(chart.Labels{Title: title, Caption: "Estimates have no confidence statement and never decide.", X: "group", Y: "estimated epsilon"}, all)
+}
+
+// partsOf returns the places of a finding.
+func partsOf(r analysis.Report) []analysis.Part {
+	if r.Finding == nil {
+		return nil
+	}
+	return r.Finding.What.Parts
 }
 
 // bar draws a claim and a bound for a line of a table. It ends at four times the claim, so that the claims of all lines

@@ -52,29 +52,26 @@ func plural(n any, one, many string) string {
 
 // ago returns how long ago a time was, in one unit.
 func ago(t time.Time) string {
-	d := time.Since(t)
-	switch {
-	case t.IsZero():
+	if t.IsZero() {
 		return "never"
-	case d < time.Minute:
-		return "less than a minute ago"
-	case d < time.Hour:
-		return plural(int(d.Minutes()), "minute", "minutes") + " ago"
-	case d < 48*time.Hour:
-		return plural(int(d.Hours()), "hour", "hours") + " ago"
 	}
-	return plural(int(d.Hours()/24), "day", "days") + " ago"
+	return spell(time.Since(t)) + " ago"
+}
+
+// spell says a duration in one unit.
+func spell(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d < time.Hour:
+		return plural(int(d.Minutes()), "minute", "minutes")
+	case d < 48*time.Hour:
+		return plural(int(d.Hours()), "hour", "hours")
+	}
+	return plural(int(d.Hours()/24), "day", "days")
 }
 
 // sentence returns the text of an error, which holds no values, as a sentence.
 func sentence(err error) string {
-	text := err.Error()
-	if text == "" {
-		return text
-	}
-	text = strings.ToUpper(text[:1]) + text[1:]
-	if !strings.HasSuffix(text, ".") {
-		text += "."
-	}
-	return text
+	return sentenceOf(err.Error())
 }

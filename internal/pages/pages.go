@@ -52,6 +52,7 @@ func New(r *relay.Relay, log *zap.Logger) (*Pages, error) {
 	s.mux.HandleFunc("GET /{$}", s.page("overview", s.overview))
 	s.mux.HandleFunc("GET /queries", s.page("queries", s.queries))
 	s.mux.HandleFunc("GET /queries/{id}", s.page("query", s.query))
+	s.mux.HandleFunc("GET /queries/{id}/profile", s.page("profile", s.profile))
 	s.mux.HandleFunc("POST /queries/{id}/reproduce", s.act("reproduce", s.reproduce))
 	s.mux.HandleFunc("POST /queries/{id}/reaudit", s.act("reaudit", s.reaudit))
 	s.mux.HandleFunc("POST /queries/{id}/accept", s.act("accept", s.accept))

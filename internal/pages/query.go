@@ -17,19 +17,20 @@ import (
 // queryData is the content of the page of one query.
 type queryData struct {
 	Details   *read.Details
+	Clients   string // who ran it
 	Claim     string
-	Five      []read.Answer // how bad, what, why, who, what now
-	More      []read.Answer // the others
-	Charts    []template.HTML
-	Diff      []piece
+	Notes     []string // what could not be read
+	NoValues  bool
 	Violation bool
 	Decided   bool
-	NoValues  bool
 	Done      string // what an action did
+	story
+	Charts  []template.HTML // of the evidence
+	Profile bool            // there is one
+	Diff    []piece
+	Control []string
+	More    []read.Answer
 }
-
-// answers is the number of questions at the top of the page.
-const answers = 5
 
 // done says what an action did, by the name that its redirect has.
 var done = map[string]string{
@@ -45,23 +46,77 @@ func (s *site) query(r *http.Request) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
+	data := newQueryData(&d)
+	data.NoValues, data.Done = !shown, done[r.URL.Query().Get("done")]
+	return content{queryTitle(&d), data}, nil
+}
+
+// newQueryData returns what the page shows of details.
+func newQueryData(d *read.Details) queryData {
+	r := d.Audit.Result()
 	data := queryData{
-		Details: &d, Claim: claimSentence(&d), Five: d.Answers[:min(answers, len(d.Answers))], More: d.Answers[min(answers, len(d.Answers)):],
-		Charts: charts(&d), Violation: d.Audit.Verdict == string(analysis.Violation), Decided: d.Audit.Result().Verdict != "" && d.Ledger.DataEpoch != "", NoValues: !shown, Done: done[r.URL.Query().Get("done")],
+		Details: d, Clients: clients(d), Claim: claimSentence(d), Violation: d.Audit.Verdict == string(analysis.Violation), Decided: r.Verdict != "" && d.Ledger.DataEpoch != "",
+		story: newStory(d), Charts: evidenceCharts(d), Profile: d.Charts != nil && r.HasBound(), Control: read.ControlText(r),
+	}
+	for _, a := range d.Answers {
+		switch a.Question {
+		case read.NotRead:
+			data.Notes = a.Lines
+		case read.WhatNow:
+			if data.Violation {
+				data.More = append(data.More, read.Answer{Question: "On the command line", Lines: a.Lines})
+			}
+		case read.DoesNotProve:
+			data.More = append(data.More, a)
+		}
 	}
 	if d.Audit.SQL != nil {
 		data.Diff = diff(d.Audit.SQL.D0, d.Audit.SQL.D1)
 	}
-	return content{queryTitle(&d), data}, nil
+	return data
+}
+
+// profile shows the privacy profile of a query.
+func (s *site) profile(r *http.Request) (content, error) {
+	d, err := s.relay.Queries.Profiled(r.Context(), r.PathValue("id"), values(r))
+	if err != nil {
+		return content{}, err
+	}
+	data := profileData{ID: d.Audit.ID}
+	if d.Charts != nil && d.Audit.Result().HasBound() {
+		data.Chart = profileChart(d.Charts).HTML()
+	}
+	return content{"The privacy profile of a query.", data}, nil
+}
+
+// profileData is the content of the page of a privacy profile.
+type profileData struct {
+	ID    string
+	Chart template.HTML
+}
+
+// clients names who ran a query the most.
+func clients(d *read.Details) string {
+	if len(d.Who.Users) == 0 {
+		return d.Audit.User
+	}
+	text := d.Who.Users[0].User
+	if app := d.Who.Users[0].Application; app != "" {
+		text += " (" + app + ")"
+	}
+	if more := len(d.Who.Users) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // queryTitle says what is known about a query.
 func queryTitle(d *read.Details) string {
-	claim := "nothing is claimed"
+	claim := "claims nothing"
 	if c := float64(d.Audit.Claim()); !math.IsNaN(c) {
-		claim = fmt.Sprintf("it claims %.4g", c)
+		claim = fmt.Sprintf("claims %.4g", c)
 		if of := d.Audit.Result().Claimed; of.Curve != "" {
-			claim = fmt.Sprintf("it claims %s, which is %.4g at delta %.3g", of.Curve, c, of.Delta)
+			claim = fmt.Sprintf("claims %s, which is %.4g at delta %.3g", of.Curve, c, of.Delta)
 		}
 	}
 	lower := d.Audit.ViolationBound()
@@ -69,19 +124,20 @@ func queryTitle(d *read.Details) string {
 	case analysis.Violation:
 		switch {
 		case d.Audit.Deterministic():
-			return "This query gives the person away: its answers never vary, and differ between D0 and D1."
+			return "Gives the person away: its answers never vary, and differ between D0 and D1."
 		case math.IsNaN(float64(lower)):
-			return "This query leaks more than it claims."
+			return "Leaks more than it claims."
 		}
-		return fmt.Sprintf("This query leaks %s; %s.", atLeast(lower, d.Audit.Claim()), claim)
+		return fmt.Sprintf("Leaks %s, %s.", atLeast(lower, d.Audit.Claim()), claim)
 	case analysis.NoEvidence:
-		return "No leak beyond the claim was found in this query."
+		return "No leak beyond the claim was found."
 	case analysis.Inconclusive:
-		return "The audit of this query came to no conclusion."
+		return "The audit came to no conclusion."
 	}
-	return "The audit of this query has no verdict yet."
+	return "No verdict yet."
 }
 
+// claimSentence says of the claim what the title does not, and where answers went.
 func claimSentence(d *read.Details) string {
 	claimed := d.Audit.Result().Claimed
 	c := float64(d.Audit.Claim())
@@ -92,20 +148,16 @@ func claimSentence(d *read.Details) string {
 	if math.IsNaN(c) {
 		return "Nothing is claimed." + answers
 	}
-	text := fmt.Sprintf("Claimed: epsilon %.4g", c)
-	if claimed.Delta > 0 {
-		text += fmt.Sprintf(", delta %.3g", claimed.Delta)
-	}
+	var parts []string
 	if claimed.Curve != "" {
-		text = fmt.Sprintf("Claimed: the curve %s; of it, epsilon %.4g at delta %.3g is the point of the bound", claimed.Curve, c, claimed.Delta)
+		parts = append(parts, fmt.Sprintf("the claim is the curve %s, of which epsilon %.4g at delta %.3g is the point of the bound", claimed.Curve, c, claimed.Delta))
+	} else if claimed.Delta > 0 {
+		parts = append(parts, fmt.Sprintf("the claim has delta %.3g", claimed.Delta))
 	}
 	if claimed.Source != "" {
-		text += "; source: " + claimed.Source
+		parts = append(parts, strings.TrimSpace("source of the claim: "+claimed.Source+" "+d.Audit.ClaimRule))
 	}
-	if d.Audit.ClaimRule != "" {
-		text += " " + d.Audit.ClaimRule
-	}
-	return text + "." + answers
+	return sentenceOf(strings.Join(parts, "; ")) + answers
 }
 
 // act returns the handler of an action on a query, which goes back to its page.

@@ -30,7 +30,7 @@ func TestRender(t *testing.T) {
 	for name, data := range map[string]any{
 		"overview": overviewData{Engines: []status.Overview{{Engine: "e", Found: []read.Audit{a}}}},
 		"queries":  queriesData{Rows: []read.Audit{a}, Engines: true},
-		"query":    queryData{Details: &d, Five: d.Answers, Diff: diff("a", "b"), Violation: true, Decided: true},
+		"query":    newQueryData(&d),
 	} {
 		var b strings.Builder
 		if err := s.templates[name].Execute(&b, &frame{content: content{Title: "T", Data: data}}); err != nil {

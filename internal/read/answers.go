@@ -25,15 +25,15 @@ func reportAnswers(a *Audit, r analysis.Report) (howBad, what, why []string) {
 		howBad = append(howBad, fmt.Sprintf("Certified: the privacy loss is at least epsilon %s, after %d pairs of trials.", lowerText(r), r.Trials.D0))
 	}
 	found := a.Violation()
-	if odds := float64(r.Attacker.PosteriorOdds); found && !math.IsNaN(odds) {
-		howBad = append(howBad, fmt.Sprintf("Likely: one answer that shows the event changes the odds that the person is in the data from %.3g to %.3g.", r.Attacker.PriorOdds, odds))
+	if after := r.Attacker.PosteriorPercent(); found && after != "" {
+		howBad = append(howBad, fmt.Sprintf("Likely: one answer that shows the event changes the probability of the right dataset from %s to %s.", r.Attacker.PriorPercent(), after))
 	}
 	if e := r.Event; e != nil {
 		prefix := ""
 		if !found {
 			prefix = "Nothing is certified. The event with the most evidence: "
 		}
-		what = append(what, prefix+fmt.Sprintf("%s; its probability is about %.3g on D0 and %.3g on D1", e.Description, float64(e.D0), float64(e.D1)))
+		what = append(what, prefix+fmt.Sprintf("%s; about %.3g %% of the answers on D0 and %.3g %% on D1", e.Description, 100*float64(e.D0), 100*float64(e.D1)))
 	}
 	if c := r.Control; c.Blocks() {
 		writeControl(func(name, format string, args ...any) { what = append(what, name+": "+fmt.Sprintf(format, args...)) }, r)

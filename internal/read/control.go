@@ -1,6 +1,7 @@
 package read
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -34,4 +35,12 @@ func writeControl(row func(name, format string, args ...any), r analysis.Report)
 			row("differs most", "%s: about %.3g on D0, %.3g on its twin", e.Description, float64(e.D0), float64(e.Twin))
 		}
 	}
+}
+
+// ControlText says what the control of a violation on the twin of D0 has shown; nil without one.
+func ControlText(r analysis.Report) (lines []string) {
+	writeControl(func(name, format string, args ...any) {
+		lines = append(lines, capital(name)+": "+fmt.Sprintf(format, args...)+".")
+	}, r)
+	return lines
 }

@@ -70,7 +70,7 @@ func NewDetails(x Explanation, values bool) Details {
 
 // Note adds a line to what could not be read.
 func (d *Details) Note(text string) {
-	d.Answers = append(d.Answers, Answer{"Not read", []string{text}})
+	d.Answers = append(d.Answers, Answer{NotRead, []string{text}})
 }
 
 // NewCharts returns the figures of an audit to draw; values is whether values of rows may be shown.

@@ -95,6 +95,20 @@ type Answer struct {
 	Lines    []string `json:"lines"`
 }
 
+// The questions about an audit.
+const (
+	HowBad       = "How bad?"
+	GivesAway    = "What gives it away?"
+	Why          = "Why, probably?"
+	Whom         = "Who?"
+	WhatNow      = "What now?"
+	DoesNotProve = "What the audit does not prove"
+	NotRead      = "Not read"
+)
+
+// NoDiagnosis is the answer to Why where there is no diagnosis.
+const NoDiagnosis = "There is no diagnosis."
+
 // Answers returns the questions that have answers: the five, then what is not proven, then what could not be read.
 func (x *Explanation) Answers() []Answer {
 	or := func(lines []string, none string) []string {
@@ -104,13 +118,13 @@ func (x *Explanation) Answers() []Answer {
 		return lines
 	}
 	all := []Answer{
-		{"How bad?", or(x.HowBad, "Not known yet.")},
-		{"What gives it away?", or(x.What, "Nothing was found.")},
-		{"Why, probably?", or(x.Why, "There is no diagnosis.")},
-		{"Who?", x.Who.lines()},
-		{"What now?", x.WhatNow},
-		{"What the audit does not prove", x.NotProven},
-		{"Not read", x.Notes},
+		{HowBad, or(x.HowBad, "Not known yet.")},
+		{GivesAway, or(x.What, "Nothing was found.")},
+		{Why, or(x.Why, NoDiagnosis)},
+		{Whom, x.Who.lines()},
+		{WhatNow, x.WhatNow},
+		{DoesNotProve, x.NotProven},
+		{NotRead, x.Notes},
 	}
 	return slices.DeleteFunc(all, func(a Answer) bool { return len(a.Lines) == 0 })
 }

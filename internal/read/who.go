@@ -101,15 +101,7 @@ func (w *Who) lines() []string {
 		}
 		all = append(all, "  "+text)
 	}
-	switch {
-	case w.Share != nil:
-		all = append(all, fmt.Sprintf("Of %d units chosen at random, %d leak: between %.1f %% and %.1f %% of all units at confidence %g, where a unit without a violation counts as one that does not leak.",
-			w.Random, w.RandomLeaking, 100*w.Share[0], 100*w.Share[1], shareConfidence))
-	case w.Unknown != "":
-		all = append(all, "How the units were chosen is not known: "+w.Unknown+".")
-	default:
-		all = append(all, "No unit was chosen at random, so the share of all units that leak is not known: add the rule random to neighbours.choose.")
-	}
+	all = append(all, w.Chosen())
 	text := fmt.Sprintf("Clients ran the query %d times, first %s, last %s", w.Executions, show.Moment(w.FirstSeen), show.Moment(w.LastSeen))
 	if w.LastDay != nil {
 		text += fmt.Sprintf("; %d times in the last 24 hours", *w.LastDay)
@@ -119,4 +111,16 @@ func (w *Who) lines() []string {
 		all = append(all, fmt.Sprintf("  %s, application %q, database %s: %d times, first %s, last %s", u.User, u.Application, u.Database, u.Executions, show.Moment(u.FirstSeen), show.Moment(u.LastSeen)))
 	}
 	return all
+}
+
+// Chosen says how the units were chosen, and which share of all units leaks.
+func (w *Who) Chosen() string {
+	switch {
+	case w.Share != nil:
+		return fmt.Sprintf("Of %d units chosen at random, %d leak: between %.1f %% and %.1f %% of all units at confidence %g, where a unit without a violation counts as one that does not leak.",
+			w.Random, w.RandomLeaking, 100*w.Share[0], 100*w.Share[1], shareConfidence)
+	case w.Unknown != "":
+		return "How the units were chosen is not known: " + w.Unknown + "."
+	}
+	return "No unit was chosen at random, so the share of all units that leak is not known: add the rule random to neighbours.choose."
 }

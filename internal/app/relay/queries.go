@@ -52,7 +52,7 @@ type Queries struct {
 	reader        reader
 	log           *zap.Logger
 
-	quick, slow *detailed // without and with the privacy profile, which takes time: the first do not wait for the second
+	quick, slow *detailed     // without and with the privacy profile, which takes time: the first do not wait for the second
 	change      atomic.Uint64 // counts what people did: details that were read before are outdated
 
 	reproduced atomic.Pointer[string] // id of the audit that is reproduced

@@ -24,6 +24,37 @@ function replace(old, fresh) {
   attach(fresh)
 }
 
+// What takes long to compute is fetched when a reader opens it.
+for (const later of document.querySelectorAll('details[data-later]')) {
+  later.addEventListener('toggle', async () => {
+    const path = later.dataset.later
+    if (!later.open || !path) return
+    delete later.dataset.later
+    const told = later.querySelector('p')
+    told.textContent = 'It is being computed…'
+    try {
+      const answer = await fetch(path, { headers: { Accept: 'text/html' }, redirect: 'error' })
+      const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
+      const part = document.importNode(page.querySelector('main .chart, main .notice'), true)
+      told.replaceWith(part)
+      attach(later)
+      if (!answer.ok) throw new Error(answer.status)
+    } catch {
+      later.dataset.later = path
+    }
+  })
+}
+
+// The address of the page, without what an action added.
+for (const button of document.querySelectorAll('button.copy')) {
+  if (!navigator.clipboard) break
+  button.hidden = false
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(location.origin + location.pathname)
+    button.textContent = 'Copied'
+  })
+}
+
 async function update() {
   if (busy || document.hidden) { wanted = true; return }
   busy = true
