@@ -53,7 +53,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("overview: %q", text)
 	}
 	checkKeyboard(t, b)
-	b.Click(".card h3 a")
+	b.Click(".card a")
 	if text := b.Text("h1"); !strings.HasPrefix(text, "Leaks ") || !strings.HasSuffix(text, ", claims 0.5.") {
 		t.Errorf("query: %q", text)
 	}

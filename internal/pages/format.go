@@ -29,6 +29,7 @@ var functions = template.FuncMap{
 	"badge":   badge,
 	"status":  statusOf,
 	"linked":  linked,
+	"bycause": byCause,
 	"inc":     func(i int) int { return i + 1 },
 	// What follows comes from clients: the names of tables and users.
 	"printable": show.Printable,

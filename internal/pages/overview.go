@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,32 @@ func overviewTitle(engines []status.Overview) string {
 		title = strings.TrimSuffix(title, ".") + fmt.Sprintf("; %s accepted.", plural(accepted, "leak is", "leaks are"))
 	}
 	return title
+}
+
+// causeGroup are violations with one probable cause.
+type causeGroup struct {
+	Name  string // a sentence without its end
+	Code  string // section of the page of causes; "" = none
+	Found []read.Audit
+}
+
+// byCause groups violations by their probable cause, in the order of the first of each; accepted ones are one group.
+func byCause(found []read.Audit) (all []causeGroup) {
+	for _, a := range found {
+		g := causeGroup{Name: "Cause not known"}
+		if name := a.Cause(); name != "" {
+			g = causeGroup{Name: strings.TrimSuffix(sentenceOf(name), "."), Code: string(a.Report.Finding.Causes[0].Code)}
+		}
+		if a.Accepted != nil {
+			g = causeGroup{Name: "Accepted"}
+		}
+		i := slices.IndexFunc(all, func(x causeGroup) bool { return x.Name == g.Name })
+		if i < 0 {
+			i, all = len(all), append(all, g)
+		}
+		all[i].Found = append(all[i].Found, a)
+	}
+	return all
 }
 
 // changeText says in words what happened.

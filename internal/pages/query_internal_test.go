@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,5 +170,31 @@ func TestProfileChart(t *testing.T) {
 	d.Charts.Delta, d.Charts.Profile = 1e-5, []read.ProfilePoint{{Epsilon: 0, Delta: .5}, {Epsilon: 3, Delta: .25}}
 	if drawn := string(profileChart(d.Charts).HTML()); !strings.Contains(drawn, "claimed epsilon: 1") || !strings.Contains(drawn, "claimed delta: 1e-05") {
 		t.Error(drawn)
+	}
+}
+
+// The overview groups violations by cause, in the order of the first of each, and accepted ones apart.
+func TestByCause(t *testing.T) {
+	t.Parallel()
+	audit := func(id string, code diagnosis.Code, accepted bool) (a read.Audit) {
+		a.ID = id
+		if code != "" {
+			a.Report = &analysis.Report{Finding: &analysis.Finding{Causes: []diagnosis.Cause{{Code: code, Name: "cause " + string(code)}}}}
+		}
+		if accepted {
+			a.Accepted = &read.Accepted{}
+		}
+		return a
+	}
+	var got []string
+	for _, g := range byCause([]read.Audit{audit("1", "a", false), audit("2", "b", false), audit("3", "a", false), audit("4", "", false), audit("5", "b", true)}) {
+		text := g.Name + " " + g.Code + ":"
+		for _, a := range g.Found {
+			text += " " + a.ID
+		}
+		got = append(got, text)
+	}
+	if want := []string{"Cause a a: 1 3", "Cause b b: 2", "Cause not known : 4", "Accepted : 5"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

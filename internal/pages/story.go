@@ -48,7 +48,9 @@ func newStory(d *read.Details) story {
 	if !d.Audit.Violation() && !r.HasBound() {
 		lower = analysis.Float(math.NaN())
 	}
-	s.Gauge = chart.Gauge(float64(claim), float64(lower), fmt.Sprintf("claim %.4g", float64(claim)), provenText(claim, lower), claimAndBound(claim, lower))
+	if !d.Audit.Deterministic() { // for which no epsilon holds
+		s.Gauge = chart.Gauge(float64(claim), float64(lower), fmt.Sprintf("claim %.4g", float64(claim)), provenText(claim, lower), claimAndBound(claim, lower))
+	}
 	if lower > 0 && r.Confidence > 0 {
 		s.Certainty = fmt.Sprintf("Confidence %.10g", r.Confidence)
 	}
