@@ -33,8 +33,12 @@ func answerCharts(d *read.Details) []template.HTML {
 	}
 	var figures []chart.Figure
 	if h := d.Charts.Histogram; h != nil && (d.Charts.Categories == nil || some(h.D0) && some(h.D1)) { // otherwise the categories say it all
+		caption := plot.OutlinesCaption(d.Audit.Result())
+		if d.Audit.Violation() && len(h.Event) == 0 {
+			caption = "What gives the person away is not a range of these values."
+		}
 		figures = append(figures, chart.Histogram(chart.Labels{
-			Title: "The answers with and without the person, " + h.Label + ".", Caption: plot.OutlinesCaption(d.Audit.Result()), X: "answer", Y: "kept trials",
+			Title: "The answers with and without the person, " + h.Label + ".", Caption: caption, X: "answer", Y: "kept trials",
 		}, h.Edges, h.D0, h.D1, h.Event, "event, likelier on "+h.Direction))
 	}
 	if g := d.Charts.Categories; g != nil {

@@ -198,3 +198,16 @@ func TestByCause(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// The caption of the answers accuses a range of values only where one is the event.
+func TestAnswersCaption(t *testing.T) {
+	t.Parallel()
+	d := leaking(t, true)
+	d.Charts = &read.Charts{Histogram: &read.Histogram{Label: "column x", Edges: []float64{0, 1, 2}, D0: []int{1, 2}, D1: []int{2, 1}, Direction: "D0"}}
+	without := answerCharts(&d)[0]
+	d.Charts.Histogram.Event = [][2]float64{{0, 1}}
+	with := answerCharts(&d)[0]
+	if !strings.Contains(string(without), "not a range of these values") || strings.Contains(string(without), "event") || !strings.Contains(string(with), "an answer gives the person away") || !strings.Contains(string(with), "event, likelier on D0") {
+		t.Errorf("%s\n%s", without, with)
+	}
+}
