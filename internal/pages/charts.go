@@ -97,7 +97,7 @@ func wealthChart(d *read.Details) chart.Figure {
 		thresholds = append(thresholds, chart.Threshold{Name: "violation, if this were the only audit", Y: c.Threshold})
 	}
 	return chart.Lines(chart.Labels{
-		Title: title, Caption: "It is the log-wealth of a bettor against the claim: of a right mechanism it rarely reaches the threshold, however long it is watched." + caption,
+		Title: title, Caption: "It is the log-wealth of a bettor against the claim. If the claim is right, it rarely reaches the threshold, however long one watches." + caption,
 		X: "pairs of trials", Y: "log-wealth (nats)",
 	}, lines, thresholds, true)
 }

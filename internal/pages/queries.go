@@ -90,7 +90,7 @@ func (s *site) queries(r *http.Request) (content, error) {
 	if o.Offset+perPage < list.Total {
 		d.Next = pageURL(v, page+1)
 	}
-	return content{"Queries: what is audited, and what came of it.", d}, nil
+	return content{"Queries: what is audited, and the verdicts.", d}, nil
 }
 
 // listOptions selects the first page of a search.
