@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dpwatch/dpwatch/internal/app/oneoff"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -39,10 +40,15 @@ judged. This finds noise that queries share or reuse; each query may be right al
 With --config, the connection, the copies, the tables, the claims, the confidence and the number of trials are those of
 dpwatch run; flags override them, and --epsilon is not needed if the configuration has a claim for the query.
 
+-o sarif writes SARIF 2.1.0, which CI systems show: a violation is an error, another audit without a conclusion a warning or
+a note, and no evidence no result. It never has values of rows or literals. The finding is at --file or, without one, at
+--config.
+
 Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child process), 2 violation, 3 inconclusive.`,
 		Example: `  dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users"
   dpwatch audit --config dpwatch.yaml --file query.sql --d1 d1_2 --max-trials 2000 --plot plots
   dpwatch audit --config dpwatch.yaml --file query.sql --mu 0.268
+  dpwatch audit --config dpwatch.yaml --file query.sql -o sarif > dpwatch.sarif
   dpwatch audit --config dpwatch.yaml --epsilon 0.5 --recreate --sql "SELECT n FROM synopsis"
   dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users" \
       --sql "SELECT anon_count(id, 0.5) FROM users WHERE age < 30"
@@ -82,7 +88,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	dryRun := fs.Bool("dry-run", false, "execute nothing: show what would be replayed, the claim and its source, and how often")
 	values := valuesFlag(cmd)
 	format := "text"
-	fs.VarP(choice{&format, []string{"text", "json", "issue"}}, "output", "o", "text, json, or issue: a violation as Markdown for the maintainers of the engine")
+	fs.VarP(choice{&format, []string{"text", "json", "sarif", "issue"}}, "output", "o", "text, json, sarif: SARIF 2.1.0 for CI, without values of rows, or issue: a violation as\nMarkdown for the maintainers of the engine")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		fs.Visit(func(flag *pflag.Flag) { o.Given[flag.Name] = true })
 		if c, err := claimed(); err != nil {
@@ -114,6 +120,13 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 		}
 		if err != nil {
 			return err
+		}
+		if format == "sarif" {
+			file := o.File
+			if file == "" || file == "-" {
+				file = o.Config
+			}
+			return conclude(env, found.SARIF(file, setup.Version), found.Verdict, false)
 		}
 		if x := found.Issue; x != nil {
 			x.Version = version

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/app/reports"
+	"github.com/dpwatch/dpwatch/internal/sarif"
 )
 
 // checkReport writes reports of the two audits of TestFinding, bad and good, and verifies them from another directory.
@@ -80,6 +81,11 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 		t.Errorf("manifest.json: %v, %+v", err, m)
 	}
 	write(exitFailure, "one", bad).want(t, exitFailure, "exists and is not replaced")
+
+	write(exitDone, "sarif", "--all", "-o", "sarif", "--reveal")
+	if run := sarifOf(t, read("sarif", "report.sarif")); len(run.Results) != 1 || run.Results[0].Level != sarif.Error || run.Results[0].Locations[0].Logical[0].Name != bad || run.Results[0].Locations[0].Physical.Artifact.URI != "file://"+s.config {
+		t.Errorf("report.sarif: %+v", run)
+	}
 
 	verify := func(code int, text, into string, args ...string) {
 		t.Helper()

@@ -18,7 +18,7 @@ type layer struct {
 // uses cannot be imported by a stage then.
 var layers = []layer{
 	{"words: values and texts, of which each is on its own", alone(
-		"docs", "internal/chart", "internal/curve", "internal/finding", "internal/link", "internal/odometer", "internal/outcome", "internal/pg/builtin", "internal/pg/ident", "internal/reload",
+		"docs", "internal/chart", "internal/curve", "internal/finding", "internal/link", "internal/odometer", "internal/outcome", "internal/pg/builtin", "internal/pg/ident", "internal/reload", "internal/sarif", "internal/sarif/sariftest",
 		"internal/spelling", "internal/sqlstate", "internal/sqltext", "internal/terminal", "internal/textnumber", "internal/withheld",
 		"internal/audit/timing", "internal/eventually", "internal/clienttest", "replay/hoisting", "rewrite/reasons",
 	)},

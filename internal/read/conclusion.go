@@ -35,6 +35,9 @@ type Conclusion struct {
 	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they
 	// were not compared.
 	Timing *timing.Report `json:"timing,omitempty"`
+	// Key and Summary are those of the query, of rewrite.Plan; for what is not printed with the report.
+	Key     string `json:"-"`
+	Summary string `json:"-"`
 	// Issue is the violation for the maintainers of the engine; nil without one, and if it was not asked for.
 	Issue *Issue `json:"-"`
 	// Input describes how recorded results were read; nil for results of replays.

@@ -20,6 +20,7 @@ type Explanation struct {
 	NotProven []string
 	Notes     []string // what could not be read
 	Asked     Asked
+	Revealed  bool // the answers may hold values of rows
 	Full      bool // everything about the audit is written: dpwatch explain --full
 }
 

@@ -55,6 +55,7 @@ func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l
 		*a.Report = a.Report.Reveal()
 	}
 	x := read.Explain(a, &s)
+	x.Revealed = reveal || c.Log.ShowsValues()
 	x.Who.Choose(neighbourMembers(ctx, c, reveal))
 	if note != "" {
 		x.Notes = append(x.Notes, note)

@@ -2,9 +2,12 @@ package oneoff
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -70,6 +73,12 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 	if err := f.Resolve(env); err != nil {
 		return read.Conclusion{}, err
 	}
+	c, err := f.audit(ctx, env, progress)
+	c.Key, c.Summary = identity(f.plans)
+	return c, err
+}
+
+func (f *Options) audit(ctx context.Context, env setup.Environment, progress Progress) (read.Conclusion, error) {
 	if f.Recreate {
 		return f.auditAnew(ctx, env, progress)
 	}
@@ -78,6 +87,20 @@ func Audit(ctx context.Context, env setup.Environment, f *Options, progress Prog
 		return read.Conclusion{}, err
 	}
 	return f.run(ctx, env, trial.Replays(player), copies, statement, progress)
+}
+
+// identity returns the key and the summary of statements that are audited together.
+func identity(plans []*rewrite.Plan) (key, summary string) {
+	var keys, summaries []string
+	for _, p := range plans {
+		keys, summaries = append(keys, p.Key), append(summaries, p.Summary)
+	}
+	key = strings.Join(keys, " ")
+	if len(keys) > 1 {
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:])
+	}
+	return key, strings.Join(summaries, "; then ")
 }
 
 // run runs the trials of a statement until it is decided.

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/read"
 	reports "github.com/dpwatch/dpwatch/internal/report"
 )
 
@@ -74,11 +76,35 @@ func writeReportFiles(dir string, files []reports.File) (names []string, err err
 
 // encode returns the report in a format.
 func (r *Report) encode(format string) ([]byte, error) {
-	if format == "html" {
+	switch format {
+	case "html":
 		return reports.HTML(r.document())
+	case "sarif":
+		var b bytes.Buffer
+		err := read.SARIF(r.explanations(), r.config, r.Version).Write(&b)
+		return b.Bytes(), err
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	return append(text, '\n'), err
+}
+
+// explanations returns those of all audits: of audits that are no findings, with what the tables of the ledger have.
+func (r *Report) explanations() []read.Explanation {
+	type identity struct{ engine, key string }
+	found := map[identity]read.Explanation{}
+	for _, x := range r.Findings {
+		found[identity{x.Audit.EngineName, x.Audit.Key}] = x
+	}
+	all := make([]read.Explanation, 0, len(r.Audits))
+	for _, a := range r.Audits {
+		x, known := found[identity{a.Engine, a.Key}]
+		if !known {
+			x = read.Explain(a.stored, nil)
+			x.Audit.EngineName = a.Engine
+		}
+		all = append(all, x)
+	}
+	return all
 }
 
 func readKey(path string) (ed25519.PrivateKey, error) {

@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // Formats are the formats of reports.
-func Formats() []string { return []string{"html", "json"} }
+func Formats() []string { return []string{"html", "json", "sarif"} }
 
 // Report is the contents of a report. Its JSON form is a contract with scripts.
 type Report struct {
@@ -57,7 +57,8 @@ type Report struct {
 	Coverage     []records.Coverage  `json:"coverage,omitempty"`         // of each engine
 	Budgets      []records.Budgets   `json:"budgets,omitempty"`          // of each engine, now
 
-	one            bool // audit
+	config         string // path
+	one            bool   // audit
 	plots          [][]chart.Figure
 	postgresql     map[string]string
 	configurations map[string]string
@@ -70,6 +71,8 @@ type ReportAudit struct {
 	Executions int64     `json:"executions"`
 	LastSeen   time.Time `json:"last_seen"`
 	Accepted   bool      `json:"accepted"`
+
+	stored read.Audit // without its evidence
 }
 
 // ErrorRate is what the false alarms of the audits in a ledger are bounded by.
@@ -95,7 +98,7 @@ func New(ctx context.Context, env setup.Environment, o Options) (*Report, error)
 		return nil, err
 	}
 	r := &Report{
-		Created: time.Now().UTC(), Version: setup.Version, Until: o.Until, Revealed: o.Reveal || c.Log.ShowsSQL(), one: o.ID != "",
+		Created: time.Now().UTC(), Version: setup.Version, Until: o.Until, Revealed: o.Reveal || c.Log.ShowsSQL(), config: o.Config, one: o.ID != "",
 		postgresql: map[string]string{}, configurations: map[string]string{},
 		Audits: []ReportAudit{}, Findings: []read.Explanation{}, Errors: []ErrorRate{}, Accepted: []ledger.Acceptance{},
 	}
@@ -194,7 +197,7 @@ func (r *Report) add(ctx context.Context, env setup.Environment, c config.Config
 
 func reportAudit(s *read.Stored) ReportAudit {
 	f := s.Former()
-	row := ReportAudit{Summary: s.Summary, Executions: s.Executions, LastSeen: s.LastSeen.UTC(), Accepted: s.Accepted != nil && s.Accepted.Until != nil && s.Accepted.Until.After(time.Now())}
+	row := ReportAudit{stored: s.Audit(), Summary: s.Summary, Executions: s.Executions, LastSeen: s.LastSeen.UTC(), Accepted: s.Accepted != nil && s.Accepted.Until != nil && s.Accepted.Until.After(time.Now())}
 	row.Audit = reports.Audit{
 		ID: s.ID(), Key: s.Key, Engine: s.Engine, Verdict: f.Verdict, Epsilon: s.Epsilon, Delta: s.Delta, Curve: string(s.Curve), Source: s.Source, Lower: show.Finite(float64(f.Lower)),
 		Trials: f.Trials, Begun: s.Begun, DataEpoch: s.DataEpoch, EngineEpoch: s.EngineEpoch,
