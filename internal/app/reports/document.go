@@ -17,7 +17,7 @@ import (
 
 // document returns the report for readers.
 func (r *Report) document() reports.Document {
-	d := reports.Document{Title: "Audit of differential privacy: " + r.period(), Lead: []string{r.headline()}}
+	d := reports.Document{Title: r.title(), Lead: []string{r.headline()}}
 	if r.one && len(r.Findings) == 1 {
 		d.Title = "Audit " + r.Findings[0].Audit.ID + ": " + show.Words(r.Findings[0].Audit.Verdict)
 	}
@@ -34,6 +34,8 @@ func (r *Report) document() reports.Document {
 	}
 	return printableDocument(append(d.Sections, r.acceptances(), r.method(), limits()), d)
 }
+
+func (r *Report) title() string { return "Audit of differential privacy: " + r.period() }
 
 func (r *Report) period() string {
 	if r.Since == nil {

@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // Formats are the formats of reports.
-func Formats() []string { return []string{"html", "json", "sarif"} }
+func Formats() []string { return []string{"html", "json", "sarif", "registry"} }
 
 // Report is the contents of a report. Its JSON form is a contract with scripts.
 type Report struct {
@@ -61,7 +61,8 @@ type Report struct {
 	one            bool   // audit
 	plots          [][]chart.Figure
 	postgresql     map[string]string
-	configurations map[string]string
+	configurations map[string]string // hashes
+	configs        map[string]config.Config
 }
 
 // ReportAudit is a line of a report, and of its manifest.
@@ -99,7 +100,7 @@ func New(ctx context.Context, env setup.Environment, o Options) (*Report, error)
 	}
 	r := &Report{
 		Created: time.Now().UTC(), Version: setup.Version, Until: o.Until, Revealed: o.Reveal || c.Log.ShowsSQL(), config: o.Config, one: o.ID != "",
-		postgresql: map[string]string{}, configurations: map[string]string{},
+		postgresql: map[string]string{}, configurations: map[string]string{}, configs: map[string]config.Config{},
 		Audits: []ReportAudit{}, Findings: []read.Explanation{}, Errors: []ErrorRate{}, Accepted: []ledger.Acceptance{},
 	}
 	if r.Until.IsZero() || r.Until.After(r.Created) {
@@ -246,6 +247,7 @@ func (r *Report) addEngine(ctx context.Context, c config.Config, name string, l 
 		return err
 	}
 	r.postgresql["ledger of "+name], r.postgresql["shadow of "+name] = version, shadowVersion(ctx, c)
+	r.configs[name] = c
 	r.configurations[name] = setup.ConfigurationHash(c)
 	fleet, err := l.Fleet(ctx)
 	if err != nil {
@@ -320,6 +322,8 @@ func (o *Options) Check(all bool) error {
 	switch {
 	case (o.ID != "") == (all || period), all && period:
 		return errReportScope
+	case o.ID != "" && slices.Contains(o.Formats, "registry"):
+		return errors.New("-o registry describes all that an engine answers: give --all or a period instead of the ID of an audit")
 	case o.Since.IsZero() && !o.Until.IsZero():
 		return errors.New("--until needs --since")
 	case period && !o.Until.IsZero() && !o.Until.After(o.Since):
