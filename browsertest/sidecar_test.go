@@ -65,6 +65,7 @@ func spawn(t *testing.T, args ...string) *program.Process {
 // are the copies.
 type sidecar struct {
 	*program.Process
+	config        string // path
 	direct        string // the DSN without the proxy
 	token, viewer string // tokens of an auditor who is an operator, and of a viewer
 }
@@ -93,7 +94,7 @@ func start(t *testing.T, ledger bool, extra string) *sidecar {
 		return path
 	}
 	tokens := write("token", "auditor,operator ann "+s.token+"\nviewer "+s.viewer+"\n")
-	s.Process = spawn(t, "run", "--config", write("dpwatch.yaml", fmt.Sprintf(`
+	s.config = write("dpwatch.yaml", fmt.Sprintf(`
 proxy: {listen: 127.0.0.1:0, upstream: "%s:%d", drain_timeout: 1h}
 admin: {listen: 127.0.0.1:0, token_file: %q}
 shadow: {dsn: %q}
@@ -103,7 +104,8 @@ audit: {measure_trials: 0, max_trials: 500, confidence: 0.999999, share: 1, watc
 ledger: {dsn: %q}
 budgets: %s
 %s
-`, cfg.Host, cfg.Port, tokens, shadow, dsn, budgets, extra)))
+`, cfg.Host, cfg.Port, tokens, shadow, dsn, budgets, extra))
+	s.Process = spawn(t, "run", "--config", s.config)
 	s.until(t, "dpwatch is up", func() bool {
 		up, err := s.Up()
 		if err != nil {

@@ -69,7 +69,7 @@ type sarifProperties struct {
 // sarif returns the result of an audit; found is false for one that is none.
 func (x *Explanation) sarif() (rule sarif.Rule, result sarif.Result, found bool) {
 	a, r := &x.Audit, x.Audit.Result()
-	causes, lower, pairs := []string{}, r.EpsilonLower, a.Trials()
+	causes, lower, pairs := []string{}, analysis.Float(math.NaN()), a.Trials()
 	switch {
 	case a.Violation():
 		result.Level, lower = sarif.Error, a.ViolationBound()
@@ -84,10 +84,10 @@ func (x *Explanation) sarif() (rule sarif.Rule, result sarif.Result, found bool)
 	case a.Verdict != string(analysis.Inconclusive):
 		return rule, result, false
 	case r.Control.Blocks():
-		result.Level, lower = sarif.Warning, analysis.Float(math.NaN())
+		result.Level = sarif.Warning
 		rule = newRule(ruleCopies, "What differs belongs to a copy of the data, not to a person", causePage(ruleCopies))
 	default:
-		result.Level, lower = sarif.Note, analysis.Float(math.NaN())
+		result.Level = sarif.Note
 		rule = newRule(ruleInconclusive, "An audit has no conclusion", "docs/findings.md")
 	}
 	if f := r.Finding; f != nil && result.Level == sarif.Error {

@@ -39,6 +39,14 @@ const (
 // ask is the value of a field that only people know.
 func ask(text string) string { return "TODO: " + text }
 
+// of names the engine, if it has a name: the default one is its address.
+func (d *Deployment) of() string {
+	if d.Engine == "" || strings.HasPrefix(d.Engine, "@") {
+		return ""
+	}
+	return " that the engine " + d.Engine + " serves"
+}
+
 // or returns a text, or what people are asked for.
 func or(text, question string) string {
 	if text == "" {
@@ -57,13 +65,13 @@ func (d Deployment) YAML() []byte {
 	r.open(0, "deployment")
 
 	r.open(1, "basic")
-	r.text(2, "name", ask("the data product that the engine "+d.Engine+" serves"))
+	r.text(2, "name", ask("the data product"+d.of()))
 	r.line(2, "data_curators:")
 	r.text(2, "- data_curator_name", ask("who publishes it"))
 	r.choice(3, "data_curator_type", "Industry", "Government, Industry or Nonprofit?")
 	r.text(2, "description", ask("what it is, in one or two sentences"))
 	r.text(2, "intended_use", ask("what it is for"))
-	r.choice(2, "data_product_type", "SQL queries", "or what is made from the answers?")
+	r.choice(2, "data_product_type", "SQL queries", "right? or is it what is made from the answers?")
 	r.text(2, "data_product_region", ask("where the people live, or whose law applies"))
 	r.comment(2, "TODO: data_product_sector: Technology, Healthcare, Education, Government, Energy or Finance")
 	r.choice(2, "publication_date", d.Since, "the first publication; dpwatch has seen queries since that day")
@@ -97,12 +105,12 @@ func (d Deployment) YAML() []byte {
 	r.text(2, "privacy_parameters_details", or(d.Meaning, "what the parameters bound"))
 
 	r.open(1, "deployment_model")
-	r.choice(2, "model_name", "Central", "the engine reads the raw data in a database")
+	r.choice(2, "model_name", "Central", "right? the engine reads the raw data in a database")
 	r.text(2, "trust_assumptions", ask("who may see the raw data, the answers and the reports"))
 	r.text(2, "actors", ask("who they are"))
-	r.choice(2, "release_type", "Many releases", "each answer is one")
+	r.choice(2, "release_type", "Many releases", "right? each answer is one")
 	r.comment(2, "TODO: data_source_type: Static or Dynamic")
-	r.choice(2, "access_type", "Interactive", "clients send queries")
+	r.choice(2, "access_type", "Interactive", "right? clients send queries")
 	r.text(2, "access_type_details", or(d.Apportioning, "how privacy loss is apportioned to analysts"))
 
 	r.open(1, "implementation")

@@ -1,10 +1,8 @@
 package reports
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,18 +22,31 @@ func (r *Report) document() reports.Document {
 	if r.Revealed {
 		d.Lead = append(d.Lead, "CONFIDENTIAL: this report may show values of rows and statements with their literals. Protect it like the raw data.")
 	}
-	d.Sections = append(d.Sections, r.about())
-	d.Sections = append(d.Sections, r.periodSections()...)
-	for i := range r.Findings {
-		d.Sections = append(d.Sections, r.finding(i))
+	d.Sections = r.front()
+	next := len(d.Sections)
+	for _, i := range r.worstFirst() {
+		if r.one {
+			d.Sections = append(d.Sections, r.finding(i))
+		} else {
+			d.Sections = append(d.Sections, r.brief(i))
+		}
 	}
-	if !r.one {
+	d.Sections = append(d.Sections, r.periodSections()...)
+	if len(r.Audits) > mostInFront {
 		d.Sections = append(d.Sections, r.list())
 	}
-	return printableDocument(append(d.Sections, r.acceptances(), r.method(), limits()), d)
+	d.Sections = append(d.Sections, r.acceptances(), r.method(), limits(), r.about())
+	d.Sections[next].Page = true
+	return printableDocument(d.Sections, d)
 }
 
-func (r *Report) title() string { return "Audit of differential privacy: " + r.period() }
+func (r *Report) title() string {
+	days := r.Until.Format(time.DateOnly)
+	if r.Since != nil {
+		days = r.Since.Format(time.DateOnly) + " to " + days
+	}
+	return "Audit of differential privacy, " + days
+}
 
 func (r *Report) period() string {
 	if r.Since == nil {
@@ -57,11 +68,7 @@ func (r *Report) headline() string {
 			}
 		}
 	}
-	text := fmt.Sprintf("Of %d audited or known queries, %d leak more than they claim; %d of these are accepted.", len(r.Audits), found, accepted)
-	for _, c := range r.Coverage {
-		text += "\n" + strings.Join(c.Engines, ", ") + ": " + strings.TrimSpace(c.Headline())
-	}
-	return text
+	return fmt.Sprintf("Of %d audited or known queries, %d leak more than they claim; %d of these are accepted.", len(r.Audits), found, accepted)
 }
 
 // about says what the report was made from.
@@ -76,7 +83,7 @@ func (r *Report) about() reports.Section {
 	if r.OtherEngines > 0 {
 		rows = append(rows, []string{"not in this report", fmt.Sprintf("%d audits of engines that the configuration does not have", r.OtherEngines)})
 	}
-	return reports.Section{Title: "What is this report about?", Table: &reports.Table{Rows: rows}}
+	return reports.Section{Title: "What was this report made from?", Table: &reports.Table{Rows: rows}}
 }
 
 func orDash(text string) string {
@@ -104,17 +111,7 @@ func (r *Report) finding(i int) reports.Section {
 	if a.Accepted != nil {
 		rows = append(rows, []string{"accepted", read.AcceptedText(a.Accepted)})
 	}
-	if x.Asked.Statement != "" {
-		rows = append(rows, []string{"statement", x.Asked.Statement})
-		rows = append(rows, cells(read.ParameterRows(x.Asked.Parameters))...)
-	}
-	for _, next := range x.Asked.Then {
-		rows = append(append(rows, []string{"then", next.Statement}), cells(read.ParameterRows(next.Parameters))...)
-	}
-	if a.SQL != nil {
-		rows = append(rows, []string{"SQL on D0", a.SQL.D0}, []string{"SQL on D1", a.SQL.D1})
-	}
-	s.Table = &reports.Table{Rows: rows}
+	s.Table = &reports.Table{Rows: append(rows, asked(x)...)}
 	for _, answer := range x.Answers() {
 		s.Sections = append(s.Sections, reports.Section{Title: answer.Question, Lines: answer.Lines})
 	}
@@ -138,16 +135,9 @@ func cells(rows [][2]string) (all [][]string) {
 func (r *Report) list() reports.Section {
 	t := &reports.Table{Header: []string{"Audit", "Engine", "Verdict or state", "Claimed", "Lower bound", "Pairs of trials", "Executions", "Last run", "Query"}}
 	for _, a := range r.Audits {
-		claim, lower, claimed := "-", "-", math.NaN()
-		if a.Epsilon != nil {
-			claim, claimed = cmp.Or(a.Curve, fmt.Sprintf("%g", *a.Epsilon)), *a.Epsilon
-		}
-		if a.Lower != nil {
-			lower = analysis.LowerText(analysis.Float(*a.Lower), analysis.Float(claimed))
-		}
-		t.Rows = append(t.Rows, []string{a.ID, a.Engine, show.Words(a.Verdict), claim, lower, fmt.Sprint(a.Trials), fmt.Sprint(a.Executions), a.LastSeen.Format(time.DateTime), show.Shortened(a.Summary)})
+		t.Rows = append(t.Rows, []string{a.ID, a.Engine, show.Words(a.Verdict), a.claim(), a.proven(), fmt.Sprint(a.Trials), fmt.Sprint(a.Executions), a.LastSeen.Format(time.DateTime), show.Shortened(a.Summary)})
 	}
-	return reports.Section{Title: "Which queries were audited?", Lines: []string{"Verdicts are those of the time at which this report was made. Executions are those of all time."}, Table: t}
+	return reports.Section{Title: "Which queries were audited? The list of all", Lines: []string{"Verdicts are those of the time at which this report was made. Executions are those of all time."}, Table: t}
 }
 
 func (r *Report) acceptances() reports.Section {

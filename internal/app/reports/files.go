@@ -26,6 +26,9 @@ func Write(r *Report, o Options) ([]string, error) {
 			return nil, err
 		}
 	}
+	if key != nil {
+		r.key = reports.Fingerprint(key.Public().(ed25519.PublicKey)) //nolint:forcetypeassert // of this package
+	}
 	m := r.manifest()
 	for _, format := range o.Formats {
 		if format == "registry" {
@@ -92,9 +95,11 @@ func (r *Report) encode(format string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
+// identity is that of an audit in a report.
+type identity struct{ engine, key string }
+
 // explanations returns those of all audits: of audits that are no findings, with what the tables of the ledger have.
 func (r *Report) explanations() []read.Explanation {
-	type identity struct{ engine, key string }
 	found := map[identity]read.Explanation{}
 	for _, x := range r.Findings {
 		found[identity{x.Audit.EngineName, x.Audit.Key}] = x

@@ -63,7 +63,7 @@ func (r *Report) deployment(engine string) reports.Deployment {
 	}
 	if len(budgets) > 0 {
 		d.Apportioning = "dpwatch alerts when an analyst's answers claim more than a budget; it blocks nothing. " + capitalized(strings.Join(budgets, "; ")) + "."
-		d.Composition = "By the claims of the answers, composition: " + strings.Join(compositions, ", ") + "."
+		d.Composition = "dpwatch adds up the claims of the answers; composition by budget: " + strings.Join(compositions, ", ") + "."
 	}
 	if u := c.Privacy.Unit; u != nil {
 		d.Unit = fmt.Sprintf("What belongs to one row of table %s (key: %s).", u.Table, strings.Join(u.Key, ", "))

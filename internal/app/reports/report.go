@@ -58,6 +58,7 @@ type Report struct {
 	Budgets      []records.Budgets   `json:"budgets,omitempty"`          // of each engine, now
 
 	config         string // path
+	key            string // fingerprint of the public key; "" = the manifest is not signed
 	one            bool   // audit
 	plots          [][]chart.Figure
 	postgresql     map[string]string
