@@ -44,7 +44,7 @@ figure { margin: 1rem 0; break-inside: avoid; }
   :root { color-scheme: light; --line: #999; --text: #000; --quiet: #444; --raised: #f6f8fa; --page: #fff; --a: #1f6fb4; --b: #b35900; --c: #6d4aa8; --event: #f2c94c66; --threshold: #444c56; --grid: #d0d7de; --mark: #b3261e; }
   body { max-width: none; margin: 0; padding: 0; font: 9.5pt/1.3 system-ui, sans-serif; }
   .page { break-before: page; }
-  .whole { break-inside: avoid; display: grid; grid-template-columns: 1fr 58mm; gap: 0 4mm; align-items: start; }
+  .whole { break-inside: avoid; display: grid; grid-template-columns: minmax(0, 1fr) 58mm; gap: 0 4mm; align-items: start; }
   .whole > h2 { grid-column: 1 / 3; }
   .whole > .charts { grid-template-columns: 1fr; }
   h1 { font-size: 14pt; margin: 0 0 2mm; }
