@@ -88,8 +88,8 @@ func printedPages(t *testing.T, b *browser.Tab) int {
 	return bytes.Count(pdf, []byte("/Type /Page\n"))
 }
 
-// TestReportOf24: what a privacy officer reads and signs is the first page, the worst first; then come the findings, and
-// the method is last. A report of 24 queries, of which 11 leak, has at most 12 pages. That one of the 12 honest queries
+// TestReportOf24: what a privacy officer reads and signs is the first page, the worst first; then come the findings,
+// and the method is last. A report of 24 queries, of which 11 leak, has at most 12 pages. That one of the 12 honest queries
 // is called a violation has a probability of at most 1e-6; the others are found within 500 pairs of trials with a
 // probability of more than 1 - 1e-6.
 func TestReportOf24(t *testing.T) {

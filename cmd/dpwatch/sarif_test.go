@@ -22,8 +22,8 @@ func sarifOf(t *testing.T, text string) sarif.Run {
 	return log.Runs[0]
 }
 
-// TestAuditSARIF: the file keeps the schema of the standard. A violation is one result, with the same fingerprint in the
-// next run and without values of rows; no evidence is none, and the exit codes are those of every format. That the
+// TestAuditSARIF: the file keeps the schema of the standard. A violation is one result, with the same fingerprint in
+// the next run and without values of rows; no evidence is none, and the exit codes are those of every format. That the
 // honest query is called a violation has a probability of at most 1e-6.
 func TestAuditSARIF(t *testing.T) {
 	t.Parallel()

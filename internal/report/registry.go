@@ -160,8 +160,8 @@ func (r *record) line(depth int, text string) {
 func (r *record) open(depth int, key string)     { r.line(depth, key+":") }
 func (r *record) comment(depth int, text string) { r.line(depth, "# "+text) }
 
-// choice writes a value that the schema has a list or a form of, with a question beside it. Numbers and dates are quoted
-// as needed.
+// choice writes a value that the schema has a list or a form of, with a question beside it. All but numbers
+// are quoted.
 func (r *record) choice(depth int, key, value, question string) {
 	if _, err := strconv.Atoi(value); err != nil {
 		value = strconv.Quote(value)

@@ -11,8 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/report/registrytest"
 )
 
-// TestRegistry: a full and an empty record keep the schema; what only people know is marked, and texts come back as they
-// were.
+// TestRegistry: a full and an empty record keep the schema; what only people know is marked, and texts come back as
+// they were.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat(`a "long" text: with # marks, - dashes \ and 'quotes' `, 9)
