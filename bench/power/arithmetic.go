@@ -53,14 +53,14 @@ func coarseLaplace(r *rand.Rand, bits int) float64 {
 func wrongResolution() (fs []family) {
 	for _, bits := range [...]int{24, 31} {
 		fs = append(fs, family{
-			name: "Laplace from uniform numbers of " + strconv.Itoa(bits) + " bits, claim 1", claim: only(1), budget: 20_000, laws: disjoint,
+			name: "Laplace from uniform numbers of " + strconv.Itoa(bits) + " bits, claim 1", claim: only(1), budget: 20_000, derived: 638, laws: disjoint,
 			draw: each(3., 4., func(r *rand.Rand, x float64) analysis.Outcome { return value(x + coarseLaplace(r, bits)) }),
 		})
 	}
 	naive := naiveThen(3.1, func(y float64) float64 { return y })
 	sigma := .8 * gaussSigma(1, 1e-5)
 	return append(fs, family{
-		name: "naive floating-point Laplace around 3.1 and 4.1, claim 1", claim: only(1), budget: 20_000, draw: naive,
+		name: "naive floating-point Laplace around 3.1 and 4.1, claim 1", claim: only(1), budget: 20_000, derived: 638, draw: naive,
 		laws: sampled(naive, 1<<18, 1, naiveRatio(3.1)),
 	}, family{
 		name: "Gaussian for (1, 1e-5), 0.8 of its scale", claim: analysis.Claim{Epsilon: 1, Delta: 1e-5}, budget: 20_000,
