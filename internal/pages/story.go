@@ -144,7 +144,7 @@ func givesAway(e *analysis.Event, parts []analysis.Part) string {
 	switch {
 	case e == nil:
 		return ""
-	case e.Partition.String() != "":
+	case e.Partition.String() != "" && e.Partition.String() != "()": // that is a result without keys
 		name := e.Partition.String()
 		if !strings.HasPrefix(name, "group ") {
 			name = "group " + name
