@@ -171,7 +171,7 @@ func TestMistakes(t *testing.T) {
 			t.Parallel()
 			o := calibrate.Options{Epsilons: []float64{.1, 1, 3}, Rows: []int{2, 5, 1000}, MaxTrials: 1500, FitTrials: 200}
 			if i < len(right) {
-				o.Rows = []int{2, 1000}
+				o.Epsilons, o.Rows = []float64{1}, []int{2, 1000}
 			}
 			if strings.Contains(text, "naive(") || strings.Contains(text, "whole_epsilon_twice(") { // found at epsilon 1 after 800 and 3200 pairs
 				o.Epsilons, o.Rows, o.MaxTrials = []float64{1}, []int{2}, 20_000

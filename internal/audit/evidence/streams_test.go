@@ -10,7 +10,6 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
@@ -213,10 +212,10 @@ func TestNotHoisted(t *testing.T) {
 }
 
 // TestHoistedErrorRate: where the claim is spent exactly, at most 5 % of audits show a violation, whichever of the two
-// kinds does so. Of 80 audits more than 20 do so with a probability below 10^-8 if that holds, of 200 more than 32.
+// kinds does so. Of 80 audits more than 20 do so with a probability below 10^-8 if that holds.
 func TestHoistedErrorRate(t *testing.T) {
 	t.Parallel()
-	alarms, audits := 0, longtest.Count(80, 200)
+	alarms, audits := 0, uint64(80)
 	for seed := range audits {
 		h := newHoistable(t, 1, 400)
 		h.coin = rand.New(rand.NewPCG(seed, 9))
@@ -234,7 +233,7 @@ func TestHoistedErrorRate(t *testing.T) {
 		}
 	}
 	t.Logf("%d alarms in %d audits", alarms, audits)
-	if most := map[bool]int{false: 20, true: 32}[audits > 80]; alarms > most {
+	if alarms > 20 {
 		t.Errorf("%d of %d audits show a violation, want at most one in 20 on average", alarms, audits)
 	}
 }
