@@ -223,7 +223,7 @@ func (s *sidecar) pages(t *testing.T) string {
 		page(path)
 	}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(regexp.MustCompile(`/queries/[0-9a-f]+`).FindAllString(page("/queries"), -1)))) {
-		if !strings.Contains(page(path), "How bad?") {
+		if !strings.Contains(page(path), "What an analyst sees") {
 			t.Errorf("%s has no answers", path)
 		}
 	}
