@@ -100,6 +100,13 @@ func rightForms() []family {
 		{name: "the digits after the point by binary response 1", claim: only(1), draw: each(p, 1-p, decimals)},
 		{name: "an optional key of a document by binary response 1", claim: only(1), draw: each(p, 1-p, document)},
 		{name: "an odd length of an array by binary response 1", claim: only(1), draw: each(p, 1-p, list)},
+		{name: "a count in an error by binary response, in half of the trials, 1", claim: only(1), draw: each(0, 1, func(r *rand.Rand, x int) analysis.Outcome { return message(r, 100+respond(r, x, 2, p)) })},
+		{name: "a count in a notice by binary response 1", claim: only(1), draw: each(0, 1, func(r *rand.Rand, x int) analysis.Outcome { return notice(r, 100+respond(r, x, 2, p)) })},
+		{name: "a notice without values and Laplace noise 1", claim: only(1), draw: each(0.0, 1, func(r *rand.Rand, x float64) analysis.Outcome {
+			o := value(x + lap(r, 1))
+			o.Message = "noise was added"
+			return o
+		})},
 		{name: "40 groups with a noisy total, 2", claim: only(2), draw: each(0.0, 1, totalled(1, alike))},
 		{name: "40 groups with a noisy largest one 1", claim: only(1), draw: each(0.0, 1, topped(1))},
 	}

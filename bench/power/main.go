@@ -113,19 +113,21 @@ func alarms(w io.Writer, o options) error {
 		return nil
 	}
 	fmt.Fprintf(w, "False alarms at the tight claim, %d audits of %d pairs a cell, looked at after every pair.\n\n", o.alarmRuns, o.alarmPairs)
-	fmt.Fprintln(w, "| mechanism | alarms | rate | 99 % interval |")
-	fmt.Fprintln(w, "|---|---|---|---|")
+	fmt.Fprintln(w, "| mechanism | alarms | rate | 99 % interval | confirmed | 99 % interval |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|")
 	for _, f := range right() {
 		if !o.cells.MatchString(f.name) {
 			continue
 		}
-		at, _, err := detections(f, o, o.alarmRuns, o.alarmPairs)
+		at, after, err := detections(f, o, o.alarmRuns, o.alarmPairs)
 		if err != nil {
 			return err
 		}
 		k, _ := slices.BinarySearch(at, o.alarmPairs+1)
 		lo, hi := analysis.ClopperPearson(k, len(at), .01)
-		fmt.Fprintf(w, "| %s | %d | %.1f %% | %.1f to %.1f %% |\n", f.name, k, 100*float64(k)/float64(len(at)), 100*lo, 100*hi)
+		least, most := analysis.ClopperPearson(after.confirmed, len(at), .01)
+		fmt.Fprintf(w, "| %s | %d | %.1f %% | %.1f to %.1f %% | %d | %.1f to %.2f %% |\n",
+			f.name, k, 100*float64(k)/float64(len(at)), 100*lo, 100*hi, after.confirmed, 100*least, 100*most)
 	}
 	return nil
 }
