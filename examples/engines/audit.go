@@ -67,6 +67,7 @@ func (r report) pairs() int {
 type auditor struct {
 	program string // path of dpwatch
 	word    string // only queries whose name contains it
+	issues  string // directory to which issues for the maintainers are written; "" = none are
 	limits  limits
 }
 
@@ -84,6 +85,9 @@ func (a auditor) run(ctx context.Context, cluster *pgtemp.Cluster, e engine, ver
 		if !ok || !strings.Contains(q.name, a.word) {
 			continue
 		}
+		audit := func(format string, more ...string) ([]byte, error) {
+			return a.dpwatch(ctx, e.dir, dsn, append([]string{"audit", "--config", "dpwatch.yaml", "--sql", q.sql, "-o", format}, more...)...)
+		}
 		// A violation that is expected needs no small rate of false alarms; half the trials do.
 		pairs, confidence := a.limits.faulty, "0.99"
 		if want == "no_evidence" {
@@ -91,8 +95,7 @@ func (a auditor) run(ctx context.Context, cluster *pgtemp.Cluster, e engine, ver
 		}
 		r := result{engine: e.name, version: version, query: q}
 		began := time.Now()
-		text, err := a.dpwatch(ctx, e.dir, dsn, "audit", "--config", "dpwatch.yaml", "--sql", q.sql, "-o", "json",
-			"--confidence", confidence, "--max-trials", strconv.Itoa(pairs), "--measure", strconv.Itoa(a.limits.measure))
+		text, err := audit("json", "--confidence", confidence, "--max-trials", strconv.Itoa(pairs), "--measure", strconv.Itoa(a.limits.measure))
 		r.seconds = time.Since(began).Seconds()
 		if err == nil {
 			err = json.Unmarshal(text, &r.report)
@@ -102,6 +105,15 @@ func (a auditor) run(ctx context.Context, cluster *pgtemp.Cluster, e engine, ver
 		}
 		r.fault = r.compare(want)
 		done(r)
+		if want == "violation" && r.fault == "" && q.issue != "" && a.issues != "" {
+			text, err := audit("issue", "--confidence", confidence, "--max-trials", strconv.Itoa(pairs))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(a.issues, q.issue+".md"), text, 0o644) //nolint:gosec // a page
+			}
+			if err != nil {
+				return fmt.Errorf("%s %s: %s: %w", e.name, version, q.name, err)
+			}
+		}
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type query struct {
 	cause     string            // the cause that is right, by docs/causes.md; "open" if none of those is, and none should be named
 	named     []string          // the causes that dpwatch may name first
 	known     string            // where the fault is publicly known, or "new"
+	issue     string            // the name of the issue that -write writes; "" = none
 }
 
 // engines returns the engines of a directory whose name or version contains the word.
@@ -93,6 +94,8 @@ func readCases(path string, versions []string) ([]query, error) {
 				q.named = strings.Split(value, ", ")
 			case "known":
 				q.known = value
+			case "issue":
+				q.issue = value
 			}
 		}
 		if q.sql = strings.TrimSpace(q.sql); q.sql == "" {

@@ -8,7 +8,8 @@
 //	go run ./examples/engines -engine opendp                 # engines, or versions, with this word in their names
 //	go run ./examples/engines -query nanmean                 # queries with this word in their names
 //	go run ./examples/engines -serve -engine "opendp 0.12.1" # start its server, print the connection string, and wait
-//	go run ./examples/engines -write                         # also write docs/found.md
+//	go run ./examples/engines -issues docs/issues            # also write the issues for maintainers that faults.sql names
+//	go run ./examples/engines -write                         # also write docs/found.md and docs/issues
 package main
 
 import (
@@ -40,7 +41,8 @@ func main() {
 	flag.StringVar(&o.word, "engine", "", "only engines and versions whose name contains this word: \"opendp 0.12.1\"")
 	flag.StringVar(&o.auditor.word, "query", "", "only queries whose name contains this word")
 	flag.BoolVar(&o.serve, "serve", false, "start the server of one engine and wait for Ctrl-C")
-	flag.BoolVar(&o.write, "write", false, "write docs/found.md")
+	flag.BoolVar(&o.write, "write", false, "write docs/found.md, and docs/issues")
+	flag.StringVar(&o.auditor.issues, "issues", "", "write the issues for maintainers that faults.sql names to this directory")
 	flag.IntVar(&o.parallel, "parallel", 2, "number of versions that are audited at the same time")
 	flag.StringVar(&o.auditor.program, "dpwatch", "bin/dpwatch", "the program")
 	flag.IntVar(&o.auditor.limits.honest, "honest-trials", 300, "pairs of trials of a query that is expected to have no violation")
@@ -63,6 +65,9 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	if o.write && o.word+o.auditor.word != "" {
 		return errors.New("-write needs all queries: leave -engine and -query out")
+	}
+	if o.write && o.auditor.issues == "" {
+		o.auditor.issues = "docs/issues"
 	}
 	if o.binDir, err = pgtemp.FindBinDir(ctx, pgtemp.Options{}); err != nil {
 		return err

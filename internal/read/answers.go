@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/analysis/diagnosis"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 )
 
@@ -59,10 +60,24 @@ func findingAnswers(f *analysis.Finding) (howBad, what, why []string) {
 	for _, p := range f.What.Parts {
 		what = append(what, fmt.Sprintf("  %s: %.0f %% of the evidence", p.Where, 100*float64(p.Share)))
 	}
-	for _, c := range f.Causes {
-		why = append(why, fmt.Sprintf("Likely: %s. %s See %s", c.Name, c.Text, c.Page))
+	return howBad, what, causesText(f.Causes)
+}
+
+// causesText says what the probable causes are: one text each.
+func causesText(causes []diagnosis.Cause) (all []string) {
+	for i, c := range causes {
+		if repeats(causes, i) {
+			all = append(all, fmt.Sprintf("Likely as well: %s. These trials do not separate the two. See %s", c.Name, c.Page))
+			continue
+		}
+		all = append(all, fmt.Sprintf("Likely: %s. %s See %s", c.Name, c.Text, c.Page))
 	}
-	return howBad, what, why
+	return all
+}
+
+// repeats reports whether a cause is shown by the figures that the one before has.
+func repeats(causes []diagnosis.Cause, i int) bool {
+	return i > 0 && causes[i].Text.Reveal() == causes[i-1].Text.Reveal()
 }
 
 // notProven lists what an audit with this verdict does not show.

@@ -3,6 +3,7 @@ package read
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 )
@@ -16,8 +17,8 @@ func writeFinding(row func(name, format string, args ...any), r analysis.Report)
 			row("", "likely: %s", e.Text())
 		}
 		row("what", "likely: %s", f.What.Text)
-		for _, c := range f.Causes {
-			row("why", "likely: %s. %s See %s", c.Name, c.Text, c.Page)
+		for _, text := range causesText(f.Causes) {
+			row("why", "%s", strings.ToLower(text[:1])+text[1:])
 		}
 	}
 	if r.Event != nil && r.Finding == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dpwatch/dpwatch/analysis"
 )
@@ -80,7 +81,11 @@ func (x *Issue) Markdown() string {
 		if len(f.Causes) == 0 {
 			paragraph("It is open.")
 		}
-		for _, c := range f.Causes {
+		for i, c := range f.Causes {
+			if repeats(f.Causes, i) {
+				paragraph("It may also be: %s. These trials do not separate the two.", c.Name)
+				continue
+			}
 			paragraph("%s. %s", capital(c.Name), c.Text)
 		}
 	}
@@ -161,7 +166,8 @@ func (h *Histogram) text() string {
 	n := min(len(h.D0), len(h.D1), len(h.Edges)-1)
 	each := max(1, (n+textBins-1)/textBins)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-25s %7s %7s\n", h.Label, "D0", "D1")
+	wide := max(25, utf8.RuneCountInString(h.Label))
+	fmt.Fprintf(&b, "%-*s %7s %7s\n", wide, h.Label, "D0", "D1")
 	most := 1
 	sum := func(counts []int, from int) (total int) {
 		for _, k := range counts[from:min(from+each, n)] {
@@ -174,7 +180,7 @@ func (h *Histogram) text() string {
 	}
 	for i := 0; i < n; i += each {
 		k0, k1 := sum(h.D0, i), sum(h.D1, i)
-		fmt.Fprintf(&b, "%-25s %7d %7d  %-*s|%s\n", fmt.Sprintf("%.5g to %.5g", h.Edges[i], h.Edges[min(i+each, n)]), k0, k1, textBar, textOf("#", k0, most), textOf("o", k1, most))
+		fmt.Fprintf(&b, "%-*s %7d %7d  %-*s|%s\n", wide, fmt.Sprintf("%.5g to %.5g", h.Edges[i], h.Edges[min(i+each, n)]), k0, k1, textBar, textOf("#", k0, most), textOf("o", k1, most))
 	}
 	return b.String()
 }
@@ -182,9 +188,10 @@ func (h *Histogram) text() string {
 // text lists how often each answer came.
 func (g *Categories) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-25s %7s %7s\n", g.Label, "D0", "D1")
+	wide := max(25, utf8.RuneCountInString(g.Label))
+	fmt.Fprintf(&b, "%-*s %7s %7s\n", wide, g.Label, "D0", "D1")
 	for i, name := range g.Names {
-		fmt.Fprintf(&b, "%-25s %7d %7d\n", name, g.D0[i], g.D1[i])
+		fmt.Fprintf(&b, "%-*s %7d %7d\n", wide, name, g.D0[i], g.D1[i])
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@
 -- cause: data_dependent_scale
 -- named: data_dependent_scale, noise_scale, clipping
 -- known: https://github.com/IBM/differential-privacy-library/issues/105
+-- issue: diffprivlib-linear-regression
 SELECT people_slope(100, 100, 1.0);
 
 -- name: mean without bounds, which come from the data; the library warns

@@ -2,4 +2,5 @@
 -- expect: violation in 0.12.1, no evidence in 0.16.0
 -- cause: shared_noise
 -- known: not in 0.16.0
+-- issue: opendp-empty-groups
 SELECT people_cities(ARRAY['Paris', 'Rome', 'Oslo', 'Bern', 'Lima', 'Kyiv'], 1.0);

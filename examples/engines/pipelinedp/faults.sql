@@ -3,6 +3,7 @@
 -- cause: noise_scale
 -- named: clipping, noise_scale
 -- known: https://github.com/OpenMined/PipelineDP/issues/552
+-- issue: pipelinedp-vector-sum
 SELECT people_vector_sum(1000, 1.0, 0.001);
 
 -- name: SUM of a column with one NaN
