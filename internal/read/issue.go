@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/analysis/diagnosis"
 )
 
 // Issue is a violation for the maintainers of the engine. It shows the statement and the answers if it has them: they may
@@ -45,11 +46,7 @@ func (x *Issue) Markdown() string {
 	section := func(title string) { paragraph("## %s", title) }
 	code := func(kind, text string) { paragraph("%s", fenced(kind, text)) }
 
-	title := "an answer shows whether one person is in the data"
-	if f := r.Finding; f != nil && len(f.Causes) > 0 {
-		title = f.Causes[0].Name
-	}
-	paragraph("# %s", capital(title))
+	paragraph("# %s", capital(x.title()))
 	paragraph("TODO: name and version of the engine; where it promises epsilon %s for this query, and for which neighbouring relation.", ClaimText(r.Claimed))
 	section("What is asked")
 	if x.Statement != "" {
@@ -78,16 +75,7 @@ func (x *Issue) Markdown() string {
 	paragraph("%s", x.expected())
 	if f := r.Finding; f != nil {
 		section("What may be the cause")
-		if len(f.Causes) == 0 {
-			paragraph("It is open.")
-		}
-		for i, c := range f.Causes {
-			if repeats(f.Causes, i) {
-				paragraph("It may also be: %s. These trials do not separate the two.", c.Name)
-				continue
-			}
-			paragraph("%s. %s", capital(c.Name), c.Text)
-		}
+		b.WriteString(causesMarkdown(f.Causes))
 	}
 	section("How to see it again")
 	if sql := x.SQL; sql != nil {
@@ -102,6 +90,48 @@ func (x *Issue) Markdown() string {
 		fmt.Fprintf(&b, "- %s\n", text)
 	}
 	fmt.Fprintf(&b, "- The data on which it was seen are not those of this report.\n\nFound with dpwatch %s.\n", cmp.Or(x.Version, "(unknown version)"))
+	return b.String()
+}
+
+// title is the likeliest cause. Of causes that the trials do not separate, it is what all of them have in common.
+func (x *Issue) title() string {
+	f := x.Report.Finding
+	if f == nil || len(f.Causes) == 0 {
+		return "an answer shows whether one person is in the data"
+	}
+	for i, c := range f.Causes {
+		if i > 0 && !repeats(f.Causes, i) {
+			break
+		}
+		if c.Code == diagnosis.NoiseScale {
+			return c.Name
+		}
+	}
+	return f.Causes[0].Name
+}
+
+// causesMarkdown says what may be the cause.
+func causesMarkdown(causes []diagnosis.Cause) string {
+	if len(causes) == 0 {
+		return "It is open.\n\n"
+	}
+	var b strings.Builder
+	for i := 0; i < len(causes); {
+		j := i + 1
+		for j < len(causes) && repeats(causes, j) {
+			j++
+		}
+		if j == i+1 {
+			fmt.Fprintf(&b, "%s. %s\n\n", capital(causes[i].Name), causes[i].Text)
+		} else {
+			fmt.Fprintf(&b, "%s The trials do not separate:\n\n", causes[i].Text)
+			for _, c := range causes[i:j] {
+				fmt.Fprintf(&b, "- %s\n", c.Name)
+			}
+			b.WriteByte('\n')
+		}
+		i = j
+	}
 	return b.String()
 }
 
@@ -178,8 +208,15 @@ func (h *Histogram) text() string {
 	for i := 0; i < n; i += each {
 		most = max(most, sum(h.D0, i), sum(h.D1, i))
 	}
+	empty := func(i int) bool { return i >= 0 && i < n && sum(h.D0, i)+sum(h.D1, i) == 0 }
 	for i := 0; i < n; i += each {
 		k0, k1 := sum(h.D0, i), sum(h.D1, i)
+		if empty(i) && empty(i-each) && empty(i+each) { // of a stretch without answers the first and the last
+			if !empty(i - 2*each) {
+				b.WriteString("...\n")
+			}
+			continue
+		}
 		fmt.Fprintf(&b, "%-*s %7d %7d  %-*s|%s\n", wide, fmt.Sprintf("%.5g to %.5g", h.Edges[i], h.Edges[min(i+each, n)]), k0, k1, textBar, textOf("#", k0, most), textOf("o", k1, most))
 	}
 	return b.String()
