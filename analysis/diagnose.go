@@ -60,6 +60,11 @@ func (o *observations) diagnosedSlot(slot int, p score.Portion) diagnosis.Slot {
 				d.Discrete = d.Discrete && c == math.Trunc(c)
 				continue
 			}
+			switch code.CategoryOf(c) {
+			case code.NotANumber, code.PlusInfinity, code.MinusInfinity:
+				d.NotFinite[w]++
+				continue
+			}
 			switch l := code.LabelOf(c); score.KindOfCategory(int(l.Category())) {
 			case AbsenceEvent:
 				d.Absent[w]++

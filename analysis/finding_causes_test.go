@@ -100,6 +100,15 @@ func wrongMechanisms() []wrong {
 			}
 			return value(lap(r, 1))
 		})},
+		{"a NaN passes the clipping", one, diagnosis.NotANumber, perWorld(func(r *rand.Rand, w int) analysis.Outcome {
+			return value(5000 + [...]float64{math.NaN(), 0}[w] + lap(r, 1000))
+		})},
+		{"an infinity in every second answer", one, diagnosis.NotANumber, perWorld(func(r *rand.Rand, w int) analysis.Outcome {
+			if w == 0 && r.IntN(2) == 0 {
+				return value(math.Inf(1))
+			}
+			return value(5000 + lap(r, 1000))
+		})},
 		{"fixed seed", one, diagnosis.SeedOrCache, perWorld(func(_ *rand.Rand, w int) analysis.Outcome { return value(99.35719 + person(w, 1)) })},
 		{"no noise", one, diagnosis.SeedOrCache, perWorld(func(_ *rand.Rand, w int) analysis.Outcome { return count(99 + person(w, 1)) })},
 		{"no noise in one answer of five", one, diagnosis.SeedOrCache, perWorld(func(r *rand.Rand, w int) analysis.Outcome {

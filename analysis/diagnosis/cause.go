@@ -33,6 +33,7 @@ const (
 	ExactTotal         Code = "exact_total"
 	Aggregate          Code = "aggregate"
 	ErrorOnData        Code = "error"
+	NotANumber         Code = "not_a_number"
 )
 
 // names are the causes in a few words.
@@ -56,6 +57,7 @@ var names = map[Code]string{
 	ExactTotal:         "columns or groups add up to a true total",
 	Aggregate:          "the smallest, the largest or the order of the groups shows more than each group",
 	ErrorOnData:        "an error that depends on the data",
+	NotANumber:         "a NaN or an infinity in the data reaches the answer",
 }
 
 // Cause is a probable cause. It is always a heuristic.
@@ -104,6 +106,7 @@ func Causes(e Evidence) []Cause {
 	add(e.byEvent())
 	add(e.errorOnData())
 	add(e.emptySet())
+	add(e.notANumber())
 	add(e.partitions())
 	add(e.response())
 	for _, c := range e.scales() {

@@ -30,10 +30,10 @@ type Slot struct {
 	Shared        bool // both worlds have the same noise
 	// Numbers has one number per kept trial, NaN for another outcome. Trials of different slots are aligned.
 	Numbers [2][]float64
-	// Absent, Null and Errors count other outcomes of the kept trials; Texts counts texts and booleans, aligned between
-	// the worlds.
-	Absent, Null, Errors [2]int
-	Texts                [2][]int
+	// Absent, Null, Errors and NotFinite (NaN and the infinities) count other outcomes of the kept trials; Texts counts
+	// texts and booleans, aligned between the worlds.
+	Absent, Null, Errors, NotFinite [2]int
+	Texts                           [2][]int
 }
 
 // kept returns the number of kept trials of a world.

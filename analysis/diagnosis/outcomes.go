@@ -115,6 +115,18 @@ func (e *Evidence) emptySet() (c Cause, ok bool) {
 	return c, false
 }
 
+// notANumber looks for a NaN or an infinity in one world.
+func (e *Evidence) notANumber() (c Cause, ok bool) {
+	for i := range e.Slots {
+		if s := &e.Slots[i]; e.leaks(s.NotFinite, s.kept()) {
+			n := float64(s.kept())
+			return newCause(NotANumber, .985, withheld.Sprintf("The answers in %s are NaN or infinite in %.3g %% of the trials on D0 and in %.3g %% on D1.", s.Where, 100*float64(s.NotFinite[0])/n, 100*float64(s.NotFinite[1])/n),
+				map[string]float64{"share_d0": float64(s.NotFinite[0]) / n, "share_d1": float64(s.NotFinite[1]) / n}), true
+		}
+	}
+	return c, false
+}
+
 // partitions looks for groups that are in the answers of one world alone, or more often.
 func (e *Evidence) partitions() (c Cause, ok bool) {
 	if !e.Keyed {

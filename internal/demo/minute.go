@@ -139,7 +139,7 @@ var reasons = map[diagnosis.Code]string{
 	diagnosis.FloatingPoint: "the lowest digits show it", diagnosis.RandomisedResponse: "answers are flipped too seldom",
 	diagnosis.RowOrder: "the order of rows shows it", diagnosis.AnswerForm: "digits or words show it",
 	diagnosis.ExactTotal: "groups add up to the true total", diagnosis.Aggregate: "the largest group is exact",
-	diagnosis.ErrorOnData: "an error shows it",
+	diagnosis.ErrorOnData: "an error shows it", diagnosis.NotANumber: "a NaN or infinity shows it",
 }
 
 // sumUp prints what was found in one line, and what to do next; the error carries the exit status.

@@ -36,19 +36,19 @@ SELECT people_score('nanstd', 0, 100, 1.0);
 
 -- name: median of a column with one NaN
 -- expect: violation
--- cause: open
+-- cause: not_a_number
 -- known: https://github.com/IBM/differential-privacy-library/issues/80
 SELECT people_income('median', 0, 5000, 1.0);
 
 -- name: mean of a column with one NaN
 -- expect: violation
--- cause: open
+-- cause: not_a_number
 -- known: https://github.com/IBM/differential-privacy-library/issues/80
 SELECT people_income('mean', 0, 5000, 1.0);
 
 -- name: sum of a column with one NaN
 -- expect: violation
--- cause: open
+-- cause: not_a_number
 -- known: https://github.com/IBM/differential-privacy-library/issues/80
 SELECT people_income('sum', 0, 5000, 1.0);
 

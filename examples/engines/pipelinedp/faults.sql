@@ -8,18 +8,18 @@ SELECT people_vector_sum(1000, 1.0, 0.001);
 
 -- name: SUM of a column with one NaN
 -- expect: violation in 0.3.1
--- cause: open
+-- cause: not_a_number
 -- known: new
 SELECT people_income('SUM', 0, 5000, 1.0);
 
 -- name: MEAN of a column with one NaN
 -- expect: violation in 0.3.1
--- cause: open
+-- cause: not_a_number
 -- known: new
 SELECT people_income('MEAN', 0, 5000, 1.0);
 
 -- name: VARIANCE of a column with one NaN
 -- expect: violation in 0.3.1
--- cause: open
+-- cause: not_a_number
 -- known: new
 SELECT people_income('VARIANCE', 0, 5000, 1.0);
