@@ -30,10 +30,9 @@ type tallied struct {
 	event  bool
 }
 
-// categories counts the outcomes of a slot by category; toward are the bins of the event. It is nil where all are
-// numbers.
-func (o *observations) categories(s *score.Series, toward uint64, direction string) *Categories {
-	all := tallyCategories(s, toward)
+// categories counts the outcomes of a slot by category. It is nil where all are numbers.
+func (o *observations) categories(s *score.Series, m marked) *Categories {
+	all := tallyCategories(s, m)
 	if len(all) == 0 || len(all) == 1 && all[0].id == 0 {
 		return nil
 	}
@@ -42,7 +41,7 @@ func (o *observations) categories(s *score.Series, toward uint64, direction stri
 		c.Names, c.D0, c.D1 = append(c.Names, name), append(c.D0, t.counts[0]), append(c.D1, t.counts[1])
 		c.Event = append(c.Event, t.event)
 		if t.event {
-			c.Direction = direction
+			c.Direction = m.direction
 		}
 	}
 	word := o.scores.CategoryWord(s)
@@ -70,7 +69,7 @@ func (o *observations) categories(s *score.Series, toward uint64, direction stri
 
 // tallyCategories counts the kept outcomes, the most frequent first. Numbers count as part of the event if all their
 // bins are.
-func tallyCategories(s *score.Series, toward uint64) []tallied {
+func tallyCategories(s *score.Series, m marked) []tallied {
 	counts := map[code.Label]*[2]int{}
 	for w, codes := range s.Past {
 		for _, c := range codes {
@@ -90,10 +89,10 @@ func tallyCategories(s *score.Series, toward uint64) []tallied {
 	for id, n := range counts {
 		t := tallied{id: id, counts: *n}
 		if id == 0 {
-			numbers := uint64(1)<<s.Binner.Numeric() - 1
-			t.event = toward&numbers == numbers
+			numbers := uint64(1)<<m.Numeric() - 1
+			t.event = m.set&numbers == numbers
 		} else {
-			t.event = toward>>s.Binner.Bin(id.Code())&1 == 1
+			t.event = m.has(id.Code())
 		}
 		all = append(all, t)
 	}

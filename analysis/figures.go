@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/withheld"
@@ -16,6 +17,7 @@ type Figures struct {
 	Threshold  float64        // ln(1/alpha)
 	Path       []PathPoint    // at the ends of blocks, so that there are as many as the logarithm of the pairs allows
 	Histogram  *Histogram     // nil before any number was seen
+	Ranks      *Ranks         // of the same numbers; nil if they are few
 	Categories *Categories    // of the same column; nil where there are numbers alone
 	Profile    []ProfilePoint // nil of [Audit.QuickFigures]
 }
@@ -67,15 +69,26 @@ func (a *Audit) QuickFigures() Figures {
 		f.Path = append(f.Path, a.evidence.pathPoint(a.observed.pairs))
 		f.Path[len(a.evidence.path)].Line = a.evidence.atFront()
 	}
-	if s, toward, direction := strongestSlot(&a.observed, &a.evidence); s != nil {
-		f.Histogram = a.observed.histogram(s, toward, direction)
-		f.Categories = a.observed.categories(s, toward, direction)
+	if s, m := strongestSlot(&a.observed, &a.evidence); s != nil {
+		f.Histogram = a.observed.histogram(s, m)
+		f.Ranks = a.observed.ranks(s, m)
+		f.Categories = a.observed.categories(s, m)
 	}
 	return f
 }
 
-// histogram counts the numbers of a slot; toward are the bins of the event.
-func (o *observations) histogram(s *score.Series, toward uint64, direction string) *Histogram {
+// marked is an event of the values of a slot: a set of bins, 0 = none, and the world in which it is likelier.
+type marked struct {
+	*bins.Binner
+	set       uint64
+	direction string
+}
+
+// has reports whether a code is part of the event.
+func (m marked) has(c code.Code) bool { return m.set>>m.Bin(c)&1 == 1 }
+
+// histogram counts the numbers of a slot.
+func (o *observations) histogram(s *score.Series, m marked) *Histogram {
 	var all []float64
 	for _, codes := range s.Past {
 		for _, c := range codes {
@@ -101,7 +114,7 @@ func (o *observations) histogram(s *score.Series, toward uint64, direction strin
 		bins = int(math.Ceil((math.Floor(hi) + .5 - lo) / each))
 		hi = lo + each*float64(bins)
 	}
-	h := &Histogram{D0: make([]int, bins), D1: make([]int, bins), Direction: direction}
+	h := &Histogram{D0: make([]int, bins), D1: make([]int, bins), Direction: m.direction}
 	bounds := make([]float64, bins+1)
 	for i := range bounds {
 		bounds[i] = min(lo+(hi-lo)/float64(bins)*float64(i), hi) // a multiple of the range may exceed the greatest float
@@ -115,15 +128,15 @@ func (o *observations) histogram(s *score.Series, toward uint64, direction strin
 		}
 	}
 	h.Label = o.scores.SlotLabel(s.Slot)
-	edges := append(append([]float64{lo}, s.Binner.Edges...), hi)
+	edges := append(append([]float64{lo}, m.Edges...), hi)
 	var event [][2]float64
 	if whole { // an edge belongs to the numbers above it
-		for i := range s.Binner.Edges {
+		for i := range m.Edges {
 			edges[i+1] = math.Ceil(edges[i+1]) - .5
 		}
 	}
-	for i := range s.Binner.Numeric() {
-		if from, to := max(edges[i], lo), min(edges[i+1], hi); toward>>i&1 == 1 && from < to {
+	for i := range m.Numeric() {
+		if from, to := max(edges[i], lo), min(edges[i+1], hi); m.set>>i&1 == 1 && from < to {
 			event = append(event, [2]float64{from, to})
 		}
 	}
@@ -131,29 +144,29 @@ func (o *observations) histogram(s *score.Series, toward uint64, direction strin
 	return h
 }
 
-// strongestSlot returns the slot to draw: the one with the most wealth against the claim. If no other score has more,
-// its event is what decides, with its bins and its direction; otherwise these are 0 and "". Before anything is bet on a
-// slot it is the first one with numbers, or the first; nil without slots.
-func strongestSlot(o *observations, v *evidence) (s *score.Series, set uint64, direction string) {
+// strongestSlot returns the slot to draw: the one with the most wealth against the claim. If no score of anything else
+// has more, an event of its values is what decides; otherwise there is none. Before anything is bet on a slot it is the
+// first one with numbers, or the first; nil without slots.
+func strongestSlot(o *observations, v *evidence) (s *score.Series, m marked) {
 	top := math.Inf(-1)
 	for st := range v.lead.Standings(&v.book, v.epoch) {
 		if own := o.scores.Named(st.Entry.Score); own != nil && own.IsSlot() && st.Wealth > top && atStake(st.Events) {
 			top, s = st.Wealth, own
 		}
 	}
-	if s != nil {
-		if best := strongest(o, v); best.series == s {
-			return s, best.set, best.event.Direction
-		}
-		return s, 0, ""
-	}
 	for _, own := range o.scores.Slots {
-		if own.Binner.Numeric() > 1 {
-			return own, 0, ""
+		if s == nil && own.Binner.Numeric() > 1 {
+			s = own
 		}
 	}
-	if len(o.scores.Slots) > 0 {
-		return o.scores.Slots[0], 0, ""
+	if s == nil && len(o.scores.Slots) > 0 {
+		s = o.scores.Slots[0]
 	}
-	return nil, 0, ""
+	if s == nil {
+		return nil, m
+	}
+	if best := strongest(o, v); best.series != nil && (best.series == s || best.series.IsLaw()) {
+		return s, marked{&best.series.Binner, best.set, best.event.Direction}
+	}
+	return s, marked{Binner: &s.Binner}
 }

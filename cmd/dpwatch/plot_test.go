@@ -56,7 +56,7 @@ func TestAnalyzePlot(t *testing.T) {
 	call(t, "", "analyze", "--d0", d0, "--d1", d1, "--epsilon", "0.3", "--plot", dir).want(t, exitViolation)
 
 	want := map[string][]string{
-		"histogram": {"Results on D0 and D1", "column value", "kept trials", "D0", "D1", "event, likelier on D"},
+		"histogram": {"The answers with and without the person, column value.", "answer", "kept trials", "D0", "D1", "event, likelier on D"},
 		"wealth":    {"Evidence against the claim", "pairs of trials", "log-wealth (nats)", "wealth", "violation, ln(1/alpha)", "1000"},
 		"bound":     {"Certified lower bound", "pairs of trials", "epsilon", "lower bound", "claim", "1000"},
 		"profile":   {"Privacy profile: certified at least", "epsilon", "delta"},

@@ -103,7 +103,7 @@ func (s *sidecar) checkReport(t *testing.T, bad, good string, secrets ...string)
 	verify(exitFailure, "no such file", "none")
 
 	write(exitDone, "revealed", bad, "--reveal")
-	if html := read("revealed", "report.html"); !strings.Contains(html, "noisy(count(*), 0.2) FROM people WHERE id &gt; $1") || !strings.Contains(html, "Results on D0 and D1") || !strings.Contains(html, "CONFIDENTIAL") {
+	if html := read("revealed", "report.html"); !strings.Contains(html, "noisy(count(*), 0.2) FROM people WHERE id &gt; $1") || !strings.Contains(html, "The answers with and without the person") || !strings.Contains(html, "CONFIDENTIAL") {
 		t.Error("the revealed report has no statement, no histogram or no warning")
 	}
 	write(exitDone, "all", "--all", "-o", "html,json")

@@ -9,7 +9,7 @@ import (
 )
 
 // Histogram draws the counts of two worlds in bins of equal width as outlines, with the intervals of an event shaded.
-// edges has one more value than the counts. None without bins.
+// edges has one more value than the counts. If the ends of the axis have names, the figure has no edge. None without bins.
 func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, eventName string) Figure {
 	n := min(len(d0), len(d1), len(edges)-1)
 	if n < 1 || !finite(edges...) {
@@ -23,8 +23,11 @@ func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, even
 	keys := []key{{"chart-line chart-a", "D0, with the person"}, {"chart-line chart-b", "D1, without the person"}}
 	for _, e := range event {
 		if from, to := d.x.at(e[0]), d.x.at(e[1]); finite(e[0], e[1]) && to >= from {
-			d.tag(`<rect class="chart-event-fill" x="%s" y="%s" width="%s" height="%s"><title>%s: from %s to %s</title></rect>`,
-				num(from), num(top), num(max(2, to-from)), num(bottom-top), esc(eventName), short(e[0]), short(e[1]))
+			title := eventName
+			if l.Ends == [2]string{} {
+				title += ": from " + short(e[0]) + " to " + short(e[1])
+			}
+			d.tag(`<rect class="chart-event-fill" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`, num(from), num(top), num(max(2, to-from)), num(bottom-top), esc(title))
 		}
 	}
 	if len(event) > 0 {
@@ -34,6 +37,9 @@ func Histogram(l Labels, edges []float64, d0, d1 []int, event [][2]float64, even
 	var rows [][]string
 	for i := range n {
 		name := binName(edges[i], edges[i+1])
+		if l.Ends != [2]string{} {
+			name = fmt.Sprintf("%d of %d", i+1, n)
+		}
 		rows = append(rows, []string{name, fmt.Sprint(d0[i]), fmt.Sprint(d1[i])})
 		x, to := d.x.at(edges[i]), d.x.at(edges[i+1])
 		d.tag(`<rect class="chart-hit" x="%s" y="%s" width="%s" height="%s" data-row="%d"><title>%s: D0 %d, D1 %d</title></rect>`,

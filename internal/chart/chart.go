@@ -18,6 +18,8 @@ type Labels struct {
 	Title   string // a sentence: what the chart shows
 	Caption string // how to read it; "" = nothing
 	X, Y    string // axes, with units
+	// Ends are the names of both ends of the horizontal axis in place of its values; "" = its values.
+	Ends [2]string
 }
 
 // The size of a drawing, which the page scales.
@@ -94,8 +96,13 @@ func (d *drawing) axes(l Labels) {
 		d.tag(`<line class="chart-grid" x1="%s" x2="%s" y1="%s" y2="%s"/>`, num(left), num(right), num(y), num(y))
 		d.tag(`<text class="chart-tick" x="%s" y="%s" text-anchor="end">%s</text>`, num(left-6), num(y+4), short(v))
 	}
-	for _, v := range d.x.ticks() {
-		d.tag(`<text class="chart-tick" x="%s" y="%s" text-anchor="middle">%s</text>`, num(d.x.at(v)), num(bottom+16), short(v))
+	if l.Ends == [2]string{} {
+		for _, v := range d.x.ticks() {
+			d.tag(`<text class="chart-tick" x="%s" y="%s" text-anchor="middle">%s</text>`, num(d.x.at(v)), num(bottom+16), short(v))
+		}
+	} else {
+		d.tag(`<text class="chart-tick" x="%s" y="%s">%s</text>`, num(left), num(bottom+16), esc(l.Ends[0]))
+		d.tag(`<text class="chart-tick" x="%s" y="%s" text-anchor="end">%s</text>`, num(right), num(bottom+16), esc(l.Ends[1]))
 	}
 	d.tag(`<line class="chart-axis" x1="%s" x2="%s" y1="%s" y2="%s"/>`, num(left), num(right), num(bottom), num(bottom))
 	d.tag(`<text class="chart-name" x="%s" y="%s" text-anchor="middle">%s</text>`, num((left+right)/2), num(height-10), esc(l.X))

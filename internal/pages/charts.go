@@ -27,31 +27,15 @@ func evidenceCharts(d *read.Details) []template.HTML {
 }
 
 // answerCharts draws the answers in both worlds, with what decided shaded.
-func answerCharts(d *read.Details) []template.HTML {
+func answerCharts(d *read.Details) (all []template.HTML) {
 	if d.Charts == nil {
 		return nil
 	}
-	var figures []chart.Figure
-	if h := d.Charts.Histogram; h != nil && (d.Charts.Categories == nil || some(h.D0) && some(h.D1)) { // otherwise the categories say it all
-		caption := plot.OutlinesCaption(d.Audit.Result())
-		if d.Audit.Violation() && len(h.Event) == 0 {
-			caption = "What gives the person away is not a range of these values."
-		}
-		figures = append(figures, chart.Histogram(chart.Labels{
-			Title: "The answers with and without the person, " + h.Label + ".", Caption: caption, X: "answer", Y: "kept trials",
-		}, h.Edges, h.D0, h.D1, h.Event, "event, likelier on "+h.Direction))
+	for _, c := range plot.Answers(d.Charts, d.Audit.Result().Verdict) {
+		all = append(all, c.HTML())
 	}
-	if g := d.Charts.Categories; g != nil {
-		var pairs []chart.Pair
-		for i := range g.Names {
-			pairs = append(pairs, chart.Pair{Name: g.Names[i], D0: g.D0[i], D1: g.D1[i], Event: g.Event[i]})
-		}
-		figures = append(figures, chart.Pairs(chart.Labels{Title: "How often each answer was given, " + g.Label + ".", X: "answer", Y: "kept trials"}, pairs, "part of the event"))
-	}
-	return drawn(figures)
+	return all
 }
-
-func some(counts []int) bool { return slices.ContainsFunc(counts, func(n int) bool { return n > 0 }) }
 
 // drawn returns the figures that show anything.
 func drawn(figures []chart.Figure) (all []template.HTML) {

@@ -120,12 +120,12 @@ func TestQueryPageWithoutValues(t *testing.T) {
 	t.Parallel()
 	d := leaking(t, false)
 	page := rendered(t, &d)
-	for _, value := range []string{"topmost", "middling", "1.0)", "d0.people", "How often each answer was given"} {
+	for _, value := range []string{"topmost", "middling", "1.0)", "d0.people"} {
 		if strings.Contains(page, value) {
 			t.Errorf("the page has %q:\n%s", value, page)
 		}
 	}
-	for _, want := range []string{"Values of rows are withheld", "Gives it away: <strong>column anon_count of group 4 of 4", "A group is released"} {
+	for _, want := range []string{"Values of rows are withheld", "How often each answer was given, group 4 of 4", ">any number</text>", "Gives it away: <strong>column anon_count of group 4 of 4", "A group is released"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
 		}
@@ -196,6 +196,37 @@ func TestByCause(t *testing.T) {
 	}
 	if want := []string{"Cause a a: 1 3", "Cause b b: 2", "Cause not known : 4", "Accepted : 5"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Numbers are drawn in their order for readers from whom values are withheld: the page has no value of an answer.
+func TestAnswersWithoutValues(t *testing.T) {
+	t.Parallel()
+	a, err := analysis.New(analysis.Claim{Epsilon: .5}, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 3))
+	one := func(shift float64) analysis.Outcome {
+		return analysis.Outcome{Columns: []analysis.Column{{Name: "total"}}, Rows: [][]analysis.Value{{{Kind: analysis.Number, Num: 7e5 + shift + r.ExpFloat64() - r.ExpFloat64()}}}}
+	}
+	for range 300 {
+		a.Add(one(2), one(0))
+	}
+	d, figures := leaking(t, false), a.QuickFigures()
+	d.Charts = read.NewCharts(&figures, false)
+	all := answerCharts(&d)
+	if len(all) != 1 {
+		t.Fatalf("%d charts", len(all))
+	}
+	drawn := string(all[0])
+	for _, want := range []string{"column total.", ">smallest</text>", ">largest</text>", "each step is a tenth", `<th scope="row">10 of 10</th>`, "event, likelier on D"} {
+		if !strings.Contains(drawn, want) {
+			t.Errorf("no %q in\n%s", want, drawn)
+		}
+	}
+	if value := regexp.MustCompile(`[67]e5|[67]\d{5}|[67]\d\d,\d{3}`).FindString(drawn); value != "" {
+		t.Errorf("the chart has the value %s:\n%s", value, drawn)
 	}
 }
 

@@ -14,7 +14,7 @@ const maxBars = 30
 // WriteBuckets writes the counts of buckets in the order of their likelihood ratio (buckets), and the error rates of
 // the tests that they give beside what the claim allows (errors). It returns the files, which are like those of Write.
 func WriteBuckets(dir string, r buckets.Report) ([]string, error) {
-	return write(dir, some([]Chart{{"buckets", bars(r)}, {"errors", errorRates(r)}}))
+	return write(dir, shown([]Chart{{"buckets", bars(r)}, {"errors", errorRates(r)}}))
 }
 
 // bars draws the buckets. Of too many, those in the middle of the order are one pair of bars.

@@ -57,7 +57,7 @@ func TestCategories(t *testing.T) {
 		D0:    []int{700, 3, 0}, D1: []int{10, 3, 1}, Event: []bool{true, false, false}, Direction: "D0",
 	}
 	got := texts(t, analysis.Figures{Categories: c}, "categories")
-	for _, want := range []string{`"<left> & right"`, "NULL", `"` + strings.Repeat("ü", 20) + "…", "D0, with the person", "D1, without the person", "event, likelier on D0", "column answer", "kept trials"} {
+	for _, want := range []string{`"<left> & right"`, "NULL", `"` + strings.Repeat("ü", 20) + "…", "D0, with the person", "D1, without the person", "event, likelier on D0", "How often each answer was given, column answer.", "kept trials"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/chart"
+	"github.com/dpwatch/dpwatch/internal/read"
 )
 
 // Chart is a chart with the name of its file, without the ending.
@@ -25,21 +26,18 @@ func Write(dir string, f analysis.Figures, r analysis.Report) ([]string, error) 
 	return write(dir, Draw(f, r, true))
 }
 
-// Draw returns the charts of the figures of a report, in the order of Write. Without values, those that show values of
-// results are left out: histogram and categories. If the report has no bound, those of bounds are left out.
-func Draw(f analysis.Figures, r analysis.Report, values bool) (all []Chart) {
-	if values {
-		all = append(all, Chart{"histogram", histogram(f.Histogram, r)}, Chart{"categories", categories(f.Categories)})
-	}
-	all = append(all, Chart{"wealth", wealth(f)})
+// Draw returns the charts of the figures of a report, in the order of Write. Without values, those of answers show no
+// value of a result. If the report has no bound, those of bounds are left out.
+func Draw(f analysis.Figures, r analysis.Report, values bool) []Chart {
+	all := append(Answers(read.NewCharts(&f, values), r.Verdict), Chart{"wealth", wealth(f)})
 	if r.HasBound() {
 		all = append(all, Chart{"bound", bound(f)}, Chart{"profile", profile(f)})
 	}
-	return some(all)
+	return shown(all)
 }
 
-// some returns the charts that show anything.
-func some(all []Chart) (kept []Chart) {
+// shown returns the charts that show anything.
+func shown(all []Chart) (kept []Chart) {
 	for _, c := range all {
 		if !c.Empty() {
 			kept = append(kept, c)
@@ -60,36 +58,6 @@ func write(dir string, all []Chart) (files []string, err error) {
 		files = append(files, path)
 	}
 	return files, nil
-}
-
-// OutlinesCaption says what a difference of the outlines of answers means.
-func OutlinesCaption(r analysis.Report) string {
-	if r.Verdict == analysis.Violation {
-		return "Where the outlines differ, an answer gives the person away."
-	}
-	return "Outlines of answers that keep the claim differ, too: by chance, and by as much as the claim allows."
-}
-
-func histogram(h *analysis.Histogram, r analysis.Report) chart.Figure {
-	if h == nil {
-		return chart.Figure{}
-	}
-	return chart.Histogram(chart.Labels{
-		Title: "Results on D0 and D1", Caption: OutlinesCaption(r), X: h.Label.Reveal(), Y: "kept trials",
-	}, h.Edges.Reveal(), h.D0, h.D1, h.Event.Reveal(), "event, likelier on "+h.Direction)
-}
-
-func categories(c *analysis.Categories) chart.Figure {
-	if c == nil {
-		return chart.Figure{}
-	}
-	var pairs []chart.Pair
-	for i, name := range c.Names {
-		pairs = append(pairs, chart.Pair{Name: name.Reveal(), D0: c.D0[i], D1: c.D1[i], Event: c.Event[i]})
-	}
-	return chart.Pairs(chart.Labels{
-		Title: "Results on D0 and D1", Caption: "How often each answer was given with the person (D0) and without (D1).", X: c.Label.Reveal(), Y: "kept trials",
-	}, pairs, "event, likelier on "+c.Direction)
 }
 
 // Paths returns the first trials of an audit as one line, and the fresh trials that confirm a violation and measure it as

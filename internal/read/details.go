@@ -2,6 +2,7 @@ package read
 
 import (
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // Details is what the page of one query shows. Its JSON form is for the processes of one dpwatch.
@@ -26,7 +27,8 @@ type Charts struct {
 	Path       []PathPoint    `json:"path"`
 	Profile    []ProfilePoint `json:"profile"`
 	Histogram  *Histogram     `json:"histogram,omitempty"`  // with values alone
-	Categories *Categories    `json:"categories,omitempty"` // with values alone
+	Ranks      *Ranks         `json:"ranks,omitempty"`      // without values
+	Categories *Categories    `json:"categories,omitempty"` // without values, names that are none of a row
 }
 
 // PathPoint is the state of the evidence after some pairs of trials.
@@ -38,6 +40,9 @@ type PathPoint struct {
 
 // ProfilePoint is a point of the certified privacy profile.
 type ProfilePoint = analysis.ProfilePoint
+
+// Ranks is the counts of answers in their order.
+type Ranks = analysis.Ranks
 
 // Histogram is the counts of answers on D0 and D1; see [analysis.Histogram].
 type Histogram struct {
@@ -85,10 +90,17 @@ func NewCharts(f *analysis.Figures, values bool) *Charts {
 	if h := f.Histogram; h != nil && values {
 		c.Histogram = &Histogram{h.Label.Reveal(), h.Edges.Reveal(), h.D0, h.D1, h.Event.Reveal(), h.Direction}
 	}
-	if g := f.Categories; g != nil && values {
-		c.Categories = &Categories{Label: g.Label.Reveal(), D0: g.D0, D1: g.D1, Event: g.Event, Direction: g.Direction}
+	if !values {
+		c.Ranks = f.Ranks
+	}
+	if g := f.Categories; g != nil {
+		text := withheld.Text.String
+		if values {
+			text = withheld.Text.Reveal
+		}
+		c.Categories = &Categories{Label: text(g.Label), D0: g.D0, D1: g.D1, Event: g.Event, Direction: g.Direction}
 		for _, name := range g.Names {
-			c.Categories.Names = append(c.Categories.Names, name.Reveal())
+			c.Categories.Names = append(c.Categories.Names, text(name))
 		}
 	}
 	return c

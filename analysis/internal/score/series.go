@@ -33,6 +33,9 @@ func (s *Series) Name() string { return s.kind.name }
 // IsSlot reports whether the score is the value of one column of one group.
 func (s *Series) IsSlot() bool { return s.kind == slotScore }
 
+// IsLaw reports whether the bins are of the values of the only slot, by laws fitted to them.
+func (s *Series) IsLaw() bool { return s.kind == lawScore }
+
 // OfOneResult reports whether the bins of the score are events of one result, whatever the other results are.
 func (s *Series) OfOneResult() bool { return !s.kind.looksBack && s.kind.prior != LawPrior }
 
