@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/yuin/goldmark"
@@ -33,7 +34,7 @@ func (s *site) causes(*http.Request) (content, error) {
 	return content{"What causes a violation, and how do I fix it?", template.HTML(b.String())}, nil // #nosec G203 -- from a file of this program; raw HTML in it is left out
 }
 
-// fixes returns how to fix each cause, by its code: what docs/causes.md has after *Fix:*.
+// fixes returns how to fix each cause, by its code: what docs/causes.md has after *Fix:*, with its SQL folded.
 var fixes = sync.OnceValue(func() map[string]template.HTML {
 	all := map[string]template.HTML{}
 	for _, part := range bytes.Split(docs.Causes, []byte("\n## "))[1:] {
@@ -42,7 +43,9 @@ var fixes = sync.OnceValue(func() map[string]template.HTML {
 			var b bytes.Buffer
 			fix = bytes.TrimSpace(fix)
 			if err := markdown.Convert(append(bytes.ToUpper(fix[:1]), fix[1:]...), &b); err == nil {
-				all[string(code)] = template.HTML(b.String()) // #nosec G203 -- from a file of this program; raw HTML in it is left out
+				html := strings.Replace(b.String(), "<pre>", "<details><summary>SQL example</summary><pre>", 1)
+				html = strings.Replace(html, "</pre>", "</pre></details>", 1)
+				all[string(code)] = template.HTML(html) // #nosec G203 -- from a file of this program; raw HTML in it is left out
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func TestQueryPage(t *testing.T) {
 		"proven: at least " + bound, "claim 1", "Confidence 0.95", "An attacker goes from <strong>50 %</strong> to <strong>at least 98 %</strong>",
 		"Gives it away: <strong>column anon_count of group income_class=&#34;topmost&#34;</strong>",
 		"What an analyst sees", "300 of 300 answers on D0, 0 of 300 on D1", "How often each answer was given", "any number",
-		">Why <", "A group is released or suppressed without a noisy threshold.", ">Fix<", "List the groups from a public table", `href="/causes#partition_selection"`,
+		">Why <", "A group is released or suppressed without a noisy threshold.", ">Fix<", "List the groups from a public table", "<details><summary>SQL example</summary><pre><code>-- leaks", "-- fixed\n", "</pre></details>", `href="/causes#partition_selection"`,
 		">Since<", "Function public.anon_count changed 1 minute before it was found.",
 		">Groups<", "The group that gives the answer away", ">income_class=&#34;topmost&#34;</text>", ">income_class=&#34;",
 		"<summary>Evidence and bound", "crossed the threshold", `<details data-later="/queries/0123456789ab/profile"><summary>Privacy profile`, `href="/queries/0123456789ab/profile"`,
@@ -153,11 +153,12 @@ func TestQueryPageWithoutLeak(t *testing.T) {
 	}
 }
 
-// Every cause of a violation has a fix, which ends where its section does.
+// Every cause of a violation has a fix, which ends where its section does, and at most one example, which is folded.
 func TestFixes(t *testing.T) {
 	t.Parallel()
 	for _, code := range diagnosis.Codes() {
-		if fix := fixes()[string(code)]; !strings.HasPrefix(string(fix), "<p>") || strings.Contains(string(fix), "<h2") {
+		fix := string(fixes()[string(code)])
+		if n := strings.Count(fix, "<pre>"); !strings.HasPrefix(fix, "<p>") || strings.Contains(fix, "<h2") || n > 1 || strings.Count(fix, "<details>") != n || strings.Count(fix, "</details>") != n {
 			t.Errorf("%s: %q", code, fix)
 		}
 	}
