@@ -19,24 +19,28 @@ func reportCommand(env environment) *cobra.Command {
 	var since, until, period, newKey, verify, publicKey string
 	cmd := &cobra.Command{
 		Use: "report [ID]", Short: "Write a report for an auditor, with a signed manifest",
-		Long: `Write a report about an audit, about all audits, or about a period: what was audited, what was found, how bad it is, what gives a person away, the
-limits and the method in an auditor's words, and what it does not prove, with plots. A report of a period has the coverage of the traffic, the verdicts of the period and the budgets as well.
-It is read from the ledger; dpwatch need not run.
+		Long: `Write a report about an audit, about all audits, or about a period: what was audited, what was found, how bad it is,
+what gives a person away, the limits and the method in an auditor's words, and what it does not prove, with plots. A
+report of a period has the coverage of the traffic, the verdicts of the period and the budgets as well. It is read
+from the ledger; dpwatch need not run.
 
---dir is made. It receives report.html or report.json, which load nothing from elsewhere (a browser prints the first), report.sarif for CI systems (SARIF 2.1.0:
-a violation is an error, an audit without a conclusion a warning or a note; it never has values of rows or literals), registry.yaml for the public registry of deployments of differential privacy (registry.opendp.org: what is known of the
-engine, with TODO where only people know; one file for each engine), and manifest.json: versions, hashes of
-the configuration, epochs, counts, verdicts and the SHA-256 of each file. With --key, manifest.sig is its ed25519 signature; dpwatch report --verify checks both.
+--dir is made. It receives report.html or report.json, which load nothing from elsewhere (a browser prints the first),
+report.sarif for CI systems (SARIF 2.1.0: a violation is an error, an audit without a conclusion a warning or a note;
+it never has values of rows or literals), registry.yaml for the public registry of deployments of differential privacy
+(registry.opendp.org: what is known of the engine, with TODO where only people know; one file for each engine), and
+manifest.json: versions, hashes of the configuration, epochs, counts, verdicts and the SHA-256 of each file. With
+--key, manifest.sig is its ed25519 signature; dpwatch report --verify checks both.
 
---new-key makes the key: an ed25519 key in PEM that only its owner may read (mode 0600). The public key, which readers of reports need, goes to a file with the
-same name and .pub. Files that exist are not replaced. openssl reads both.
+--new-key makes the key: an ed25519 key in PEM that only its owner may read (mode 0600). The public key, which readers
+of reports need, goes to a file with the same name and .pub. Files that exist are not replaced. openssl reads both.
 
---verify checks the signature of a manifest, given by its path or that of its directory, and that the files beside it are those of the manifest. With --public-key,
-the manifest must have been signed with that key; without it, anyone could have signed it, and the output has the fingerprint of the key. It needs neither a
-configuration nor a database.
+--verify checks the signature of a manifest, given by its path or that of its directory, and that the files beside it
+are those of the manifest. With --public-key, the manifest must have been signed with that key; without it, anyone
+could have signed it, and the output has the fingerprint of the key. It needs neither a configuration nor a database.
 
-Values of rows and literals of statements are withheld without --reveal, unless log.reveal shows them. Units appear as pseudonyms, never with their keys. Findings, with the five
-answers of dpwatch explain, are those of violations that are not resolved; other audits are lines of a table.
+Values of rows and literals of statements are withheld without --reveal, unless log.reveal shows them. Units appear as
+pseudonyms, never with their keys. Findings, with the five answers of dpwatch explain, are those of violations that
+are not resolved; other audits are lines of a table.
 
 Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as it was signed.`,
 		Example: `  dpwatch report --new-key report.key

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -47,6 +48,11 @@ var ErrNoEngine = errors.New("no engine")
 
 // ofSequences matches the summaries of sequences, whose statements are counted one by one.
 const ofSequences = "^[0-9]+ queries together: "
+
+var summaryOfSequence = regexp.MustCompile(ofSequences)
+
+// IsSequence reports whether a summary is that of a sequence, whose executions are those of its statements, too.
+func IsSequence(summary string) bool { return summaryOfSequence.MatchString(summary) }
 
 // VolumesUntil is Volumes without the hours that began at until or later; nil = with all.
 func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Time, until *time.Time) (Volumes, error) {

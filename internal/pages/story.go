@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/chart"
 	"github.com/dpwatch/dpwatch/internal/read"
 )
@@ -163,7 +164,7 @@ func sentenceOf(text string) string {
 	if text == "" {
 		return ""
 	}
-	text = strings.ToUpper(text[:1]) + text[1:]
+	text = show.Capital(text)
 	if !strings.HasSuffix(text, ".") {
 		text += "."
 	}

@@ -3,7 +3,6 @@ package read
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/diagnosis"
@@ -52,7 +51,7 @@ func reportAnswers(a *Audit, r analysis.Report) (howBad, what, why []string) {
 // findingAnswers returns the answers of a finding.
 func findingAnswers(f *analysis.Finding) (howBad, what, why []string) {
 	name := Basis(f.HowBad)
-	howBad = []string{strings.ToUpper(name[:1]) + name[1:] + ": " + f.HowBad.Text}
+	howBad = []string{show.Capital(name) + ": " + f.HowBad.Text}
 	if e := f.HowBad.Event; e != nil {
 		howBad = append(howBad, "Likely: "+e.Text()+".")
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app/show"
 )
 
 // causeOfCopy says what makes answers differ between D0 and its twin.
@@ -40,7 +41,7 @@ func writeControl(row func(name, format string, args ...any), r analysis.Report)
 // ControlText says what the control of a violation on the twin of D0 has shown; nil without one.
 func ControlText(r analysis.Report) (lines []string) {
 	writeControl(func(name, format string, args ...any) {
-		lines = append(lines, capital(name)+": "+fmt.Sprintf(format, args...)+".")
+		lines = append(lines, show.Capital(name)+": "+fmt.Sprintf(format, args...)+".")
 	}, r)
 	return lines
 }

@@ -46,7 +46,7 @@ func (x *Issue) Markdown() string {
 	section := func(title string) { paragraph("## %s", title) }
 	code := func(kind, text string) { paragraph("%s", fenced(kind, text)) }
 
-	paragraph("# %s", capital(x.title()))
+	paragraph("# %s", show.Capital(x.title()))
 	paragraph("TODO: name and version of the engine; where it promises epsilon %s for this query, and for which neighbouring relation.", ClaimText(r.Claimed))
 	section("What is asked")
 	if x.Statement != "" {
@@ -122,7 +122,7 @@ func causesMarkdown(causes []diagnosis.Cause) string {
 			j++
 		}
 		if j == i+1 {
-			fmt.Fprintf(&b, "%s. %s\n\n", capital(causes[i].Name), causes[i].Text)
+			fmt.Fprintf(&b, "%s. %s\n\n", show.Capital(causes[i].Name), causes[i].Text)
 		} else {
 			fmt.Fprintf(&b, "%s The trials do not separate:\n\n", causes[i].Text)
 			for _, c := range causes[i:j] {
@@ -134,9 +134,6 @@ func causesMarkdown(causes []diagnosis.Cause) string {
 	}
 	return b.String()
 }
-
-// capital returns a text that begins with a capital letter.
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // seen says what the trials showed.
 func (x *Issue) seen() string {

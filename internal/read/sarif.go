@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/docs"
+	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/sarif"
 )
 
@@ -95,7 +96,7 @@ func (x *Explanation) sarif() (rule sarif.Rule, result sarif.Result, found bool)
 			causes = append(causes, string(c.Code))
 		}
 		if len(f.Causes) > 0 {
-			rule = newRule(causes[0], capital(f.Causes[0].Name), f.Causes[0].Page)
+			rule = newRule(causes[0], show.Capital(f.Causes[0].Name), f.Causes[0].Page)
 		}
 	}
 	result.RuleID, result.Message.Text = rule.ID, x.sarifText()

@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/read"
 	reports "github.com/dpwatch/dpwatch/internal/report"
 )
@@ -62,6 +63,9 @@ func (r *Report) scope() (texts []string) {
 	}
 	var all, decided int64
 	for _, a := range r.Audits {
+		if ledger.IsSequence(a.Summary) { // its statements are counted one by one
+			continue
+		}
 		all += a.Executions
 		if slices.Contains([]string{string(analysis.Violation), string(analysis.NoEvidence), string(analysis.Inconclusive)}, a.Verdict) {
 			decided += a.Executions

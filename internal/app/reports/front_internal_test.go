@@ -27,13 +27,16 @@ func TestFront(t *testing.T) {
 		Audits: []ReportAudit{row("no_evidence", .4, false), row("queued", 0, false), row("violation", 9, true), violation(1.0001), row("inconclusive", .3, false), violation(3), deterministic},
 		Errors: []ErrorRate{{Engine: "main", Rule: "fdr", Alpha: .05, FalseAlarms: &read.FalseAlarms{Audits: 20, RateUpper: .16, Confidence: .95}}},
 	}
+	sequence := row("no_evidence", .2, false)
+	sequence.Summary = "2 queries together: SELECT 1; SELECT 2"
+	r.Audits = append(r.Audits, sequence)
 	all := r.front()
 	facts := ""
 	for _, row := range all[0].Table.Rows {
 		facts += strings.Join(row, ": ") + "\n"
 	}
 	for _, want := range []string{
-		"Found: 4 leak more than they claim, 1 without evidence of a leak (not a proof), 1 without a conclusion, 1 not decided yet\n", "7 queries, run 70 times; 85.7 % of the runs are of queries with a verdict",
+		"Found: 4 leak more than they claim, 2 without evidence of a leak (not a proof), 1 without a conclusion, 1 not decided yet\n", "8 queries, run 70 times; 85.7 % of the runs are of queries with a verdict",
 		"False alarms: on average at most 0.05 of all alarms are false; measured on identical data 0 of 20 control audits", "Signature: None: anyone may have changed", "Values of rows and literals of statements are withheld",
 	} {
 		if !strings.Contains(facts, want) {
@@ -44,7 +47,7 @@ func TestFront(t *testing.T) {
 	for _, row := range all[1].Table.Rows {
 		got += row[0] + " " + row[2] + "\n"
 	}
-	if want := "LEAKS no noise\nLEAKS 3\nLEAKS > 1\nLEAKS, accepted 9\nno conclusion -\nqueued 0\nno leak found 0.4\n"; got != want {
+	if want := "LEAKS no noise\nLEAKS 3\nLEAKS > 1\nLEAKS, accepted 9\nno conclusion -\nqueued 0\nno leak found 0.4\nno leak found 0.2\n"; got != want {
 		t.Errorf("rows\n%swant\n%s", got, want)
 	}
 	if len(all[2].Signatures) != 2 {
@@ -65,7 +68,7 @@ func TestFront(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, facts)
 		}
 	}
-	if s := r.queries(); len(s.Table.Rows) != mostInFront || s.Table.Rows[0][2] != "no noise" || !strings.HasPrefix(s.Lines[1], "7 more are in the list") {
+	if s := r.queries(); len(s.Table.Rows) != mostInFront || s.Table.Rows[0][2] != "no noise" || !strings.HasPrefix(s.Lines[1], "8 more are in the list") {
 		t.Errorf("%d rows, %v", len(s.Table.Rows), s.Lines)
 	}
 }

@@ -62,7 +62,7 @@ func (r *Report) deployment(engine string) reports.Deployment {
 		}
 	}
 	if len(budgets) > 0 {
-		d.Apportioning = "dpwatch alerts when an analyst's answers claim more than a budget; it blocks nothing. " + capitalized(strings.Join(budgets, "; ")) + "."
+		d.Apportioning = "dpwatch alerts when an analyst's answers claim more than a budget; it blocks nothing. " + show.Capital(strings.Join(budgets, "; ")) + "."
 		d.Composition = "dpwatch adds up the claims of the answers; composition by budget: " + strings.Join(compositions, ", ") + "."
 	}
 	if u := c.Privacy.Unit; u != nil {
@@ -132,8 +132,6 @@ func parameterText(p reports.Parameters, claims []ReportAudit) (text string) {
 	}
 	return text
 }
-
-func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // period says how long the answers of a budget count.
 func period(b ledger.PrivacyBudget) string {

@@ -26,5 +26,13 @@ func Shortened(text string) string {
 	return text
 }
 
+// Capital returns a text that begins with a capital letter.
+func Capital(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
 // Words returns a state or verdict as words.
 func Words(state string) string { return strings.ReplaceAll(state, "_", " ") }
