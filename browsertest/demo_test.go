@@ -99,7 +99,7 @@ func TestDemoReport(t *testing.T) {
 	b.Eval(`document.querySelector(".signatures").getBoundingClientRect().bottom`, &bottom)
 	b.Size(printedWidth+2*margin, int64(bottom)+margin/2)
 	b.Screenshot("../docs/images/report.png")
-	b.Eval(`(() => { const all = [...document.querySelectorAll("section.whole")], one = all.find((s) => s.textContent.includes("half_noise"))
+	b.Eval(`(() => { const all = [...document.querySelectorAll("section.whole")], one = all.find((s) => s.textContent.includes("sum_unclipped"))
 		all.filter((s) => s !== one).forEach((s) => s.remove()); one.scrollIntoView(); return one.getBoundingClientRect().height })()`, &bottom)
 	b.Size(printedWidth+2*margin, int64(bottom)+margin/2)
 	b.Eval(`document.querySelector("section.whole").scrollIntoView()`, nil)

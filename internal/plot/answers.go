@@ -59,7 +59,7 @@ func ranks(r *read.Ranks, verdict analysis.Verdict) chart.Figure {
 	}
 	l.Caption, l.X = "The values are withheld, but not how many of them are in the event.", "answer"
 	in, all := r.Inside, r.Numbers
-	return chart.Pairs(l, []chart.Pair{{Name: "number of the event", D0: in[0], D1: in[1], Event: true}, {Name: "another number", D0: all[0] - in[0], D1: all[1] - in[1]}}, event(r.Direction))
+	return chart.Pairs(l, []chart.Pair{{Name: "number in the event", D0: in[0], D1: in[1], Event: true}, {Name: "another number", D0: all[0] - in[0], D1: all[1] - in[1]}}, event(r.Direction))
 }
 
 // pairs draws answers that are no numbers.

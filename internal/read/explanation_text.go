@@ -121,7 +121,7 @@ func (x *Explanation) Answers() []Answer {
 		{HowBad, or(x.HowBad, "Not known yet.")},
 		{GivesAway, or(x.What, "Nothing was found.")},
 		{Why, or(x.Why, NoDiagnosis)},
-		{Whom, x.Who.lines()},
+		{Whom, x.Who.lines(x.Audit.Claim())},
 		{WhatNow, x.WhatNow},
 		{DoesNotProve, x.NotProven},
 		{NotRead, x.Notes},

@@ -85,13 +85,16 @@ func (w *Who) Choose(members map[string]Unit, unknown string) {
 	}
 }
 
-// lines describes the units and the users.
-func (w *Who) lines() []string {
+// lines describes the units and the users of a query with a claim, which may be NaN.
+func (w *Who) lines(claim analysis.Float) []string {
 	all := []string{fmt.Sprintf("Units tried: %d; with a violation: %d.", len(w.Units), w.Leaking)}
 	for _, u := range w.Units {
-		text := fmt.Sprintf("%s: %s, epsilon lower bound %s", u.Schema, show.Words(string(u.Verdict)), show.Lower(u.Lower))
-		if u.Verdict == "" {
-			text = u.Schema + ": no verdict"
+		text := u.Schema + ": no verdict"
+		if u.Verdict != "" {
+			text = u.Schema + ": " + show.Words(string(u.Verdict))
+		}
+		if u.Verdict != "" && (u.Verdict != analysis.Violation || !(u.Lower <= claim)) { // that of answers that never vary has no bound
+			text += ", epsilon lower bound " + analysis.LowerText(u.Lower, claim)
 		}
 		if u.Rule != "" {
 			text += fmt.Sprintf("; unit %s, chosen by the rule %s", u.Pseudonym, u.Rule)
