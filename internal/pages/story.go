@@ -99,7 +99,11 @@ func (s *story) ofFinding(f *analysis.Finding, r analysis.Report) {
 		if i > 0 {
 			title = "Or"
 		}
-		s.Why = append(s.Why, reason{Title: title, Likely: true, Lines: []string{sentenceOf(c.Name), c.Text.String()}})
+		text := c.Text.String()
+		if read.Repeats(f.Causes, i) {
+			text = "The trials do not separate it from the one before."
+		}
+		s.Why = append(s.Why, reason{Title: title, Likely: true, Lines: []string{sentenceOf(c.Name), text}})
 		if i == 0 {
 			s.Why = append(s.Why, reason{Title: "Fix", HTML: fixes()[string(c.Code)], Cause: string(c.Code)})
 		}

@@ -65,7 +65,7 @@ func findingAnswers(f *analysis.Finding) (howBad, what, why []string) {
 // causesText says what the probable causes are: one text each.
 func causesText(causes []diagnosis.Cause) (all []string) {
 	for i, c := range causes {
-		if repeats(causes, i) {
+		if Repeats(causes, i) {
 			all = append(all, fmt.Sprintf("Likely as well: %s. These trials do not separate the two. See %s", c.Name, c.Page))
 			continue
 		}
@@ -74,8 +74,8 @@ func causesText(causes []diagnosis.Cause) (all []string) {
 	return all
 }
 
-// repeats reports whether a cause is shown by the figures that the one before has.
-func repeats(causes []diagnosis.Cause, i int) bool {
+// Repeats reports whether a cause is shown by the figures that the one before has.
+func Repeats(causes []diagnosis.Cause, i int) bool {
 	return i > 0 && causes[i].Text.Reveal() == causes[i-1].Text.Reveal()
 }
 

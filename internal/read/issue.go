@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/diagnosis"
+	"github.com/dpwatch/dpwatch/internal/app/show"
 )
 
 // Issue is a violation for the maintainers of the engine. It shows the statement and the answers if it has them: they may
@@ -100,7 +101,7 @@ func (x *Issue) title() string {
 		return "an answer shows whether one person is in the data"
 	}
 	for i, c := range f.Causes {
-		if i > 0 && !repeats(f.Causes, i) {
+		if i > 0 && !Repeats(f.Causes, i) {
 			break
 		}
 		if c.Code == diagnosis.NoiseScale {
@@ -118,7 +119,7 @@ func causesMarkdown(causes []diagnosis.Cause) string {
 	var b strings.Builder
 	for i := 0; i < len(causes); {
 		j := i + 1
-		for j < len(causes) && repeats(causes, j) {
+		for j < len(causes) && Repeats(causes, j) {
 			j++
 		}
 		if j == i+1 {
