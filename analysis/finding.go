@@ -28,6 +28,8 @@ type Finding struct {
 	HowBad    HowBad            `json:"how_bad"`
 	What      What              `json:"what"`
 	Causes    []diagnosis.Cause `json:"causes"` // the most likely one first; never null. All are heuristics.
+	// FloatingPoint reports that nothing but the lowest bits of numbers shows the violation so far.
+	FloatingPoint bool `json:"floating_point,omitempty"`
 }
 
 // HowBad is what an attacker learns.
@@ -147,11 +149,12 @@ type explained struct {
 }
 
 // finding explains a violation. What takes time is computed once for a number of pairs.
-func (x *explained) finding(r *Report, o *observations, best *found, c Claim) *Finding {
+func (x *explained) finding(r *Report, o *observations, v *evidence, best *found, c Claim) *Finding {
 	if !x.is(r, o) {
 		f := &Finding{HowBad: howBad(r), What: o.what(best), Causes: diagnosis.Causes(o.diagnosed(c, best))}
 		if f.HowBad.Basis == Certified {
 			f.HowBad.Event = eventLoss(best, r.Claimed.Delta)
+			f.FloatingPoint = len(f.Causes) > 0 && f.Causes[0].Code == diagnosis.FloatingPoint && o.lowBitsAlone(v)
 		}
 		f.write(r)
 		*x = explained{o.pairs, float64(r.EpsilonLower), f}

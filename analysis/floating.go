@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"math"
+
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -71,4 +73,21 @@ func (a *Audit) floatingPoint() []withheld.Text {
 		return nil
 	}
 	return []withheld.Text{withheld.Sprintf("the lowest bits of the numbers show the dataset: noise in floating point that is not rounded. By these alone the claim is exceeded with confidence %v, which fresh trials have not confirmed; the verdict leaves them out (floating_point: warning)", a.opts.Confidence)}
+}
+
+// lowBitsAlone reports whether no score but those of lowest bits has evidence against the claim that would reject it if
+// all wealth were divided equally among the scores and their bins. The wealth itself does not show it, because scores
+// share gains. It follows from the past, so that a violation can get other evidence later.
+func (o *observations) lowBitsAlone(v *evidence) bool {
+	for _, en := range v.epoch.Entries {
+		s := o.scores.Named(en.Score)
+		if s == nil || s.LowBits() {
+			continue
+		}
+		needed := v.threshold + math.Log(float64(len(v.epoch.Entries)*en.Table.Bins()))
+		if event.Strength(v.lead.Null, en.Table, &v.book.Order)/2 >= needed {
+			return false
+		}
+	}
+	return true
 }

@@ -94,6 +94,11 @@ func (r Report) HasBound() bool {
 	return r.Verdict != Inconclusive && !(r.Deterministic != nil && r.DetectedAt == nil)
 }
 
+// FloatingPoint reports whether nothing but the lowest bits of numbers shows the violation so far.
+func (r *Report) FloatingPoint() bool {
+	return r.Verdict == Violation && r.Finding != nil && r.Finding.FloatingPoint
+}
+
 // Reveal returns a copy of the report that prints with the values of rows: for those who may read the raw data.
 func (r Report) Reveal() Report {
 	r.Event, r.Finding, r.Control = r.Event.reveal(), r.Finding.Reveal(), r.Control.reveal()
@@ -216,7 +221,7 @@ func (a *Audit) Report() Report {
 		r.CurveLower = here.Curve.Lower(curve.Point{Epsilon: lower, Delta: here.Delta})
 	}
 	if r.Verdict == Violation {
-		r.Finding = a.explained.finding(&r, o, &best, here)
+		r.Finding = a.explained.finding(&r, o, &a.evidence, &best, here)
 	}
 	return r
 }

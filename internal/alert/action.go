@@ -9,7 +9,7 @@ import (
 // action returns what to do about the finding. docs/alerts.md says more.
 func (f *Finding) action() string {
 	switch f.Kind {
-	case finding.Violation, finding.Deterministic:
+	case finding.Violation, finding.Deterministic, finding.FloatingPoint:
 		first := ""
 		if c := f.Change; c != nil && len(c.Functions) > 0 {
 			first = "Compare the changed function with its former definition. "

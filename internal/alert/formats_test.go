@@ -101,7 +101,12 @@ func TestMessage(t *testing.T) {
 	if m := plain.Message(fixed, at); m.Kind != finding.Deterministic || m.Severity != finding.Error || m.Lower != nil {
 		t.Errorf("deterministic: %+v", m)
 	}
-	seen := map[finding.Kind]bool{finding.Deterministic: true}
+	floating := leak()
+	floating.Kind = finding.FloatingPoint
+	if m := plain.Message(floating, at); m.ID != first.ID || m.Severity != finding.Warning || m.Lower == nil || !strings.Contains(m.Title, "lowest bits") || m.Action != first.Action {
+		t.Errorf("floating point: %+v", m)
+	}
+	seen := map[finding.Kind]bool{finding.FloatingPoint: true, finding.Deterministic: true}
 	for _, f := range []alert.Finding{
 		leak(),
 		{Kind: finding.Unconfirmed, ID: "1"},

@@ -81,7 +81,7 @@ func (s Style) Message(f Finding, now time.Time) Message {
 		Query: f.ID, Fingerprint: f.Group, Summary: f.Summary, Neighbours: list(f.Neighbour), Detail: f.Line.String(),
 	}
 	switch f.Kind {
-	case finding.Violation, finding.Deterministic, finding.Unconfirmed:
+	case finding.Violation, finding.Deterministic, finding.FloatingPoint, finding.Unconfirmed:
 		m.violation(&f)
 	case finding.BudgetExceeded:
 		b := f.Budget
@@ -103,7 +103,11 @@ func (s Style) Message(f Finding, now time.Time) Message {
 	case finding.CoverageLow, finding.AuditorUnhealthy:
 		m.Subject, m.Title, m.Detail = string(m.Kind)+" "+f.Component, f.Condition, f.Reason
 	}
-	m.ID = hash(s.Engine, string(m.Kind), m.Subject, f.EngineEpoch)
+	kind := m.Kind
+	if kind == finding.FloatingPoint { // the alert is the same if it becomes one about a Violation
+		kind = finding.Violation
+	}
+	m.ID = hash(s.Engine, string(kind), m.Subject, f.EngineEpoch)
 	if f.over() {
 		m.Status, m.EndsAt = Ended, now
 	} else {
@@ -131,13 +135,16 @@ func (m *Message) violation(f *Finding) {
 		return
 	}
 	m.Title = "answers do not vary and differ between neighbouring datasets: no finite epsilon holds"
-	if f.Kind == finding.Violation {
+	if f.Kind != finding.Deterministic {
 		m.Lower, m.Estimate, m.Confidence = number(f.Lower), number(f.Estimate), number(f.Confidence)
 		m.Title = fmt.Sprintf("a query leaks epsilon %s and claims %s", f.atLeast(), short(f.Epsilon))
 		if f.Curve != "" {
 			m.Title = fmt.Sprintf("a query leaks epsilon %s at delta %s and claims the curve %s, which allows %s there",
 				f.atLeast(), short(f.Delta), f.Curve, short(f.Epsilon))
 		}
+	}
+	if f.Kind == finding.FloatingPoint {
+		m.Title += "; only the lowest bits of its numbers show it"
 	}
 	if m.Change = f.Change; m.Change != nil {
 		found := m.StartsAt

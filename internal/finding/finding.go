@@ -13,6 +13,7 @@ type Kind string
 // The kinds of findings.
 const (
 	Violation        Kind = "violation"         // a query leaks more than it claims
+	FloatingPoint    Kind = "floating_point"    // a violation that nothing but the lowest bits of numbers shows
 	Unconfirmed      Kind = "unconfirmed"       // trials show a violation, which fresh trials have not confirmed yet
 	Deterministic    Kind = "deterministic"     // a violation without any epsilon: the answers never vary, and differ between neighbouring datasets
 	CopiesDiffer     Kind = "copies_differ"     // answers differ between D0 and its twin, so that a violation has no verdict
@@ -25,27 +26,31 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Violation, Unconfirmed, Deterministic, CopiesDiffer, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
+	return []Kind{Violation, Unconfirmed, Deterministic, FloatingPoint, CopiesDiffer, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
 }
 
-// OfViolation returns the kind of a violation with a lower bound: Deterministic if that is NaN.
-func OfViolation(lower float64) Kind {
-	if math.IsNaN(lower) {
+// OfViolation returns the kind of a violation with a lower bound: Deterministic if that is NaN. floating reports that
+// nothing but the lowest bits of numbers shows it.
+func OfViolation(lower float64, floating bool) Kind {
+	switch {
+	case math.IsNaN(lower):
 		return Deterministic
+	case floating:
+		return FloatingPoint
 	}
 	return Violation
 }
 
 // IsViolation reports whether k is one of the kinds of violations.
-func (k Kind) IsViolation() bool { return k == Violation || k == Deterministic }
+func (k Kind) IsViolation() bool { return k == Violation || k == Deterministic || k == FloatingPoint }
 
 // Passing reports whether findings of the kind are about single events: no finding ends them.
 func (k Kind) Passing() bool {
 	return k == CopiesDiffer || k == EngineDrift || k == BudgetExceeded || k == UnclaimedRead
 }
 
-// Severity returns the severity of all findings of the kind; "" for violations, whose severity depends on their size:
-// see Scale.
+// Severity returns the severity of all findings of the kind; "" for those whose severity depends on their size: see
+// Scale. That of FloatingPoint does not: an attacker needs the answer with all of its digits, whatever the bound.
 func (k Kind) Severity() Severity {
 	switch k {
 	case Violation, Deterministic:

@@ -30,11 +30,11 @@ func TestSeverity(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	if finding.OfViolation(none) != finding.Deterministic || finding.OfViolation(1) != finding.Violation {
+	if finding.OfViolation(none, true) != finding.Deterministic || finding.OfViolation(1, false) != finding.Violation || finding.OfViolation(1, true) != finding.FloatingPoint {
 		t.Error("the kind of a violation")
 	}
 	for _, k := range finding.Kinds() {
-		if (k.Severity() == "") != k.IsViolation() || !k.Severity().AtLeast("") || k.Passing() && k.IsViolation() {
+		if (k.Severity() == "") != (k.IsViolation() && k != finding.FloatingPoint) || !k.Severity().AtLeast("") || k.Passing() && k.IsViolation() {
 			t.Errorf("%s: severity %q", k, k.Severity())
 		}
 	}

@@ -152,6 +152,8 @@ type Standing struct {
 	// that this took; 0 = not known.
 	DetectedAt int     `json:"detected_at,omitempty"`
 	Threshold  float64 `json:"threshold_log,omitempty"`
+	// FloatingPoint reports that nothing but the lowest bits of numbers showed it.
+	FloatingPoint bool `json:"floating_point,omitempty"`
 	// Missing is how many more pairs of trials without evidence, with a later engine, resolve it.
 	Missing int `json:"pairs_missing,omitempty"`
 	// Change is the last change of the engine that concerns the query before the violation was first seen; nil = none

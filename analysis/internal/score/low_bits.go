@@ -12,3 +12,9 @@ const (
 
 // apart reports whether a score has no part of the wealth of the others.
 func (in *Input) apart(s *Series) bool { return s.kind.lowBits && in.LowBits == Apart }
+
+// LowBits reports whether the score reads the lowest bits of numbers.
+func (s *Series) LowBits() bool {
+	f, ok := s.statistic.(*fraction)
+	return s.kind.lowBits || ok && f.modulus == 0
+}

@@ -33,7 +33,13 @@ func (f firing) apply(m alert.Message) change {
 		f[m.Subject] = m
 		return change{m, true, true}
 	}
-	c := change{send: !old.Severity.AtLeast(m.Severity), changed: m.Kind.Passing()}
+	other := old.Kind == finding.FloatingPoint && m.Kind != old.Kind // a violation has other evidence now
+	c := change{send: other || !old.Severity.AtLeast(m.Severity), changed: m.Kind.Passing()}
+	if other {
+		old.Kind, old.Runbook = m.Kind, m.Runbook
+	} else if m.Kind != old.Kind && m.Kind == finding.FloatingPoint {
+		m.Lower, m.Severity, c.send = nil, old.Severity, false // less is no news
+	}
 	for list, added := range map[*[]string][]string{&old.Users: m.Users, &old.Applications: m.Applications, &old.Neighbours: m.Neighbours} {
 		all := union(*list, added)
 		c.changed = c.changed || len(all) > len(*list)

@@ -66,3 +66,36 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("exec got %s, %v", text, err)
 	}
 }
+
+// TestOtherEvidence: an alert about floating point becomes one about a violation when there is other evidence, and
+// stays one; it is the same alert, and it ends once.
+func TestOtherEvidence(t *testing.T) {
+	t.Parallel()
+	out := &output{}
+	d, stop := start(t, deliver.Options{Receivers: []deliver.Receiver{{Name: "out", Type: "stdout", SendResolved: true}}, Stdout: out})
+	floating, over := violation(), violation()
+	floating.Kind, floating.Lower, over.Status = finding.FloatingPoint, 2.9, finding.Resolved
+	less := floating
+	less.Lower = 5
+	for _, f := range []alert.Finding{floating, floating, violation(), less, over} {
+		d.Notify(f)
+	}
+	eventually.True(t, "all messages", func() bool { return strings.Count(out.String(), "\n") >= 3 })
+	stop()
+	var states []string
+	ids := map[string]bool{}
+	for line := range strings.Lines(out.String()) {
+		var m alert.Message
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		ids[m.ID] = true
+		states = append(states, string(m.Kind)+" "+m.Status+" "+string(m.Severity))
+		if m.Status == alert.Firing && (m.Kind == finding.FloatingPoint) != strings.Contains(m.Title, "lowest bits") || !strings.HasSuffix(m.Runbook, "#"+string(m.Kind)) {
+			t.Errorf("message %+v", m)
+		}
+	}
+	if want := "floating_point firing warning, violation firing warning, violation resolved warning"; strings.Join(states, ", ") != want || len(ids) != 1 {
+		t.Errorf("messages %q of alerts %v, want %s of one", states, ids, want)
+	}
+}

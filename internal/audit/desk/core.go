@@ -131,7 +131,7 @@ func (c *core) finding(j *job, neighbour int, r analysis.Report) alert.Finding {
 	if r.DetectedAt == nil {
 		f.Lower, f.Estimate, f.Odds = math.NaN(), math.NaN(), math.NaN()
 	}
-	f.Kind = finding.OfViolation(f.Lower)
+	f.Kind = finding.OfViolation(f.Lower, r.FloatingPoint())
 	if s := j.life.standing; s != nil {
 		f.EngineEpoch, f.Change, f.Found = s.FirstEngine, s.Change, s.FirstSeen
 	}

@@ -13,7 +13,7 @@ import (
 
 // Describe gives a finding about an audit's query what is known of its violation.
 func Describe(f *alert.Finding, id string, s *view.Standing) {
-	f.ID, f.Kind = id, finding.OfViolation(float64(s.Lower))
+	f.ID, f.Kind = id, finding.OfViolation(float64(s.Lower), s.FloatingPoint)
 	f.Epsilon, f.Lower, f.Estimate = float64(s.Claimed), float64(s.Lower), float64(s.Estimate)
 	if f.Kind == finding.Deterministic {
 		f.Estimate, f.Odds = math.NaN(), math.NaN()

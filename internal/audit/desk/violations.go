@@ -48,7 +48,7 @@ func (j *job) violation() *view.Standing {
 		if s.Curve, s.Delta = r.Claimed.Curve, 0; s.Curve != "" {
 			s.Delta = r.Claimed.Delta
 		}
-		s.Missing = 0
+		s.Missing, s.FloatingPoint = 0, r.FloatingPoint()
 		if r.DetectedAt == nil {
 			s.Lower = analysis.Float(math.NaN())
 		} else {
