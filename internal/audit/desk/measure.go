@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/finding"
 )
 
 // beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the
@@ -60,7 +61,7 @@ func (p *places) endMeasurement(j *job, why string) {
 	r := j.worst()
 	fields := []zap.Field{
 		zap.String("audit", j.id), zap.String("db.query.summary", j.plan.Summary),
-		zap.String("dp.finding.kind", string(p.finding(j, 0, r).Kind)), zap.Float64("epsilon_claimed", float64(r.Claimed.Epsilon)), zap.Float64("epsilon_lower", float64(r.EpsilonLower)), zap.Int("trials", r.Trials.D0),
+		zap.String("dp.finding.kind", string(finding.OfViolation(float64(r.EpsilonLower), r.FloatingPoint()))), zap.Float64("epsilon_claimed", float64(r.Claimed.Epsilon)), zap.Float64("epsilon_lower", float64(r.EpsilonLower)), zap.Int("trials", r.Trials.D0),
 	}
 	if m := r.Measurement; m != nil {
 		fields = append(fields, zap.String("measurement", string(m.State)))
