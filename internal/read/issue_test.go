@@ -17,7 +17,8 @@ func TestIssue(t *testing.T) {
 	r := report(analysis.Violation, 2)
 	shift := withheld.Public("The noise has 0.01 of the scale.")
 	causes := []diagnosis.Cause{
-		{Code: diagnosis.Clipping, Name: "values are not clipped", Text: shift}, {Code: diagnosis.NoiseScale, Name: "too little noise", Text: shift},
+		{Code: diagnosis.Clipping, Name: "values are not clipped", Text: shift},
+		{Code: diagnosis.NoiseScale, Name: "too little noise", Text: shift},
 		{Code: diagnosis.RowOrder, Name: "the order of rows", Text: withheld.Public("The rows are sorted.")},
 	}
 	r.Finding = &analysis.Finding{Causes: causes}
