@@ -39,6 +39,12 @@ type Slot struct {
 // kept returns the number of kept trials of a world.
 func (s *Slot) kept() int { return len(s.Numbers[0]) }
 
+// shares returns the shares of counts of kept trials of each world.
+func (s *Slot) shares(k [2]int) (d0, d1 float64) {
+	n := float64(s.kept())
+	return float64(k[0]) / n, float64(k[1]) / n
+}
+
 // finite returns the numbers of a world.
 func (s *Slot) finite(world int) []float64 {
 	var xs []float64

@@ -107,9 +107,9 @@ func (e *Evidence) emptySet() (c Cause, ok bool) {
 			k[0], k[1] = k[0]+s.Absent[0], k[1]+s.Absent[1]
 		}
 		if e.leaks(k, s.kept()) {
-			n := float64(s.kept())
-			return newCause(EmptySet, .98, withheld.Sprintf("The answers have no value in %s in %.3g %% of the trials on D0 and in %.3g %% on D1.", s.Where, 100*float64(k[0])/n, 100*float64(k[1])/n),
-				map[string]float64{"share_d0": float64(k[0]) / n, "share_d1": float64(k[1]) / n}), true
+			d0, d1 := s.shares(k)
+			return newCause(EmptySet, .98, withheld.Sprintf("The answers have no value in %s in %.3g %% of the trials on D0 and in %.3g %% on D1.", s.Where, 100*d0, 100*d1),
+				map[string]float64{"share_d0": d0, "share_d1": d1}), true
 		}
 	}
 	return c, false
@@ -119,9 +119,9 @@ func (e *Evidence) emptySet() (c Cause, ok bool) {
 func (e *Evidence) notANumber() (c Cause, ok bool) {
 	for i := range e.Slots {
 		if s := &e.Slots[i]; e.leaks(s.NotFinite, s.kept()) {
-			n := float64(s.kept())
-			return newCause(NotANumber, .985, withheld.Sprintf("The answers in %s are NaN or infinite in %.3g %% of the trials on D0 and in %.3g %% on D1.", s.Where, 100*float64(s.NotFinite[0])/n, 100*float64(s.NotFinite[1])/n),
-				map[string]float64{"share_d0": float64(s.NotFinite[0]) / n, "share_d1": float64(s.NotFinite[1]) / n}), true
+			d0, d1 := s.shares(s.NotFinite)
+			return newCause(NotANumber, .985, withheld.Sprintf("The answers in %s are NaN or infinite in %.3g %% of the trials on D0 and in %.3g %% on D1.", s.Where, 100*d0, 100*d1),
+				map[string]float64{"share_d0": d0, "share_d1": d1}), true
 		}
 	}
 	return c, false
@@ -149,10 +149,10 @@ func (e *Evidence) partitions() (c Cause, ok bool) {
 	if n == 0 {
 		return c, false
 	}
-	size := float64(first.kept())
+	d0, d1 := first.shares(first.Absent)
 	return newCause(PartitionSelection, .98, withheld.Sprintf("The answers lack %s in %.3g %% of the trials on D0 and in %.3g %% on D1; %d of %d groups differ so.",
-		first.Where, 100*float64(first.Absent[0])/size, 100*float64(first.Absent[1])/size, n, e.Groups),
-		map[string]float64{"groups": float64(n), "groups_never_in_one_dataset": float64(never), "missing_d0": float64(first.Absent[0]) / size, "missing_d1": float64(first.Absent[1]) / size}), true
+		first.Where, 100*d0, 100*d1, n, e.Groups),
+		map[string]float64{"groups": float64(n), "groups_never_in_one_dataset": float64(never), "missing_d0": d0, "missing_d1": d1}), true
 }
 
 // response looks for randomised response: one value with a few texts, or two numbers.
