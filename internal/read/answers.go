@@ -59,24 +59,29 @@ func findingAnswers(f *analysis.Finding) (howBad, what, why []string) {
 	for _, p := range f.What.Parts {
 		what = append(what, fmt.Sprintf("  %s: %.0f %% of the evidence", p.Where, 100*float64(p.Share)))
 	}
-	return howBad, what, causesText(f.Causes)
+	for _, text := range causesText(f.Causes) {
+		why = append(why, show.Capital(text))
+	}
+	return howBad, what, why
 }
 
 // causesText says what the probable causes are: one text each.
 func causesText(causes []diagnosis.Cause) (all []string) {
 	for i, c := range causes {
 		if Repeats(causes, i) {
-			all = append(all, fmt.Sprintf("Likely as well: %s. These trials do not separate the two. See %s", c.Name, c.Page))
+			all = append(all, fmt.Sprintf("likely as well: %s. These trials do not separate the two. See %s", c.Name, c.Page))
 			continue
 		}
-		all = append(all, fmt.Sprintf("Likely: %s. %s See %s", c.Name, c.Text, c.Page))
+		all = append(all, fmt.Sprintf("likely: %s. %s See %s", c.Name, c.Text, c.Page))
 	}
 	return all
 }
 
-// Repeats reports whether a cause is shown by the figures that the one before has.
+// Repeats reports whether a cause is shown by the figures that the one before has. Of causes whose texts are withheld
+// nothing is known.
 func Repeats(causes []diagnosis.Cause, i int) bool {
-	return i > 0 && causes[i].Text.Reveal() == causes[i-1].Text.Reveal()
+	text := causes[i].Text.Reveal()
+	return i > 0 && text != "" && text == causes[i-1].Text.Reveal()
 }
 
 // notProven lists what an audit with this verdict does not show.

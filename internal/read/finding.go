@@ -3,7 +3,6 @@ package read
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 )
@@ -18,7 +17,7 @@ func writeFinding(row func(name, format string, args ...any), r analysis.Report)
 		}
 		row("what", "likely: %s", f.What.Text)
 		for _, text := range causesText(f.Causes) {
-			row("why", "%s", strings.ToLower(text[:1])+text[1:])
+			row("why", "%s", text)
 		}
 	}
 	if r.Event != nil && r.Finding == nil {

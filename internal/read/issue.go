@@ -100,15 +100,21 @@ func (x *Issue) title() string {
 	if f == nil || len(f.Causes) == 0 {
 		return "an answer shows whether one person is in the data"
 	}
-	for i, c := range f.Causes {
-		if i > 0 && !Repeats(f.Causes, i) {
-			break
-		}
+	for _, c := range unseparated(f.Causes) {
 		if c.Code == diagnosis.NoiseScale {
 			return c.Name
 		}
 	}
 	return f.Causes[0].Name
+}
+
+// unseparated returns the first of the causes, with those after it that the same figures show.
+func unseparated(causes []diagnosis.Cause) []diagnosis.Cause {
+	n := 1
+	for n < len(causes) && Repeats(causes, n) {
+		n++
+	}
+	return causes[:n]
 }
 
 // causesMarkdown says what may be the cause.
@@ -117,21 +123,18 @@ func causesMarkdown(causes []diagnosis.Cause) string {
 		return "It is open.\n\n"
 	}
 	var b strings.Builder
-	for i := 0; i < len(causes); {
-		j := i + 1
-		for j < len(causes) && Repeats(causes, j) {
-			j++
+	for len(causes) > 0 {
+		same := unseparated(causes)
+		causes = causes[len(same):]
+		if len(same) == 1 {
+			fmt.Fprintf(&b, "%s. %s\n\n", show.Capital(same[0].Name), same[0].Text)
+			continue
 		}
-		if j == i+1 {
-			fmt.Fprintf(&b, "%s. %s\n\n", show.Capital(causes[i].Name), causes[i].Text)
-		} else {
-			fmt.Fprintf(&b, "%s The trials do not separate:\n\n", causes[i].Text)
-			for _, c := range causes[i:j] {
-				fmt.Fprintf(&b, "- %s\n", c.Name)
-			}
-			b.WriteByte('\n')
+		fmt.Fprintf(&b, "%s The trials do not separate:\n\n", same[0].Text)
+		for _, c := range same {
+			fmt.Fprintf(&b, "- %s\n", c.Name)
 		}
-		i = j
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

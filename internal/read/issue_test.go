@@ -37,6 +37,11 @@ func TestIssue(t *testing.T) {
 	if strings.Count(text, shift.Reveal()) != 1 {
 		t.Errorf("the figures of two causes are there more than once:\n%s", text)
 	}
+	r.Finding.Causes = []diagnosis.Cause{{Code: diagnosis.Clipping, Name: "values are not clipped"}, {Code: diagnosis.NoiseScale, Name: "too little noise"}}
+	x.Report = *r
+	if text := x.Markdown(); !strings.HasPrefix(text, "# Values are not clipped\n") || strings.Contains(text, "do not separate") {
+		t.Errorf("causes without texts:\n%s", text)
+	}
 	r.Finding.Causes = causes[:1]
 	x.Report = *r
 	if text := x.Markdown(); !strings.HasPrefix(text, "# Values are not clipped\n") || !strings.Contains(text, "Values are not clipped. The noise has") {
