@@ -25,12 +25,19 @@ func TestForms(t *testing.T) {
 		}
 		return value(lap(r, 2))
 	}
-	list := func(r *rand.Rand, n int) analysis.Outcome {
-		var texts []string
-		for range n {
-			texts = append(texts, fmt.Sprint(lap(r, 1)))
+	array := func(xs ...float64) analysis.Outcome {
+		texts := make([]string, len(xs))
+		for i, x := range xs {
+			texts[i] = fmt.Sprint(x)
 		}
 		return word("{" + strings.Join(texts, ",") + "}")
+	}
+	noises := func(r *rand.Rand, n int) []float64 {
+		xs := make([]float64, n)
+		for i := range xs {
+			xs[i] = lap(r, 1)
+		}
+		return xs
 	}
 	for name, c := range map[string]struct {
 		leak bool
@@ -82,8 +89,41 @@ func TestForms(t *testing.T) {
 		"document with noise": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf(`{"n": %v, "k": 1}`, w+lap(r, 1)))
 		})},
-		"length of an array":     {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return list(r, 1+int(w)+2*r.IntN(3)) })},
-		"array of random length": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return list(r, 1+r.IntN(4)) })},
+		"length of an array":     {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return array(noises(r, 1+int(w)+2*r.IntN(3))...) })},
+		"array of random length": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return array(noises(r, 1+r.IntN(4))...) })},
+		"value in a message": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return failing(r, fmt.Sprint("cannot release ", w+lap(r, .25), ": too small"))
+		})},
+		"value in every message": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return analysis.Outcome{SQLState: "P0001", Message: fmt.Sprint("cannot release ", w+lap(r, .25), ": too small")}
+		})},
+		"value with noise in a message": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return failing(r, fmt.Sprint("cannot release ", w+lap(r, 1), ": too small"))
+		})},
+		"value in a notice beside noise": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			o := value(lap(r, 1))
+			o.Message = fmt.Sprintf("took %.3f ms, sum before clipping %v", r.Float64(), 1000+w+lap(r, .25))
+			return o
+		})},
+		"largest element of an array": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			xs := noises(r, 2+r.IntN(5))
+			xs[r.IntN(len(xs))] = 100 + w + lap(r, .1)
+			return array(xs...)
+		})},
+		"last element of an array": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return array(append(noises(r, 2+r.IntN(5)), w+lap(r, .1))...)
+		})},
+		"noise in the last element": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return array(append(noises(r, 2+r.IntN(5)), w+lap(r, 1))...)
+		})},
+		"a key after optional ones": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			some := strings.Repeat(`, "some": 3.5`, r.IntN(2))
+			return word(fmt.Sprintf(`{"n": %v%s, "m": %v%s}`, lap(r, 1), some, w+lap(r, .25), some))
+		})},
+		"noise in a key after optional ones": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			some := strings.Repeat(`, "some": 3.5`, r.IntN(2))
+			return word(fmt.Sprintf(`{"n": %v%s, "m": %v%s}`, lap(r, 1), some, w+lap(r, 1), some))
+		})},
 		"numbers in a wrapper": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf("np.float64(%.2f)", 1000*w+lap(r, 1)))
 		})},

@@ -239,7 +239,7 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	o, v := &a.observed, &a.evidence
 	const repeated = "deterministic or cached noise"
 	need := fewestPairs(a.claim, a.opts.alpha())
-	unread, formed := o.scores.Unread()
+	unread, compared := o.scores.Unread()
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
@@ -271,7 +271,7 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 			o.pairs, a.claim, need)
 	case o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]:
 		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
-	case unread != "" && !formed:
+	case unread != "" && compared == "":
 		return Inconclusive, fmt.Sprintf("the texts of %s differ in nearly every trial and are not read as numbers: nothing of them was compared", unread)
 	case math.IsNaN(float64(r.MinimalDetectable)):
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", o.pairs)
@@ -312,8 +312,8 @@ func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withhe
 	if o.scores.Reader == nil {
 		return w
 	}
-	if unread, formed := o.scores.Unread(); unread != "" && formed {
-		add("the texts of %s differ in nearly every trial and are not read as numbers: only their form was compared", unread)
+	if unread, compared := o.scores.Unread(); compared != "" {
+		add("the texts of %s differ in nearly every trial and are not read as numbers: only %s were compared", unread, compared)
 	}
 	if o.unmatched > 0 {
 		add("%d results had another number of columns, or failed", o.unmatched)

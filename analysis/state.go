@@ -16,7 +16,7 @@ import (
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 17
+const stateVersion = 18
 
 const stateMagic = "dpwatch audit\x00"
 

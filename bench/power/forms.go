@@ -24,19 +24,38 @@ func document(r *rand.Rand, p float64) analysis.Outcome {
 
 // list is an array of up to six noises: an odd number of them, or an even one with probability p.
 func list(r *rand.Rand, p float64) analysis.Outcome {
-	texts := make([]string, oneOf(r, p, 2, 1)+2*r.IntN(3))
-	for i := range texts {
-		texts[i] = fmt.Sprint(lap(r, 1))
+	return arrayOf(noisyVector(r, make([]float64, oneOf(r, p, 2, 1)+2*r.IntN(3)), 1))
+}
+
+// arrayOf is a text of numbers.
+func arrayOf(xs []float64) analysis.Outcome {
+	texts := make([]string, len(xs))
+	for i, x := range xs {
+		texts[i] = fmt.Sprint(x)
 	}
 	return word("{" + strings.Join(texts, ",") + "}")
 }
 
-// message is noise, or in half of the trials an error with a count.
-func message(r *rand.Rand, count int) analysis.Outcome {
+// element is an array of two to six noises, one of which, at random, is the largest, with x.
+func element(epsilon float64) func(r *rand.Rand, x float64) analysis.Outcome {
+	return func(r *rand.Rand, x float64) analysis.Outcome {
+		xs := noisyVector(r, make([]float64, 2+r.IntN(5)), 1)
+		xs[r.IntN(len(xs))] = 100 + x + lap(r, 1/epsilon)
+		return arrayOf(xs)
+	}
+}
+
+// message is noise, or in half of the trials an error with a count or a noisy value.
+func message[T any](r *rand.Rand, count T) analysis.Outcome {
 	if r.IntN(2) == 0 {
 		return analysis.Outcome{SQLState: "P0001", Message: fmt.Sprint("cannot add noise to ", count)}
 	}
 	return value(lap(r, 1))
+}
+
+// messageValue is message with x and noise.
+func messageValue(epsilon float64) func(r *rand.Rand, x float64) analysis.Outcome {
+	return func(r *rand.Rand, x float64) analysis.Outcome { return message(r, x+lap(r, 1/epsilon)) }
 }
 
 // notice is noise with a notice of a count.
@@ -85,7 +104,9 @@ func wrongForms() []family {
 		{name: "the digits after the point (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000, draw: each(.9, .1, decimals), laws: responseLaws(2, .9)},
 		{name: "an optional key of a document, claim 1", claim: only(1), budget: 20_000, derived: 134, draw: each(1.0, 0, document), laws: disjoint},
 		{name: "the length of an array is odd, claim 1", claim: only(1), budget: 20_000, draw: each(1.0, 0, list), laws: disjoint},
-		{name: "a count in an error, in half of the trials, claim 1", claim: only(1), budget: 20_000, draw: each(101, 100, message), laws: halfLaws},
+		{name: "a count in an error, in half of the trials, claim 1", claim: only(1), budget: 20_000, draw: each(101, 100, message[int]), laws: halfLaws},
+		{name: "a value in an error, in half of the trials, claim 1, true 4", claim: only(1), budget: 20_000, derived: 101, draw: each(0.0, 1, messageValue(4)), laws: sometimes(.5, laplaceShiftLaws(4))},
+		{name: "an element of an array of random length, claim 1, true 4", claim: only(1), budget: 20_000, derived: 76, draw: each(0.0, 1, element(4)), laws: laplaceShiftLaws(4)},
 		{name: "a count in a notice, claim 1", claim: only(1), budget: 20_000, draw: each(101, 100, notice), laws: disjoint},
 		{name: "an exact total of 40 groups, claim 1", claim: only(1), budget: 20_000, draw: each(0.0, 1, totalled(0, alike)), laws: disjoint},
 		{name: "an exact weighted total of 40 groups, claim 1", claim: only(1), budget: 20_000, derived: 124, draw: each(0.0, 1, totalled(0, weighted)), laws: disjoint},
@@ -101,6 +122,8 @@ func rightForms() []family {
 		{name: "an optional key of a document by binary response 1", claim: only(1), draw: each(p, 1-p, document)},
 		{name: "an odd length of an array by binary response 1", claim: only(1), draw: each(p, 1-p, list)},
 		{name: "a count in an error by binary response, in half of the trials, 1", claim: only(1), draw: each(0, 1, func(r *rand.Rand, x int) analysis.Outcome { return message(r, 100+respond(r, x, 2, p)) })},
+		{name: "a value in an error, in half of the trials, 1", claim: only(1), draw: each(0.0, 1, messageValue(1))},
+		{name: "an element of an array of random length 1", claim: only(1), draw: each(0.0, 1, element(1))},
 		{name: "a count in a notice by binary response 1", claim: only(1), draw: each(0, 1, func(r *rand.Rand, x int) analysis.Outcome { return notice(r, 100+respond(r, x, 2, p)) })},
 		{name: "a notice without values and Laplace noise 1", claim: only(1), draw: each(0.0, 1, func(r *rand.Rand, x float64) analysis.Outcome {
 			o := value(x + lap(r, 1))

@@ -21,6 +21,8 @@ const answersOf = `
 		AS 'BEGIN IF random() < 0.5 THEN RAISE EXCEPTION ''no noise for %'', n; END IF; RETURN n + lap(1); END';
 	CREATE FUNCTION fails_alike(n bigint) RETURNS float8 LANGUAGE plpgsql VOLATILE
 		AS 'BEGIN IF random() < 0.5 THEN RAISE EXCEPTION ''no noise, %'', random(); END IF; RETURN n + lap(1); END';
+	CREATE FUNCTION fails_near(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE
+		AS 'BEGIN IF random() < 0.5 THEN RAISE EXCEPTION ''no noise can hide %'', x; END IF; RETURN lap(1); END';
 	CREATE FUNCTION notes(n bigint) RETURNS float8 LANGUAGE plpgsql VOLATILE
 		AS 'BEGIN RAISE NOTICE ''clipped % rows'', n; RETURN n + lap(1); END';
 	CREATE FUNCTION list(n bigint) RETURNS float8[] LANGUAGE sql VOLATILE
@@ -44,6 +46,10 @@ var answers = []struct{ what, leaks, right string }{
 		"SELECT fails_alike(count(*)) AS n FROM p",
 	},
 	{
+		"a value in a message", "SELECT fails_near(count(*) + lap(0.2)) AS n FROM p",
+		"SELECT fails_near(count(*) + lap(1)) AS n FROM p",
+	},
+	{
 		"a notice", "SELECT notes(count(*)) AS n FROM p",
 		"SELECT notes(17) + 0 * count(*) AS n FROM p",
 	},
@@ -54,6 +60,10 @@ var answers = []struct{ what, leaks, right string }{
 	{
 		"the length of an array", "SELECT list(count(*)) AS a FROM p",
 		"SELECT list(0 * count(*)) AS a FROM p",
+	},
+	{
+		"an element of an array", "SELECT array_append(list(0), count(*) + lap(0.2)) AS a FROM p",
+		"SELECT array_append(list(0), count(*) + lap(1)) AS a FROM p",
 	},
 	{
 		neverRepeat, "SELECT CASE count(*) % 2 WHEN 0 THEN 'a' ELSE 'b' END || md5(random()::text) AS w FROM p",
@@ -92,7 +102,7 @@ proxy: {listen: 127.0.0.1:0, upstream: "%s:%d"}
 admin: {listen: 127.0.0.1:0}
 shadow: {dsn: %q, twin: none}
 privacy: {protected: [public.p]}
-claims: {safe_functions: [lap, fixed, fails, fails_alike, notes, list, parts], trust: [comment]}
+claims: {safe_functions: [lap, fixed, fails, fails_alike, fails_near, notes, list, parts], trust: [comment]}
 audit: {measure_trials: 0, max_trials: 600, confidence: 0.999999, error_rate: family, share: 1, watch_share: 0, sequences: false}
 ledger: {dsn: memory}
 `, at.Host, at.Port, dsn)))

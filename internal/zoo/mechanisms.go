@@ -121,6 +121,8 @@ func Mistakes() []Mistake {
 		{"digits of a sum", "SELECT round(noisy(count(*), 1)::numeric, 2) + sum(CASE id WHEN 0 THEN 0.500 ELSE 0.25 END) FROM users", "form"},
 		{"an optional key", `SELECT jsonb_build_object('n', noisy(count(*), 1)) || CASE count(*) FILTER (WHERE id = 0) WHEN 0 THEN '{}' ELSE '{"vip": true}'::jsonb END FROM users`, "form"},
 		{"an error with the count", "SELECT CASE WHEN random() < 0.5 THEN noisy(count(*), 1) ELSE (count(*) || ' people')::float8 END FROM users", "form"},
+		{"a value in an error", "SELECT CASE WHEN random() < 0.5 THEN noisy(0, 1) ELSE (noisy(count(*), 0.25) || ' people')::float8 END FROM users", "form"},
+		{"an element of a list", "SELECT array_append(array(SELECT noisy(0, 1) FROM generate_series(1, 1 + 2 * round(random() * 2)::int)), noisy(count(*), 0.25)) FROM users", "form"},
 		{"the length of a list", "SELECT array(SELECT round(noisy(0, 1) * 1024) / 1024 FROM generate_series(1, 1 + (SELECT count(*) % 2 FROM users)::int + 2 * round(random() * 2)::int))", "form"},
 		{"a letter before a hash", "SELECT CASE count(*) % 2 WHEN 0 THEN 'a' ELSE 'b' END || md5(random()::text) FROM users", "form"},
 		{"numbers in a wrapper", "SELECT 'np.float64(' || round(noisy(count(*), 0.5) * 1024) / 1024 || ')' FROM users", "noise_scale"},

@@ -46,6 +46,7 @@ func (set *Set) Read(p *Pair) {
 		n.Codes, n.rows, n.joint = r.Read(o, n.Codes), r.RowsCode(o), nil
 		n.order = append(n.order[:0], r.Order...)
 		n.form, n.cells = r.FormCode(o), r.Cells()
+		n.texts = r.TextNumbers(o, n.texts[:0])
 	}
 	for n := &set.Now[0]; len(n.Codes) < len(set.Now[1].Codes); {
 		n.Codes = append(n.Codes, r.Filling(p.Results[0]))
@@ -77,6 +78,9 @@ func (set *Set) Count(p *Pair) {
 	}
 	if s := set.specials.ofKind(orderScore); s != nil {
 		set.orders.add([2][]int32{set.Now[0].order, set.Now[1].order}, &s.Independence)
+	}
+	if kept {
+		set.texts.add(&set.Now)
 	}
 	for _, s := range set.specials {
 		if s.Table == nil && !s.kind.keeps {

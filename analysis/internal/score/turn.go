@@ -88,7 +88,7 @@ func (in *Input) learnRelation(s *Series, f fitter) {
 	}
 	s.learned = in.pairs
 	s.Table = nil
-	if len(in.Slots) == 0 || len(in.specials[0].Past[0]) < leastJoint {
+	if len(in.Slots) == 0 && s.kind.where != everyResult || len(in.specials[0].Past[0]) < leastJoint {
 		return
 	}
 	if past, differ := f.fit(in, s); differ {

@@ -1,0 +1,166 @@
+package results
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/withheld"
+)
+
+// This file reads numbers in texts that have no fixed form: arrays of random length, documents with optional parts, and
+// what the server says beside a result. Columns of texts with a fixed form are measures, see text_numbers.go.
+
+// What is read of each source of texts: what the server says, and the first columns that hold texts.
+const (
+	firstNumber = iota
+	lastNumber
+	smallestNumber
+	largestNumber
+	totalOfNumbers
+	numberReadings // their number
+)
+
+// Limits.
+const (
+	textColumns  = 2 // sources beside what the server says
+	wordReadings = 16
+	maxTextRows  = 64
+	maxTextBytes = 4 << 10 // of a text that are read
+	maxNumbers   = 512     // of a result
+)
+
+// TextReadings is how many numbers are read of the texts of a result: the readings of each source, and the first number
+// after each of the words that come first before numbers, such as the keys of a document.
+const TextReadings = (1+textColumns)*numberReadings + wordReadings
+
+// TextNumbers appends to dst the numbers of the texts of a result, absent where there are none: TextReadings codes, or
+// none if the result has no such text. The column of a text is that of the layout.
+func (r *Reader) TextNumbers(o *outcome.Outcome, dst []code.Code) []code.Code {
+	left := maxNumbers
+	read := func(source int, text string) {
+		if len(dst) == 0 {
+			for range TextReadings {
+				dst = append(dst, code.Category(code.Absent))
+			}
+		}
+		of, afterWord := dst[source*numberReadings:][:numberReadings], dst[TextReadings-wordReadings:]
+		eachNumber(text[:min(len(text), maxTextBytes)], func(word string, x float64) {
+			if left--; left < 0 {
+				return
+			}
+			c := code.Number(x)
+			if word != "" {
+				if i := r.wordReading(source, word); i < wordReadings && !code.IsNumber(afterWord[i]) {
+					afterWord[i] = c
+				}
+			}
+			if !code.IsNumber(of[firstNumber]) {
+				of[firstNumber], of[smallestNumber], of[largestNumber], of[totalOfNumbers] = c, c, c, 0
+			}
+			of[lastNumber] = c
+			of[smallestNumber], of[largestNumber] = min(of[smallestNumber], c), max(of[largestNumber], c)
+			of[totalOfNumbers] = code.Number(of[totalOfNumbers] + c)
+		})
+	}
+	if o.Message != "" {
+		read(0, o.Message)
+	}
+	if w := WidthOf(o); w < 0 || w != r.Width {
+		return dst
+	}
+	for i := range o.Rows[:min(len(o.Rows), maxTextRows)] {
+		row := o.Rows[i]
+		for j, c := range r.Measures {
+			if c < len(row) && row[c].Kind == outcome.Text && r.Forms[j].Parts() == 0 && (j == 0 || r.Measures[j-1] != c) {
+				if k := r.textSource(c); k > 0 {
+					read(k, row[c].Text)
+				}
+			}
+		}
+	}
+	return dst
+}
+
+// textSource returns the number of a column among those that are read, 0 if it is not one of them.
+func (r *Reader) textSource(column int) int {
+	i := slices.Index(r.texts, column)
+	if i < 0 {
+		if len(r.texts) == textColumns {
+			return 0
+		}
+		i, r.texts = len(r.texts), append(r.texts, column)
+	}
+	return i + 1
+}
+
+// TextReading returns which of TextNumbers' codes is the first number in the texts of a measure, if these are read.
+func (r *Reader) TextReading(measure int) (reading int, ok bool) {
+	i := slices.Index(r.texts, r.Measures[measure])
+	return (1 + i) * numberReadings, i >= 0
+}
+
+// wordReading returns the number of a word of a source; those from wordReadings on are not read.
+func (r *Reader) wordReading(source int, word string) int {
+	return int(code.CategoryOf(r.before.Code(strconv.Itoa(source)+word))) - code.FirstText
+}
+
+// TextReadingName says which of TextNumbers' codes one is. The words of texts are withheld.
+func (r *Reader) TextReadingName(i int) withheld.Text {
+	if i < TextReadings-wordReadings {
+		which := [numberReadings]string{"the first number", "the last number", "the smallest number", "the largest number", "the total of the numbers"}[i%numberReadings]
+		return withheld.Public(which + " in " + r.sourceName(i/numberReadings))
+	}
+	i -= TextReadings - wordReadings
+	if i >= len(r.before.Words) {
+		return withheld.Public("a number in a text")
+	}
+	word := r.before.Words[i]
+	return withheld.Sprintf("the number after %s in %s", withheld.New(strconv.Quote(word[1:]), "a word "+withheld.Mark), withheld.Public(r.sourceName(int(word[0]-'0'))))
+}
+
+// sourceName names a source of texts.
+func (r *Reader) sourceName(source int) string {
+	if source == 0 {
+		return "what the server says beside the answer (an error or a notice)"
+	}
+	if source > len(r.texts) {
+		return "a text"
+	}
+	return "the texts of column " + r.ColumnName(r.texts[source-1])
+}
+
+// eachNumber calls f for each number in a text, with the word before it, if no other number comes between.
+func eachNumber(text string, f func(word string, x float64)) {
+	word := ""
+	for i := 0; i < len(text); {
+		switch c := text[i]; {
+		case isDigit(c):
+			n, mixed := numberAt(text[i:])
+			if !mixed {
+				from := i
+				if i > 0 && text[i-1] == '-' && (i == 1 || !isLetter(text[i-2]) && !isDigit(text[i-2])) {
+					from--
+				}
+				x, err := strconv.ParseFloat(text[from:i+n], 64)
+				if err == nil {
+					f(word, x)
+				}
+				word = ""
+			}
+			i += n
+		case isLetter(c):
+			from, mixed := i, false
+			for i < len(text) && (isLetter(text[i]) || isDigit(text[i])) {
+				mixed = mixed || isDigit(text[i])
+				i++
+			}
+			if word = text[from:i]; mixed || len(word) > maxWord {
+				word = ""
+			}
+		default:
+			i++
+		}
+	}
+}
