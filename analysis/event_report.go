@@ -9,7 +9,7 @@ import (
 // rows; the other fields hold the same without such texts, for programs.
 type Event struct {
 	// Score names the score: value, rows, repeat, joint_laplace, joint_gauss, fitted,
-	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, form, text_number, total or
+	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, form, text_part, total or
 	// aggregate.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
@@ -56,7 +56,7 @@ const (
 	DigitsEvent    = score.DigitsEvent    // the lowest bits of numbers, or what they leave over a round one
 	JointEvent     = score.JointEvent     // a score of several columns or groups
 	OrderEvent     = score.OrderEvent     // the order of the rows
-	FormEvent      = score.FormEvent      // the form of the answer, a number in its texts, or what the server says beside it
+	FormEvent      = score.FormEvent      // the form of the answer, a part of its texts, or what the server says beside it
 	UnseenEvent    = score.UnseenEvent    // an outcome that was not seen before
 )
 

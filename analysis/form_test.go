@@ -39,6 +39,11 @@ func TestForms(t *testing.T) {
 		}
 		return xs
 	}
+	hash := func(r *rand.Rand, eleventh string) string { // 32 digits, the eleventh of which is one of some
+		b := fmt.Appendf(nil, "%016x%016x", r.Uint64(), r.Uint64())
+		b[10] = eleventh[r.IntN(len(eleventh))]
+		return string(b)
+	}
 	for name, c := range map[string]struct {
 		leak bool
 		d    draw
@@ -130,6 +135,23 @@ func TestForms(t *testing.T) {
 		"numbers with noise in a wrapper": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf("Decimal('%.2f')", w+math.Round(lap(r, 1)*100)/100))
 		})},
+		"a character of a hash": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(hash(r, "0123456789abcdef"[8*int(w):][:8]))
+		})},
+		"a character of a hash by binary response": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			one := w == 1 != (r.Float64() < 1/(1+math.E))
+			return word(hash(r, map[bool]string{true: "01234567", false: "89abcdef"}[one]))
+		})},
+		"last letter": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf("%s%c", hash(r, "0"), 'a'+int(w)))
+		})},
+		"letter case": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word([]func(string) string{strings.ToUpper, strings.ToLower}[int(w)](hash(r, "a")))
+		})},
+		"length": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return word(hash(r, "a")[int(w):]) })},
+		"third letter": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf("xy%c%s", 'a'+int(w), hash(r, "0")))
+		})},
 		"first letter": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return word(fmt.Sprintf("%c%032x", 'a'+int(w), r.Uint64()))
 		})},
@@ -151,7 +173,7 @@ func TestForms(t *testing.T) {
 			if !c.leak {
 				opt.Confidence, want = .999999, analysis.NoEvidence
 			}
-			if name == "text of one form" { // nothing is compared
+			if name == "text of one form" { // little is compared
 				want = analysis.Inconclusive
 			}
 			r := expect(t, want, 1, opt, 5, c.d)

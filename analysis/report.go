@@ -272,7 +272,7 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	case o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]:
 		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
 	case unread != "" && compared == "":
-		return Inconclusive, fmt.Sprintf("the texts of %s differ in nearly every trial and are not read as numbers: nothing of them was compared", unread)
+		return Inconclusive, fmt.Sprintf("the texts of %s differ in nearly every trial and are not read as numbers: only their length and single characters were compared", unread)
 	case math.IsNaN(float64(r.MinimalDetectable)):
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", o.pairs)
 	}
@@ -313,7 +313,7 @@ func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withhe
 		return w
 	}
 	if unread, compared := o.scores.Unread(); compared != "" {
-		add("the texts of %s differ in nearly every trial and are not read as numbers: only %s were compared", unread, compared)
+		add("the texts of %s differ in nearly every trial and are not read as numbers: only their length, single characters, %s were compared", unread, compared)
 	}
 	if o.unmatched > 0 {
 		add("%d results had another number of columns, or failed", o.unmatched)

@@ -45,6 +45,13 @@ func element(epsilon float64) func(r *rand.Rand, x float64) analysis.Outcome {
 	}
 }
 
+// hash is a text of 32 random digits, in which the eleventh is below 8 with probability p.
+func hash(r *rand.Rand, p float64) analysis.Outcome {
+	b := fmt.Appendf(nil, "%016x%016x", r.Uint64(), r.Uint64())
+	b[10] = "0123456789abcdef"[oneOf(r, p, 0, 8)+r.IntN(8)]
+	return word(string(b))
+}
+
 // message is noise, or in half of the trials an error with a count or a noisy value.
 func message[T any](r *rand.Rand, count T) analysis.Outcome {
 	if r.IntN(2) == 0 {
@@ -104,6 +111,8 @@ func wrongForms() []family {
 		{name: "the digits after the point (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000, draw: each(.9, .1, decimals), laws: responseLaws(2, .9)},
 		{name: "an optional key of a document, claim 1", claim: only(1), budget: 20_000, derived: 134, draw: each(1.0, 0, document), laws: disjoint},
 		{name: "the length of an array is odd, claim 1", claim: only(1), budget: 20_000, draw: each(1.0, 0, list), laws: disjoint},
+		{name: "one bit of a hash, claim 1", claim: only(1), budget: 20_000, draw: each(1.0, 0, hash), laws: disjoint},
+		{name: "one bit of a hash (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000, draw: each(.9, .1, hash), laws: responseLaws(2, .9)},
 		{name: "a count in an error, in half of the trials, claim 1", claim: only(1), budget: 20_000, draw: each(101, 100, message[int]), laws: halfLaws},
 		{name: "a value in an error, in half of the trials, claim 1, true 4", claim: only(1), budget: 20_000, derived: 101, draw: each(0.0, 1, messageValue(4)), laws: sometimes(.5, laplaceShiftLaws(4))},
 		{name: "an element of an array of random length, claim 1, true 4", claim: only(1), budget: 20_000, derived: 76, draw: each(0.0, 1, element(4)), laws: laplaceShiftLaws(4)},
@@ -121,6 +130,7 @@ func rightForms() []family {
 		{name: "the digits after the point by binary response 1", claim: only(1), draw: each(p, 1-p, decimals)},
 		{name: "an optional key of a document by binary response 1", claim: only(1), draw: each(p, 1-p, document)},
 		{name: "an odd length of an array by binary response 1", claim: only(1), draw: each(p, 1-p, list)},
+		{name: "one bit of a hash by binary response 1", claim: only(1), draw: each(p, 1-p, hash)},
 		{name: "a count in an error by binary response, in half of the trials, 1", claim: only(1), draw: each(0, 1, func(r *rand.Rand, x int) analysis.Outcome { return message(r, 100+respond(r, x, 2, p)) })},
 		{name: "a value in an error, in half of the trials, 1", claim: only(1), draw: each(0.0, 1, messageValue(1))},
 		{name: "an element of an array of random length 1", claim: only(1), draw: each(0.0, 1, element(1))},

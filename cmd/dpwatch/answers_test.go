@@ -70,6 +70,10 @@ var answers = []struct{ what, leaks, right string }{
 		"SELECT 'a' || md5((random() + 0 * count(*))::text) AS w FROM p",
 	},
 	{
+		"one bit of a hash", "SELECT overlay(md5(random()::text) placing CASE count(*) % 2 WHEN 0 THEN '0' ELSE '8' END FROM 11) AS w FROM p",
+		"SELECT md5((random() + 0 * count(*))::text) AS w FROM p",
+	},
+	{
 		"numbers in a wrapper", "SELECT 'np.float64(' || 5 * count(*) + lap(1) || ')' AS n FROM p",
 		"SELECT 'np.float64(' || count(*) + lap(1) || ')' AS n FROM p",
 	},
@@ -117,7 +121,7 @@ ledger: {dsn: memory}
 			want[claim] = "violation: " + a.what
 			switch {
 			case j == 1 && a.what == neverRepeat:
-				want[claim] = "inconclusive: " + a.what // nothing reads such texts
+				want[claim] = "inconclusive: " + a.what // little of such texts is read
 			case j == 1:
 				want[claim] = "no_evidence: " + a.what
 			}

@@ -125,6 +125,7 @@ func Mistakes() []Mistake {
 		{"an element of a list", "SELECT array_append(array(SELECT noisy(0, 1) FROM generate_series(1, 1 + 2 * round(random() * 2)::int)), noisy(count(*), 0.25)) FROM users", "form"},
 		{"the length of a list", "SELECT array(SELECT round(noisy(0, 1) * 1024) / 1024 FROM generate_series(1, 1 + (SELECT count(*) % 2 FROM users)::int + 2 * round(random() * 2)::int))", "form"},
 		{"a letter before a hash", "SELECT CASE count(*) % 2 WHEN 0 THEN 'a' ELSE 'b' END || md5(random()::text) FROM users", "form"},
+		{"one bit of a hash", "SELECT overlay(md5(random()::text) placing CASE count(*) % 2 WHEN 0 THEN '0' ELSE '8' END FROM 11) FROM users", "form"},
 		{"numbers in a wrapper", "SELECT 'np.float64(' || round(noisy(count(*), 0.5) * 1024) / 1024 || ')' FROM users", "noise_scale"},
 		{"an exact total", "SELECT store_id, n + z - avg(z) OVER () FROM (SELECT store_id, count(*) AS n, noisy(0, 500) AS z FROM transactions WHERE store_id < 40 GROUP BY store_id OFFSET 0) AS s", "exact_total"},
 		{"an exact largest group", "SELECT store_id, n + z - max(n + z) OVER () + max(n) OVER () FROM (SELECT store_id, count(*) AS n, noisy(0, 500) AS z FROM transactions WHERE store_id < 40 GROUP BY store_id OFFSET 0) AS s", "aggregate"},

@@ -87,8 +87,8 @@ func appendForm(b []byte, v *outcome.Value) []byte {
 	return append(b, 0)
 }
 
-// appendTextForm appends the form of a text: # for each number, w for each run of letters and digits that is no word,
-// and everything else as it is. Of a text that begins with a letter, that letter comes first.
+// appendTextForm appends the form of a text: # for each number, w for each run of letters and digits that is no word or is
+// the whole text, and everything else as it is. Of a text that begins with a letter, that letter comes first.
 func appendTextForm(b []byte, text string) []byte {
 	if len(text) > 0 && isLetter(text[0]) {
 		b = append(b, text[0], ':')
@@ -108,7 +108,7 @@ func appendTextForm(b []byte, text string) []byte {
 				mixed = mixed || isDigit(text[i])
 				i++
 			}
-			if mixed || i-from > maxWord {
+			if mixed || i-from > maxWord || i-from == len(text) {
 				b = append(b, 'w')
 			} else {
 				b = append(b, text[from:i]...)

@@ -1,6 +1,9 @@
 package results
 
 import (
+	"fmt"
+	"iter"
+	"math"
 	"slices"
 	"strconv"
 
@@ -9,8 +12,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// This file reads numbers in texts that have no fixed form: arrays of random length, documents with optional parts, and
-// what the server says beside a result. Columns of texts with a fixed form are measures, see text_numbers.go.
+// This file reads numbers and characters of texts that have no fixed form: arrays of random length, documents with
+// optional parts, hashes, and what the server says beside a result. Columns of texts with a fixed form are measures, see
+// text_numbers.go.
 
 // What is read of each source of texts: what the server says, and the first columns that hold texts.
 const (
@@ -29,6 +33,22 @@ const (
 	maxTextRows  = 64
 	maxTextBytes = 4 << 10 // of a text that are read
 	maxNumbers   = 512     // of a result
+)
+
+// What is read of the characters of a text: how many bytes it has, how many of these are of each class, the first ones
+// and the last ones.
+const (
+	textLength = iota
+	upperCase
+	lowerCase
+	digits
+	otherBytes
+	countReadings // their number
+
+	firstBytes = 64
+	lastBytes  = 8
+	// TextCharacters is how many readings these are.
+	TextCharacters = countReadings + firstBytes + lastBytes
 )
 
 // TextReadings is how many numbers are read of the texts of a result: the readings of each source, and the first number
@@ -67,20 +87,75 @@ func (r *Reader) TextNumbers(o *outcome.Outcome, dst []code.Code) []code.Code {
 	if o.Message != "" {
 		read(0, o.Message)
 	}
-	if w := WidthOf(o); w < 0 || w != r.Width {
-		return dst
+	for k, text := range r.freeTexts(o) {
+		read(k, text)
 	}
-	for i := range o.Rows[:min(len(o.Rows), maxTextRows)] {
-		row := o.Rows[i]
-		for j, c := range r.Measures {
-			if c < len(row) && row[c].Kind == outcome.Text && r.Forms[j].Parts() == 0 && (j == 0 || r.Measures[j-1] != c) {
-				if k := r.textSource(c); k > 0 {
-					read(k, row[c].Text)
+	return dst
+}
+
+// freeTexts returns the texts without a fixed form in the first rows of a result, by their source.
+func (r *Reader) freeTexts(o *outcome.Outcome) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		if w := WidthOf(o); w < 0 || w != r.Width {
+			return
+		}
+		for i := range o.Rows[:min(len(o.Rows), maxTextRows)] {
+			row := o.Rows[i]
+			for j, c := range r.Measures {
+				if c < len(row) && row[c].Kind == outcome.Text && r.Forms[j].Parts() == 0 && (j == 0 || r.Measures[j-1] != c) {
+					if k := r.textSource(c); k > 0 && !yield(k, row[c].Text) {
+						return
+					}
 				}
 			}
 		}
 	}
+}
+
+// TextCharacters appends to dst what is read of the characters of the first text of the first such column:
+// TextCharacters bytes, each one more than it stands for and 0 for none; or nothing if there is no such text.
+func (r *Reader) TextCharacters(o *outcome.Outcome, dst []byte) []byte {
+	for k, text := range r.freeTexts(o) {
+		if k != 1 {
+			continue
+		}
+		var counts [countReadings]int
+		counts[textLength] = len(text)
+		for i := range len(text) {
+			switch c := text[i]; {
+			case 'A' <= c && c <= 'Z':
+				counts[upperCase]++
+			case 'a' <= c && c <= 'z':
+				counts[lowerCase]++
+			case isDigit(c):
+				counts[digits]++
+			default:
+				counts[otherBytes]++
+			}
+		}
+		for _, n := range counts {
+			dst = append(dst, more(n))
+		}
+		for i := range firstBytes {
+			dst = append(dst, at(text, i))
+		}
+		for i := range lastBytes {
+			dst = append(dst, at(text, len(text)-1-i))
+		}
+		break
+	}
 	return dst
+}
+
+// more returns a number and one, at most 255.
+func more(n int) byte { return byte(min(n+1, math.MaxUint8)) }
+
+// at returns more of a byte of a text, 0 where there is none.
+func at(text string, i int) byte {
+	if i < 0 || i >= len(text) {
+		return 0
+	}
+	return more(int(text[i]))
 }
 
 // textSource returns the number of a column among those that are read, 0 if it is not one of them.
@@ -106,9 +181,13 @@ func (r *Reader) wordReading(source int, word string) int {
 	return int(code.CategoryOf(r.before.Code(strconv.Itoa(source)+word))) - code.FirstText
 }
 
-// TextReadingName says which of TextNumbers' codes one is. The words of texts are withheld.
+// TextReadingName says which of TextNumbers' codes one is, or after these which of TextCharacters'. The words of texts are
+// withheld.
 func (r *Reader) TextReadingName(i int) withheld.Text {
-	if i < TextReadings-wordReadings {
+	if i -= TextReadings; i >= 0 {
+		return withheld.Public(characterReading(i) + " in " + r.sourceName(1))
+	}
+	if i += TextReadings; i < TextReadings-wordReadings {
 		which := [numberReadings]string{"the first number", "the last number", "the smallest number", "the largest number", "the total of the numbers"}[i%numberReadings]
 		return withheld.Public(which + " in " + r.sourceName(i/numberReadings))
 	}
@@ -118,6 +197,17 @@ func (r *Reader) TextReadingName(i int) withheld.Text {
 	}
 	word := r.before.Words[i]
 	return withheld.Sprintf("the number after %s in %s", withheld.New(strconv.Quote(word[1:]), "a word "+withheld.Mark), withheld.Public(r.sourceName(int(word[0]-'0'))))
+}
+
+// characterReading says which of TextCharacters one is.
+func characterReading(i int) string {
+	switch {
+	case i < countReadings:
+		return [countReadings]string{"the number of bytes", "the number of capital letters", "the number of small letters", "the number of digits", "the number of other signs"}[i]
+	case i < countReadings+firstBytes:
+		return fmt.Sprintf("character %d", i-countReadings+1)
+	}
+	return fmt.Sprintf("character %d from the end", i-countReadings-firstBytes+1)
 }
 
 // sourceName names a source of texts.

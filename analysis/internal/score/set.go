@@ -46,7 +46,7 @@ func (set *Set) Read(p *Pair) {
 		n.Codes, n.rows, n.joint = r.Read(o, n.Codes), r.RowsCode(o), nil
 		n.order = append(n.order[:0], r.Order...)
 		n.form, n.cells = r.FormCode(o), r.Cells()
-		n.texts = r.TextNumbers(o, n.texts[:0])
+		n.texts, n.characters = r.TextNumbers(o, n.texts[:0]), r.TextCharacters(o, n.characters[:0])
 	}
 	for n := &set.Now[0]; len(n.Codes) < len(set.Now[1].Codes); {
 		n.Codes = append(n.Codes, r.Filling(p.Results[0]))

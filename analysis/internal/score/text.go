@@ -2,6 +2,7 @@ package score
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -10,30 +11,47 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// textScore is a number in texts that have no fixed form: an element of an array of random length, a number after a
-// key of a document with optional parts, a value in an error or a notice. The past decides which.
+// textScore is a number or a character in texts that have no fixed form: an element of an array of random length, a
+// number after a key of a document with optional parts, a value in an error or a notice, a character of a hash. The past
+// decides which.
 var textScore = &kind{
-	name: "text_number", make: func(int) statistic { return new(textNumber) }, where: everyResult, single: .001, several: .001,
+	name: "text_part", make: func(int) statistic { return new(textPart) }, where: everyResult, single: .001, several: .001,
 	views: []event.View{event.Ascending, event.Sorted}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5},
 	event: FormEvent, whole: true,
 	phrase: func(in *Input, e *Event) withheld.Text {
-		return in.Reader.TextReadingName(e.Series.statistic.(*textNumber).reading)
+		return in.Reader.TextReadingName(e.Series.statistic.(*textPart).reading)
 	},
 }
 
-// textNumber scores a result by one of its readings (results.Reader.TextNumbers).
-type textNumber struct{ reading int }
+// textPart scores a result by one of its readings: results.Reader.TextNumbers, and after them TextCharacters.
+type textPart struct{ reading int }
 
-func (m *textNumber) score(r *Result) code.Code {
-	if m.reading < len(r.texts) {
+const textReadings = results.TextReadings + results.TextCharacters
+
+// leastTextPart is the squared studentised gap of an event in the past from which it is bet on: there are many readings.
+const leastTextPart = 20
+
+func (m *textPart) score(r *Result) code.Code {
+	switch i := m.reading - results.TextReadings; {
+	case i >= 0 && i < len(r.characters):
+		return character(r.characters[i])
+	case i < 0 && m.reading < len(r.texts):
 		return r.texts[m.reading]
 	}
 	return code.Category(code.Absent)
 }
 
-func (m *textNumber) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
-	top, best := float64(leastAggregate), m.reading
-	for i := range results.TextReadings {
+// character returns the code of a byte of results.Reader.TextCharacters.
+func character(b byte) code.Code {
+	if b == 0 {
+		return code.Category(code.Absent)
+	}
+	return code.Number(float64(b - 1))
+}
+
+func (m *textPart) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
+	top, best := float64(leastTextPart), m.reading
+	for i := range textReadings {
 		past := in.texts.of(i)
 		if len(past[0]) < leastJoint || shareNoise(past) {
 			continue
@@ -59,45 +77,61 @@ func shareNoise(past [2][]code.Code) bool {
 	return false
 }
 
-func (m *textNumber) words(in *Input, s *Series, set uint64) withheld.Text {
+func (m *textPart) words(in *Input, s *Series, set uint64) withheld.Text {
 	return withheld.Sprintf("%s: %s", in.Reader.TextReadingName(m.reading), in.binWords(s, set, nounOf("value", "values")))
 }
 
-func (m *textNumber) state(c *state.Codec) {
+func (m *textPart) state(c *state.Codec) {
 	state.Num(c, &m.reading)
-	c.Check(m.reading >= 0 && m.reading < results.TextReadings)
+	c.Check(m.reading >= 0 && m.reading < textReadings)
 }
 
-// texts are the numbers in texts of the latest kept pairs: per world, TextReadings codes for each pair. They are empty
-// until a result has such a text.
-type texts struct{ past [2][]code.Code }
+// texts are the readings of texts of the latest kept pairs, per world: TextReadings codes and TextCharacters bytes for
+// each pair. Either is empty until a result has such a text.
+type texts struct {
+	numbers    [2][]code.Code
+	characters [2][]byte
+}
 
 // textPast is the number of pairs that are kept at most; half as many stay when there are more.
 const textPast = 256
 
 // add takes a pair.
 func (t *texts) add(now *[2]Result) {
-	if len(t.past[0])+len(now[0].texts)+len(now[1].texts) == 0 {
+	keepTexts(&t.numbers, [2][]code.Code{now[0].texts, now[1].texts}, results.TextReadings, code.Category(code.Absent))
+	keepTexts(&t.characters, [2][]byte{now[0].characters, now[1].characters}, results.TextCharacters, 0)
+}
+
+// keepTexts appends the readings of a pair: a number of them, or none.
+func keepTexts[T any](past *[2][]T, now [2][]T, readings int, none T) {
+	if len(past[0])+len(now[0])+len(now[1]) == 0 {
 		return
 	}
-	for w := range t.past {
-		if p := t.past[w]; len(p) == textPast*results.TextReadings {
-			t.past[w] = p[:copy(p, p[len(p)/2:])]
+	for w := range past {
+		if p := past[w]; len(p) == textPast*readings {
+			past[w] = p[:copy(p, p[len(p)/2:])]
 		}
-		for i := range results.TextReadings {
-			t.past[w] = append(t.past[w], (&textNumber{i}).score(&now[w]))
+		if len(now[w]) == 0 {
+			now[w] = slices.Repeat([]T{none}, readings)
 		}
+		past[w] = append(past[w], now[w]...)
 	}
 }
 
-// of returns the past of a reading; none if it never was a number, or is the same in all results.
+// of returns the past of a reading; none if it is the same in all results.
 func (t *texts) of(reading int) (past [2][]code.Code) {
 	varies := false
-	for w, p := range t.past {
-		for k := reading; k < len(p); k += results.TextReadings {
-			past[w] = append(past[w], p[k])
-			varies = varies || math.Float64bits(p[k]) != math.Float64bits(past[0][0])
+	for w := range past {
+		if i := reading - results.TextReadings; i >= 0 {
+			for k := i; k < len(t.characters[w]); k += results.TextCharacters {
+				past[w] = append(past[w], character(t.characters[w][k]))
+			}
+		} else {
+			for k := reading; k < len(t.numbers[w]); k += results.TextReadings {
+				past[w] = append(past[w], t.numbers[w][k])
+			}
 		}
+		varies = varies || slices.ContainsFunc(past[w], func(c code.Code) bool { return math.Float64bits(c) != math.Float64bits(past[0][0]) })
 	}
 	if !varies {
 		return [2][]code.Code{}
@@ -107,18 +141,24 @@ func (t *texts) of(reading int) (past [2][]code.Code) {
 
 // filled reports whether a reading is a number in most of the latest results.
 func (t *texts) filled(reading int) bool {
-	there := 0
-	for _, p := range t.past {
-		for k := reading; k < len(p); k += results.TextReadings {
-			there += code.Bit(code.IsNumber(p[k]))
+	there, all := 0, 0
+	for _, past := range t.of(reading) {
+		for _, c := range past {
+			there, all = there+code.Bit(code.IsNumber(c)), all+1
 		}
 	}
-	return 2*there*results.TextReadings > len(t.past[0])+len(t.past[1])
+	return 2*there > all
 }
 
 func (t *texts) state(c *state.Codec) {
-	for w := range t.past {
-		c.Floats(&t.past[w])
-		c.Check(len(t.past[w]) == len(t.past[0]) && len(t.past[w])%results.TextReadings == 0 && len(t.past[w]) <= textPast*results.TextReadings)
+	for w := range t.numbers {
+		characters := string(t.characters[w])
+		c.Floats(&t.numbers[w])
+		c.Text(&characters)
+		if c.Reading {
+			t.characters[w] = []byte(characters)
+		}
+		c.Check(len(t.numbers[w]) == len(t.numbers[0]) && len(t.numbers[w])%results.TextReadings == 0 && len(t.numbers[w]) <= textPast*results.TextReadings)
+		c.Check(len(characters) == len(t.characters[0]) && len(characters)%results.TextCharacters == 0 && len(characters) <= textPast*results.TextCharacters)
 	}
 }
