@@ -62,6 +62,9 @@ func TestAggregates(t *testing.T) {
 			if r := expect(t, want, 1, opt, 9, c.d); c.leak && name != "the group of the largest value" && r.Event.Score != "aggregate" {
 				t.Errorf("found by %s", r.Event.Score)
 			}
+			if c.leak {
+				expect(t, want, 4, opt, 9, c.d)
+			}
 		})
 	}
 }

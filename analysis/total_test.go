@@ -62,6 +62,9 @@ func TestTotals(t *testing.T) {
 				opt.Confidence, opt.MaxTrials, want = .999999, 300, analysis.NoEvidence
 			}
 			expect(t, want, 2, opt, 6, c.d)
+			if c.leak {
+				expect(t, want, 4, opt, 6, c.d)
+			}
 		})
 	}
 }

@@ -112,6 +112,7 @@ func Mistakes() []Mistake {
 		{"null for an empty set", "SELECT anon_count(id, 1.0) FROM users WHERE income_class = 'top'", "empty_set"},
 		{"no row for an empty set", "SELECT noisy(1, 1) FROM users WHERE income_class = 'top'", "empty_set"},
 		{"an error for an empty set", "SELECT noisy(1 / count(*), 1) FROM users WHERE income_class = 'top'", "error"},
+		{"an error in 1 of 20 trials", "SELECT noisy(1 / (1 - count(*) * (random() < 0.05)::int), 1) FROM users WHERE id = 0", "error"},
 		{"fixed seed", "SELECT anon_count_seeded(id, 1.0) FROM users", "seed_or_cache"},
 		{"no noise", "SELECT count(*) FROM users", "seed_or_cache"},
 		{"randomised response", "SELECT CASE WHEN random() < 0.9 THEN count(*) ELSE 1 - count(*) END FROM users WHERE id = 0", "randomised_response"},

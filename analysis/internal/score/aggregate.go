@@ -109,7 +109,7 @@ func (m *aggregate) fit(in *Input, s *Series) (scores [2][]code.Code, differ boo
 		for i := range all {
 			t := Series{kind: aggregateScore, Past: all[i]}
 			t.relearn(p.N, maxSpecialBins, &in.scratch)
-			if z2 := event.Strength(in.null, t.Table, &in.order); z2 > top {
+			if z2 := event.Strength(in.searched(), t.Table, &in.order); z2 > top {
 				top, differ, best, scores = z2, true, aggregate{column, aggregation(i)}, all[i]
 			}
 		}

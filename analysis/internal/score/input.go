@@ -136,6 +136,16 @@ const (
 	maxSpecialBins = 32
 )
 
+// searched returns the hypothesis against which the past is searched for what may be bet on: the claim, or a smaller one,
+// because gaps beyond a large claim take many pairs to show.
+func (in *Input) searched() eprocess.Null {
+	const largest = 1
+	if in.null.Epsilon <= largest {
+		return in.null
+	}
+	return eprocess.NewNull(largest, in.null.Delta)
+}
+
 func (in *Input) slotBins() int {
 	if len(in.Slots) <= FewSlots {
 		return 28

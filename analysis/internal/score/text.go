@@ -28,7 +28,8 @@ type textPart struct{ reading int }
 
 const textReadings = results.TextReadings + results.TextCharacters
 
-// leastTextPart is the squared studentised gap of an event in the past from which it is bet on: there are many readings.
+// leastTextPart is the squared studentised gap of an event in the past (searched) from which a reading is bet on: there
+// are many readings.
 const leastTextPart = 20
 
 func (m *textPart) score(r *Result) code.Code {
@@ -58,7 +59,7 @@ func (m *textPart) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool
 		}
 		t := Series{kind: textScore, Past: past}
 		t.relearn(len(past[0]), maxSpecialBins, &in.scratch)
-		if z2 := event.Strength(in.null, t.Table, &in.order); z2 > top {
+		if z2 := event.Strength(in.searched(), t.Table, &in.order); z2 > top {
 			top, differ, best, scores = z2, true, i, past
 		}
 	}
