@@ -57,3 +57,34 @@ ledger: {dsn: memory}
 		}
 	}
 }
+
+// TestDoctorEngines: doctor shows that each instance of an engine reads the copies of its world, and which one does not.
+func TestDoctorEngines(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	engine := func(schema string) string { return dsn + "&search_path=" + schema }
+	for _, tc := range []struct {
+		name, first, second string
+		code                int
+		status              preflight.Status
+		text                string
+	}{
+		{"each its copies", engine("d0"), engine("d1"), exitDone, preflight.OK, "read the copies of that world"},
+		{"swapped", engine("d1"), engine("d0"), exitFailure, preflight.Fault, "d1.people"},
+		{"without the table", engine("d0"), engine("public"), exitDone, preflight.Unchecked, "does not answer the statement that was tried: SQLSTATE 42P01"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := file(t, "dpwatch.yaml", fmt.Sprintf(`
+proxy: {listen: 127.0.0.1:0, upstream: %q}
+shadow: {dsn: %q, twin: none, engine: {dsn: [%q, %q]}}
+privacy: {protected: [public.people]}
+claims: {default: {epsilon: 1}}
+ledger: {dsn: memory}
+`, upstreamOf(t, dsn), dsn, tc.first, tc.second))
+			if c := find(checksOf(t, tc.code, path), "shadow.engine.dsn", "which copies it reads"); c.Status != tc.status || !strings.Contains(c.Message, tc.text) {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+}

@@ -21,12 +21,14 @@ with an argument for the epsilon. Every guess has a comment that says why: revie
 
 --sql writes the statements for the roles, their rights and the shadow database. --passwords makes a random password for each role. A file that exists is not replaced.`,
 		Example: `  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop -o dpwatch.yaml --sql roles.sql --passwords passwords
-  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop --unit public.devices`,
+  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop --unit public.devices
+  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop --engine postgres://analyst@127.0.0.1:7431/shop`,
 	}
 	dsn := cmd.Flags().String("dsn", "", "the database with the protected tables (required)")
 	if err := cmd.MarkFlagRequired("dsn"); err != nil {
 		panic(err) // the flag was defined above
 	}
+	engine := cmd.Flags().String("engine", "", "the connection string of an engine with a port of its own, in front of the database (default: the database is the engine)")
 	unit := cmd.Flags().String("unit", "", "the table with one row for each privacy unit, schema.table (default: guessed)")
 	output := cmd.Flags().StringP("output", "o", "", "the file to write (default: standard output)")
 	sqlOutput := cmd.Flags().String("sql", "", "the file for the statements that create roles and shadow database")
@@ -39,7 +41,7 @@ with an argument for the epsilon. Every guess has a comment that says why: revie
 				return err
 			}
 		}
-		file, sql, err := draft.Make(cmd.Context(), *dsn, draft.Options{Unit: *unit, Passwords: directory})
+		file, sql, err := draft.Make(cmd.Context(), *dsn, draft.Options{Unit: *unit, Engine: *engine, Passwords: directory})
 		if err != nil {
 			return err
 		}

@@ -10,17 +10,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
 // server is where the database is, and where the passwords of the roles are.
-type server struct{ host, port, database, passwords string }
+type server struct {
+	host, port, database, passwords string
+	engine                          *pgconn.Config // of Options.Engine, nil for none
+}
 
 // Options are what is not guessed.
 type Options struct {
 	Unit      string // the table of the privacy unit, schema.table; "" = it is guessed
+	Engine    string // the connection string of an engine with a port of its own; "" = the engine is the database
 	Passwords string // the absolute path of the directory with the passwords of Roles, a file for each; "" = connection strings have none
 }
 
@@ -33,6 +39,14 @@ func Make(ctx context.Context, dsn string, o Options) (file, sql string, err err
 	cfg, err := connect.Parse(dsn, connect.Options{})
 	if err != nil {
 		return "", "", fmt.Errorf("--dsn %w", err)
+	}
+	var engine *pgconn.Config
+	if o.Engine != "" {
+		parsed, err := connect.Parse(o.Engine, connect.Options{})
+		if err != nil {
+			return "", "", fmt.Errorf("--engine %w", err)
+		}
+		engine = &parsed.Config
 	}
 	conn, err := connect.Open(ctx, dsn, connect.Options{Application: "dpwatch init", ReadOnly: true})
 	if err != nil {
@@ -50,7 +64,7 @@ func Make(ctx context.Context, dsn string, o Options) (file, sql string, err err
 	if err != nil {
 		return "", "", err
 	}
-	at := server{cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database, o.Passwords}
+	at := server{cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database, o.Passwords, engine}
 	return fileOf(g, at), sqlOf(g, at), nil
 }
 
@@ -87,12 +101,25 @@ func keyword(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
-// upstream returns the address of the engine.
-func (s server) upstream() string {
-	if strings.HasPrefix(s.host, "/") {
-		return word("unix:" + s.host + "/.s.PGSQL." + s.port)
+// upstream returns the address of the engine, and what it is.
+func (s server) upstream() (address, what string) {
+	if s.engine != nil {
+		return addressOf(s.engine.Host, strconv.Itoa(int(s.engine.Port))), "the engine"
 	}
-	return word(net.JoinHostPort(s.host, s.port))
+	return addressOf(s.host, s.port), "the database that was read; if the engine has a port of its own, give it with --engine"
+}
+
+func addressOf(host, port string) string {
+	if strings.HasPrefix(host, "/") {
+		return word("unix:" + host + "/.s.PGSQL." + port)
+	}
+	return word(net.JoinHostPort(host, port))
+}
+
+// second returns the connection string of a second instance of the engine: a guess, the port after that of the first.
+func (s server) second() string {
+	e := s.engine
+	return word(fmt.Sprintf("host=%s port=%d dbname=%s user=%s", keyword(e.Host), max(int(e.Port)+1, 1)%(1<<16), keyword(e.Database), keyword(e.User)))
 }
 
 // shadow is the name of the shadow database.

@@ -77,6 +77,30 @@ items" (order_id int REFERENCES orders, product int REFERENCES products);
 	}
 }
 
+// TestEngine: the file for an engine with a port of its own names it, and a second instance beside the copies.
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	pgtest.Exec(t, dsn, "CREATE TABLE users (id int PRIMARY KEY)")
+	file, _, err := draft.Make(t.Context(), dsn, draft.Options{Engine: "postgres://analyst:secret@10.0.0.5:7431/shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("dpwatch.yaml", []byte(file), func(string) string { return "" })
+	if err != nil {
+		t.Fatalf("%v\n%s", err, file)
+	}
+	if c.Proxy.Upstream.String() != "10.0.0.5:7431" || len(c.Shadow.Engine.DSN) != 1 || strings.Contains(file, "secret") {
+		t.Errorf("upstream %s, engines %d\n%s", c.Proxy.Upstream, len(c.Shadow.Engine.DSN), file)
+	}
+	if got, want := c.Shadow.Engine.DSN[0].Reveal(), "host='10.0.0.5' port=7432 dbname='shop' user='analyst'"; got != want {
+		t.Errorf("the second instance is %q, want %q", got, want)
+	}
+	if _, _, err := draft.Make(t.Context(), dsn, draft.Options{Engine: "::"}); err == nil || !strings.HasPrefix(err.Error(), "--engine ") {
+		t.Error(err)
+	}
+}
+
 // TestSQL runs the SQL and uses the roles: that of the source reads the protected tables and no other.
 func TestSQL(t *testing.T) {
 	t.Parallel()

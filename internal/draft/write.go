@@ -26,11 +26,16 @@ func fileOf(g guess, at server) string {
 	}
 	line("proxy:")
 	line(`  listen: "127.0.0.1:6432"`)
-	line("  upstream: %s  # the database that was read; if the engine has a port of its own, write that", at.upstream())
+	address, what := at.upstream()
+	line("  upstream: %s  # %s", address, what)
 	line("admin:")
 	line(`  listen: "127.0.0.1:9188"  # metrics, health and status, for programs on this machine`)
 	line("shadow:")
 	line("  dsn: %s  # a database for the copies, on this server or on another one", at.dsn(replay, at.shadow()))
+	if at.engine != nil {
+		line("  engine:  # a second instance of the engine, for replays: its source is the database of the copies. dpwatch doctor shows which copies it reads: docs/replay.md")
+		line("    dsn: %s  # a guess: start it there, or correct the port; add password=${file:...} if it needs one", at.second())
+	}
 	line("privacy:")
 	line("  database: %s  # sessions in other databases are not audited", word(at.database))
 	line("  catalog: %s", at.dsn(source, at.database))

@@ -7,7 +7,6 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
-	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -25,11 +24,7 @@ func checkAsk(c config.Config) preflight.Task {
 			Name: "claims.ask", Object: "the engine's answer", Status: preflight.Warning,
 			Fix: "claims.ask is a query with the statement as $1 and one row: epsilon and delta, rho, mu, or a curve (docs/rewriting.md)",
 		}
-		table := ident.ParseTable(c.Privacy.Protected[0])
-		if !c.Shadow.OwnEngines() {
-			table.Schema = c.Shadow.D0
-		}
-		statement := "SELECT count(*) FROM " + ident.Quote(table.Schema, table.Name)
+		statement := countStatement(c).Worlds[0]
 		player, err := replay.New(stages.ReplayOptions(c, nil))
 		var v rewrite.Value
 		if err == nil {

@@ -162,7 +162,7 @@ func checkCaptured(c config.Config) preflight.Task {
 		}
 		if err != nil {
 			check.Message = sqlstate.Withhold(err).Error()
-			return []preflight.Check{check}
+			return append([]preflight.Check{check}, checkEngineReads(ctx, c, countStatement(c))...)
 		}
 		refused, unlisted, sample := map[rewrite.Reason]int{}, map[string]bool{}, -1
 		for i, q := range queries {
@@ -197,9 +197,13 @@ func checkCaptured(c config.Config) preflight.Task {
 			check.Fix = "dpwatch coverage shows the remedy for each reason"
 		}
 		if sample < 0 {
-			return []preflight.Check{check}
+			return append([]preflight.Check{check}, checkEngineReads(ctx, c, countStatement(c))...)
 		}
-		return []preflight.Check{check, checkRate(ctx, c, rewriter, queries[sample], len(queries)-n)}
+		checks := []preflight.Check{check, checkRate(ctx, c, rewriter, queries[sample], len(queries)-n)}
+		if s, err := statementOf(ctx, c, rewriter, queries[sample]); err == nil { // else checkRate says why not
+			checks = append(checks, checkEngineReads(ctx, c, s)...)
+		}
+		return checks
 	}
 }
 
@@ -274,25 +278,34 @@ func roughly(seconds float64) string {
 	return d.Round(time.Minute).String()
 }
 
+// statementOf returns what replays of a query run, on all copies.
+func statementOf(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter, q capture.Query) (s replay.Statement, err error) {
+	plan, err := analyzeAs(ctx, rewriter, q)
+	if err != nil {
+		return s, err
+	}
+	s = replay.Statement{Params: q.Params, Settings: plan.Settings, SearchPath: plan.SearchPath, Simple: q.Protocol == capture.Simple, Named: q.Named}
+	for _, schema := range c.Shadow.Copies() {
+		text := plan.Text()
+		if !c.Shadow.OwnEngines() {
+			if text, err = plan.For(schema); err != nil {
+				return s, err
+			}
+		}
+		s.Worlds = append(s.Worlds, text)
+	}
+	return s, nil
+}
+
 // replayRate returns the trials a second of a query, on all copies together.
 func replayRate(ctx context.Context, c config.Config, rewriter *rewrite.Rewriter, q capture.Query) (float64, error) {
-	plan, err := analyzeAs(ctx, rewriter, q)
+	s, err := statementOf(ctx, c, rewriter, q)
 	if err != nil {
 		return 0, err
 	}
 	player, err := replay.New(stages.ReplayOptions(c, nil))
 	if err != nil {
 		return 0, err
-	}
-	s := replay.Statement{Params: q.Params, Settings: plan.Settings, SearchPath: plan.SearchPath, Simple: q.Protocol == capture.Simple, Named: q.Named}
-	for _, schema := range c.Shadow.Copies() {
-		text := plan.Text()
-		if !c.Shadow.OwnEngines() {
-			if text, err = plan.For(schema); err != nil {
-				return 0, err
-			}
-		}
-		s.Worlds = append(s.Worlds, text)
 	}
 	run, err := player.Start(s, mathrand.Uint64())
 	if err != nil {
