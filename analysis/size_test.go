@@ -43,8 +43,9 @@ func TestHostileSizes(t *testing.T) {
 		size, a := heapAfter(func() *analysis.Audit {
 			a := audit(t)
 			analysis.SkipBound(a)
-			for i := range int(longtest.Count(70_000, 200_000)) {
-				a.Add(word("word "+strconv.Itoa(5*i)), word("word "+strconv.Itoa(5*i+1)))
+			r := rand.New(rand.NewPCG(9, 9))
+			for range int(longtest.Count(70_000, 200_000)) {
+				a.Add(word("word "+strconv.FormatUint(r.Uint64(), 10)), word("word "+strconv.FormatUint(r.Uint64(), 10)))
 			}
 			return a
 		})

@@ -151,6 +151,14 @@ func (t *texts) filled(reading int) bool {
 	return 2*there > all
 }
 
+// TextsSize returns how many bytes of memory the readings of texts take.
+func (set *Set) TextsSize() (n int) {
+	for w := range set.texts.numbers {
+		n += 8*cap(set.texts.numbers[w]) + cap(set.texts.characters[w])
+	}
+	return n
+}
+
 func (t *texts) state(c *state.Codec) {
 	for w := range t.numbers {
 		characters := string(t.characters[w])
