@@ -15,7 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-// gateway is the example engine, built once in a directory that TestMain removes.
+// gateway is the example engine and its gateway, built once in a directory that TestMain removes.
 var gateway struct {
 	once      sync.Once
 	directory string
@@ -26,7 +26,7 @@ func buildGateway() {
 	if gateway.directory, gateway.err = os.MkdirTemp("", "dpwatch-gateway-"); gateway.err != nil {
 		return
 	}
-	out, err := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", gateway.directory, "../../examples/gateway").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "netgo,osusergo", "-o", gateway.directory, "../../examples/gateway/...").CombinedOutput()
 	if err != nil {
 		gateway.err = fmt.Errorf("%w\n%s", err, out)
 	}
@@ -43,7 +43,8 @@ func gateways(t *testing.T) func(t *testing.T, source, broken string) string {
 	return func(t *testing.T, source, broken string) string {
 		t.Helper()
 		ctx, stop := context.WithCancel(context.Background())
-		cmd := exec.CommandContext(ctx, binary, "-listen", "127.0.0.1:0", "-source", source, "-broken", broken, "-epsilon", "1")
+		cmd := exec.CommandContext(ctx, binary, "-listen", "127.0.0.1:0", "-source", source,
+			"-engine", filepath.Join(gateway.directory, "noisy")+" -epsilon 1 -broken "+broken)
 		stdout, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,121 +20,237 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// TestMain is also the child of these tests.
+func TestMain(m *testing.M) {
+	if os.Getenv("GATEWAY_TEST_CHILD") != "" {
+		childMain()
+		return
+	}
+	pgtest.Main(m)
+}
 
-func TestParse(t *testing.T) {
-	t.Parallel()
-	q, err := parse(`SELECT dp_count(*), dp_sum("Age") AS total FROM s."My Table" WHERE a < 3 AND (b = 'it''s' OR c >= -1)`)
+// childMain answers a fixed text for what the statement contains.
+func childMain() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		line := lines.Text()
+		for _, c := range []struct{ has, answer string }{
+			{"types", `{"columns": [{"name": "b", "type": "bool"}, {"name": "i", "type": "int8"}, {"name": "f", "type": "float8"}, {"name": "t", "type": "text"}],
+				"rows": [[true, 9007199254740993, 0.1, "é"], [null, null, null, null], [false, -1, -1.5, ""]]}`},
+			{`"describe":true`, `{"columns": [{"name": "a", "type": "text"}]}`},
+			{"process", fmt.Sprintf(`{"columns": [{"name": "a", "type": "int8"}], "rows": [[%d]]}`, os.Getpid())},
+			{"echo", fmt.Sprintf(`{"columns": [{"name": "a", "type": "text"}], "rows": [[%q]]}`, line)},
+			{"fails", `{"error": "too much", "code": "22003"}`},
+			{"garbage", "?"},
+			{"wrong", `{"columns": [{"name": "i", "type": "int8"}], "rows": [["x"]]}`},
+			{"sleeps", "-"},
+			{"dies", "."},
+			{"", `{"error": "what?", "code": "42601"}`},
+		} {
+			if strings.Contains(line, c.has) {
+				switch c.answer {
+				case "-":
+					time.Sleep(time.Hour)
+				case ".":
+					os.Exit(1)
+				}
+				fmt.Println(strings.ReplaceAll(c.answer, "\n", " "))
+				break
+			}
+		}
+	}
+}
+
+// serveOn serves an engine of n children and returns a connection string. Options: PostgreSQL's connection parameters.
+func serveOn(t *testing.T, n int, source string, command ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	engine, err := startPool(ctx, command, source, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.table != `"s"."My Table"` || q.where != ` WHERE ("a" < 3 AND ("b" = 'it''s' OR "c" >= -1))` ||
-		strings.Join(q.columns, ",") != "dp_count,total" || strings.Join(q.sums, ",") != `,"Age"` {
-		t.Errorf("%+v", q)
-	}
-	for _, sql := range []string{
-		"", "SELECT 1", "SELECT count(*) FROM t", "SELECT dp_count(*) FROM t, u", "SELECT dp_count(*) FROM t GROUP BY x", "SELECT dp_sum(a + 1) FROM t",
-		"SELECT dp_count(*) FROM t WHERE 1 / a > 0", "SELECT dp_count(*) FROM t WHERE f(a)", "SELECT dp_count(*) FROM t WHERE NOT a = 1", "SELECT dp_count(*) FROM t LIMIT 1",
-		"SELECT dp_count(*) FROM t; SELECT dp_count(*) FROM t", "DELETE FROM t", "SELECT dp_count(a) FROM t", "SELECT s.dp_count(*) FROM t", "no SQL",
-		"SELECT dp_count(*) FROM (SELECT 1) x", "SELECT dp_count(*) FROM t WHERE a = b", "SELECT dp_count(*) INTO u FROM t", "SELECT dp_count(*) FROM t FOR UPDATE",
-	} {
-		if q, err := parse(sql); err == nil {
-			t.Errorf("%q is answered as %+v", sql, q)
-		}
-	}
-}
-
-// The noise has the intended distribution: the share of zeros of discrete Laplace noise of scale s is (1-a)/(1+a) with
-// a = exp(-1/s), and the mean square 2a/(1-a)². Each comparison is within six standard errors.
-func TestNoise(t *testing.T) {
-	t.Parallel()
-	const n = 200_000
-	for _, tc := range []struct {
-		broken string
-		scale  float64
-	}{{"none", 2}, {"no-clip", 2}, {"half-noise", 1}} {
-		e := engine{broken: tc.broken}
-		zeros, squares, fourth := 0.0, 0.0, 0.0
-		for range n {
-			x := e.noisy(7, 1, 1, 0.5) - 7
-			if x == 0 {
-				zeros++
-			}
-			squares += x * x
-			fourth += x * x * x * x
-		}
-		a := math.Exp(-1 / tc.scale)
-		p, v := (1-a)/(1+a), 2*a/((1-a)*(1-a))
-		if got := zeros / n; math.Abs(got-p) > 6*math.Sqrt(p*(1-p)/n) {
-			t.Errorf("%s: %v of the draws are 0, want %v", tc.broken, got, p)
-		}
-		if got := squares / n; math.Abs(got-v) > 6*math.Sqrt((fourth/n-got*got)/n) {
-			t.Errorf("%s: mean square %v, want %v", tc.broken, got, v)
-		}
-	}
-	seeded := engine{broken: "seeded"}
-	first := seeded.noisy(7, 1, 1, 0.5)
-	for range 100 {
-		if seeded.noisy(7, 1, 1, 0.5) != first {
-			t.Fatal("the seeded noise is not always the same")
-		}
-	}
-	if x := (engine{broken: "none"}).noisy(123.4, 100, 100.0/steps, 1e9); math.Abs(x-123.4) > 100.0/steps {
-		t.Errorf("123.4 without noise to speak of: %v", x)
-	}
-}
-
-func TestCheckFlags(t *testing.T) {
-	t.Parallel()
-	right := engine{source: "postgres://u@h/x", high: 1, epsilon: 1, broken: "none"}
-	if err := right.check(); err != nil {
-		t.Error(err)
-	}
-	for _, spoil := range []func(*engine){
-		func(e *engine) { e.source = "" }, func(e *engine) { e.source = "::" }, func(e *engine) { e.broken = "much" },
-		func(e *engine) { e.epsilon = 0 }, func(e *engine) { e.epsilon = math.NaN() }, func(e *engine) { e.low = 2 }, func(e *engine) { e.high = 0 },
-	} {
-		e := right
-		spoil(&e)
-		if e.check() == nil {
-			t.Errorf("%+v is accepted", e)
-		}
-	}
-}
-
-// serveOn serves an engine and returns a session with it.
-func serveOn(t *testing.T, e engine) *pgx.Conn {
-	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
+	t.Cleanup(func() { _ = listener.Close(); engine.stop(); cancel() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go e.serve(context.Background(), conn)
+			go serve(ctx, conn, engine)
 		}
 	}()
-	conn := pgtest.Connect(t, "postgres://u@"+listener.Addr().String()+"/x?sslmode=prefer")
-	return conn
+	return "postgres://u@" + listener.Addr().String() + "/x?sslmode=prefer"
 }
 
-// With negligible noise, answers are correct, bounded by user, in either protocol; errors are reported, and the session
-// goes on.
-func TestAnswers(t *testing.T) {
+// script serves childMain.
+func script(t *testing.T, n int) string {
+	t.Helper()
+	return serveOn(t, n, "", "env", "GATEWAY_TEST_CHILD=1", os.Args[0])
+}
+
+var modes = []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec}
+
+// failsWith expects an SQLSTATE.
+func failsWith(t *testing.T, conn *pgx.Conn, code, sql string, args ...any) {
+	t.Helper()
+	var pg *pgconn.PgError
+	if _, err := conn.Exec(t.Context(), sql, args...); !errors.As(err, &pg) || pg.Code != code {
+		t.Errorf("%s: got %v, want SQLSTATE %s", sql, err, code)
+	}
+}
+
+// Values of every type arrive in text and binary, NULL too, several rows; parameters reach the child as texts.
+func TestTypes(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Database(t)
-	pgtest.Exec(t, dsn, `CREATE TABLE visits AS SELECT g % 10 AS id, g::float8 AS cost FROM generate_series(1, 100) g;
-		CREATE VIEW slow AS SELECT 1 AS id, pg_sleep(3600)::text AS cost`)
-	e := engine{source: dsn, user: "id", low: 0, high: 100, epsilon: 1e9, broken: "none"}
-	clipped := serveOn(t, e)
-	e.broken = "no-clip"
-	unclipped := serveOn(t, e)
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec} {
+	conn := pgtest.Connect(t, script(t, 1))
+	for _, mode := range modes {
+		rows, err := conn.Query(t.Context(), "types", mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type row struct {
+			B *bool
+			I *int64
+			F *float64
+			T *string
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		if err != nil || len(all) != 3 || !*all[0].B || *all[0].I != 9007199254740993 || *all[0].F != 0.1 || *all[0].T != "é" ||
+			all[1] != (row{}) || *all[2].B || *all[2].I != -1 || *all[2].F != -1.5 || *all[2].T != "" {
+			t.Errorf("%v: %+v, %v", mode, all, err)
+		}
+	}
+	var got string
+	if err := conn.QueryRow(t.Context(), "echo $1 $2", pgx.QueryExecModeDescribeExec, "it's", nil).Scan(&got); err != nil ||
+		got != `{"sql":"echo $1 $2","parameters":["it's",null],"describe":false}` {
+		t.Errorf("%q, %v", got, err)
+	}
+	failsWith(t, conn, "58000", "wrong")
+}
+
+// The engine's errors keep their SQLSTATE; a child that dies, answers no JSON, or does not answer in time is replaced,
+// and sessions go on.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	dsn := script(t, 1)
+	conn := pgtest.Connect(t, dsn)
+	process := func() (pid int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "process", pgx.QueryExecModeExec).Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	first := process()
+	failsWith(t, conn, "22003", "fails")
+	if process() != first {
+		t.Error("an error of the engine ended its process")
+	}
+	failsWith(t, conn, "58000", "dies")
+	failsWith(t, conn, "58000", "garbage")
+	second := process()
+	if _, err := conn.Exec(t.Context(), "SET statement_timeout TO 100"); err != nil {
+		t.Fatal(err)
+	}
+	failsWith(t, conn, "57014", "sleeps")
+	if third := process(); first == second || second == third {
+		t.Error("a process that gave no answer goes on")
+	}
+	if _, err := conn.Exec(t.Context(), "SET statement_timeout TO 0"); err != nil {
+		t.Fatal(err)
+	}
+	canceled := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(context.Background(), "sleeps")
+		canceled <- err
+	}()
+	for done := false; !done; { // a request that comes before the statement does has no effect
+		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-canceled:
+			var pg *pgconn.PgError
+			if done = true; !errors.As(err, &pg) || pg.Code != "57014" {
+				t.Errorf("canceled: %v", err)
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	process()
+}
+
+// Two children answer two statements at the same time.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	dsn := script(t, 2)
+	busy, conn := pgtest.Connect(t, dsn), pgtest.Connect(t, dsn)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { _, _ = busy.Exec(ctx, "sleeps"); close(done) }()
+	for range 10 {
+		if _, err := conn.Exec(t.Context(), "process"); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	<-done
+}
+
+// What drivers send beside queries works.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Connect(t, script(t, 1))
+	for _, mode := range modes {
+		for _, sql := range []string{"SET application_name TO x", "SELECT 1", "SHOW TimeZone", "BEGIN", "ROLLBACK", "", "COMMIT"} {
+			if _, err := conn.Exec(t.Context(), sql, mode); err != nil {
+				t.Errorf("%q, %v: %v", sql, mode, err)
+			}
+		}
+		failsWith(t, conn, "0A000", "SET work_mem TO '1MB'", mode)
+		failsWith(t, conn, "42704", "SHOW nothing", mode)
+	}
+	tx, err := conn.Begin(t.Context())
+	if err != nil || conn.PgConn().TxStatus() != 'T' {
+		t.Fatal(err)
+	}
+	failsWith(t, conn, "22003", "fails")
+	failsWith(t, conn, "25P02", "SELECT 1")
+	if err := tx.Commit(t.Context()); !errors.Is(err, pgx.ErrTxCommitRollback) || conn.PgConn().TxStatus() != 'I' {
+		t.Error(err)
+	}
+}
+
+// psql works, and its \d is refused.
+func TestPsql(t *testing.T) {
+	t.Parallel()
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip("psql is not installed")
+	}
+	out, err := exec.CommandContext(t.Context(), psql, "-XAt", script(t, 1), "-c", "types", "-c", "BEGIN", "-c", "fails", "-c", "ROLLBACK", "-c", `\d`).CombinedOutput()
+	if text := string(out); err == nil || !strings.Contains(text, "t|9007199254740993|0.1|é\n|||\nf|-1|-1.5|\n") || !strings.Contains(text, "ERROR:  too much") ||
+		!strings.Contains(text, "ROLLBACK") || !strings.Contains(text, "ERROR:  what?") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// With negligible noise, the answers of noisy are right and bounded by user, in either protocol; the source's errors are
+// reported without their messages.
+func TestNoisy(t *testing.T) {
+	t.Parallel()
+	noisy := filepath.Join(t.TempDir(), "noisy")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "netgo,osusergo", "-o", noisy, "./noisy").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	source := pgtest.Database(t)
+	pgtest.Exec(t, source, "CREATE TABLE visits AS SELECT g % 10 AS id, g::float8 AS cost FROM generate_series(1, 100) g")
+	clipped := pgtest.Connect(t, serveOn(t, 1, source, noisy, "-epsilon", "1e9"))
+	unclipped := pgtest.Connect(t, serveOn(t, 1, source, noisy, "-epsilon", "1e9", "-broken", "no-clip"))
+	for _, mode := range modes {
 		var count, sum float64
 		scan := func(conn *pgx.Conn, sql string) {
 			t.Helper()
@@ -144,32 +266,20 @@ func TestAnswers(t *testing.T) {
 		if count != 50 || math.Abs(sum-1275) > 1 {
 			t.Errorf("%v, without bounds: %v rows, sum %v, want 50 and 1275", mode, count, sum)
 		}
-		for sql, code := range map[string]string{
-			"SELECT count(*) FROM visits": "0A000", "SELECT dp_count(*) FROM nowhere": "42P01", "SET work_mem TO '1MB'": "0A000",
-		} {
-			var pg *pgconn.PgError
-			if _, err := clipped.Exec(t.Context(), sql, mode); !errors.As(err, &pg) || pg.Code != code {
-				t.Errorf("%s, %v: got %v, want SQLSTATE %s", sql, mode, err, code)
-			}
+		failsWith(t, clipped, "0A000", "SELECT count(*) FROM visits", mode)
+		if mode != pgx.QueryExecModeDescribeExec { // which asks for the columns first
+			failsWith(t, clipped, "42P01", "SELECT dp_count(*) FROM nowhere", mode)
 		}
-	}
-	if _, err := clipped.Exec(t.Context(), "SET statement_timeout TO 100"); err != nil {
-		t.Fatal(err)
-	}
-	var pg *pgconn.PgError
-	if _, err := clipped.Exec(t.Context(), "SELECT dp_count(*) FROM slow WHERE cost <> 'x'"); !errors.As(err, &pg) || pg.Code != "57014" {
-		t.Errorf("a slow statement: %v", err)
 	}
 }
 
 // Invalid messages end only their own session.
 func TestHostileClients(t *testing.T) {
 	t.Parallel()
-	e := engine{source: pgtest.Database(t), user: "id", high: 1, epsilon: 1, broken: "none"}
 	for _, bytes := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\x00\x00\x00\x04", "\x7f\xff\xff\xff\x00\x03\x00\x00", "\x00\x00\x00\x08\x04\xd2\x16\x2e"} {
 		client, server := net.Pipe()
 		done := make(chan struct{})
-		go func() { e.serve(t.Context(), server); close(done) }()
+		go func() { serve(t.Context(), server, nil); close(done) }()
 		_, _ = client.Write([]byte(bytes))
 		_ = client.Close()
 		<-done

@@ -2,87 +2,107 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"math/rand/v2"
 	"net"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// float8 is the type of every answer.
-const float8 = 701
+// oids are the types of columns.
+var oids = map[string]uint32{"bool": pgtype.BoolOID, "int8": pgtype.Int8OID, "float8": pgtype.Float8OID, "text": pgtype.TextOID}
+
+var parameter = regexp.MustCompile(`\$(\d+)`)
+
+// running has the sessions by their key, for requests to cancel a statement.
+var running sync.Map
+
+// portal is a statement with its parameters. Describe runs it, because its columns are known then.
+type portal struct {
+	request
+	formats []int16 // of the columns
+	answer  *answer // nil until it has run
+}
 
 // session is the session of one client.
 type session struct {
-	engine
 	backend    *pgproto3.Backend
-	source     *pgx.Conn
+	engine     pool
+	types      *pgtype.Map
 	timeout    time.Duration // statement_timeout; 0 = none
-	statements map[string]string
-	portal     pgproto3.Bind // the last portal bound
-	failed     bool          // an error was reported: messages up to Sync are skipped
+	statements map[string]pgproto3.Parse
+	portal     portal // the last one bound
+	failed     bool   // an error was reported: messages up to Sync are skipped
+	status     byte   // of the transaction, as in ReadyForQuery. A transaction has no effect
+	mutex      sync.Mutex
+	cancel     context.CancelFunc // of the statement that runs
 }
 
 // serve serves one client until it disconnects.
-func (e engine) serve(ctx context.Context, conn net.Conn) {
+func serve(ctx context.Context, conn net.Conn, engine pool) {
 	defer conn.Close() //nolint:errcheck // the session is over
 	defer func() {     // the decoder is known to panic on some malformed messages
 		if r := recover(); r != nil {
 			fmt.Fprintln(os.Stderr, "gateway: session:", r)
 		}
 	}()
-	s := &session{engine: e, backend: pgproto3.NewBackend(pgproto3.NewChunkReader(conn), conn), statements: map[string]string{}}
-	if err := s.startup(ctx, conn); err != nil {
+	s := &session{
+		backend: pgproto3.NewBackend(pgproto3.NewChunkReader(conn), conn), engine: engine, types: pgtype.NewMap(),
+		statements: map[string]pgproto3.Parse{}, status: 'I', cancel: func() {},
+	}
+	key := rand.Uint64()
+	if s.startup(conn, key) != nil {
 		return
 	}
-	defer s.source.Close(ctx) //nolint:errcheck // the session is over
+	running.Store(key, s)
+	defer running.Delete(key)
 	for {
 		message, err := s.backend.Receive()
-		if err != nil {
-			return
-		}
-		if _, over := message.(*pgproto3.Terminate); over {
-			return
-		}
-		if err := s.take(ctx, message); err != nil {
+		if _, over := message.(*pgproto3.Terminate); over || err != nil || s.take(ctx, message) != nil {
 			return
 		}
 	}
 }
 
-// startup refuses encryption, accepts every user, and opens a session with the source.
-func (s *session) startup(ctx context.Context, conn net.Conn) error {
-	for {
-		message, err := s.backend.ReceiveStartupMessage()
-		if err != nil {
+// startup refuses encryption and accepts every user.
+func (s *session) startup(conn net.Conn, key uint64) error {
+	message, err := s.backend.ReceiveStartupMessage()
+	switch m := message.(type) {
+	case *pgproto3.SSLRequest, *pgproto3.GSSEncRequest:
+		if _, err := conn.Write([]byte{'N'}); err != nil {
 			return err
 		}
-		switch message.(type) {
-		case *pgproto3.SSLRequest, *pgproto3.GSSEncRequest:
-			if _, err := conn.Write([]byte{'N'}); err != nil {
-				return err
-			}
-			continue
-		case *pgproto3.StartupMessage:
-		default:
-			return errors.New("not a session")
+		return s.startup(conn, key)
+	case *pgproto3.CancelRequest:
+		if other, ok := running.Load(uint64(m.ProcessID)<<32 | uint64(m.SecretKey)); ok {
+			other.(*session).interrupt(nil)
 		}
-		if s.source, err = pgx.Connect(ctx, s.engine.source); err != nil {
-			_ = s.backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08001", Message: "the source cannot be reached"})
-			return err
+	case *pgproto3.StartupMessage:
+		messages := []pgproto3.BackendMessage{&pgproto3.AuthenticationOk{}}
+		for name, value := range settings {
+			messages = append(messages, &pgproto3.ParameterStatus{Name: name, Value: value})
 		}
-		return s.send(&pgproto3.AuthenticationOk{}, &pgproto3.ParameterStatus{Name: "server_version", Value: "15.0 (example gateway)"},
-			&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"},
-			&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"}, &pgproto3.ReadyForQuery{TxStatus: 'I'})
+		return s.send(append(messages, &pgproto3.BackendKeyData{ProcessID: uint32(key >> 32), SecretKey: uint32(key)}, &pgproto3.ReadyForQuery{TxStatus: s.status})...)
+	}
+	return errors.Join(err, errors.New("not a session"))
+}
+
+// interrupt cancels the statement that runs, and sets the function that cancels the next one.
+func (s *session) interrupt(next context.CancelFunc) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.cancel()
+	if next != nil {
+		s.cancel = next
 	}
 }
 
@@ -99,147 +119,168 @@ func (s *session) send(messages ...pgproto3.BackendMessage) error {
 func (s *session) take(ctx context.Context, message pgproto3.FrontendMessage) error {
 	switch m := message.(type) {
 	case *pgproto3.Query:
-		if err := s.execute(ctx, m.String, nil, true); err != nil {
+		if err := s.execute(ctx, &portal{request: request{SQL: m.String}}, true); err != nil {
 			return err
 		}
 		s.failed = false
-		return s.send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		return s.send(&pgproto3.ReadyForQuery{TxStatus: s.status})
 	case *pgproto3.Sync:
 		s.failed = false
-		return s.send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		return s.send(&pgproto3.ReadyForQuery{TxStatus: s.status})
 	}
 	if s.failed {
 		return nil
 	}
 	switch m := message.(type) {
 	case *pgproto3.Parse:
-		s.statements[m.Name] = m.Query
+		for _, match := range parameter.FindAllStringSubmatch(m.Query, -1) {
+			for n, _ := strconv.Atoi(match[1]); len(m.ParameterOIDs) < min(n, 1000); {
+				m.ParameterOIDs = append(m.ParameterOIDs, pgtype.TextOID) // unless the client says another type
+			}
+		}
+		s.statements[m.Name] = *m
 		return s.send(&pgproto3.ParseComplete{})
 	case *pgproto3.Bind:
-		s.portal = pgproto3.Bind{PreparedStatement: m.PreparedStatement, ResultFormatCodes: append([]int16(nil), m.ResultFormatCodes...)}
-		return s.send(&pgproto3.BindComplete{})
+		return s.bind(m)
 	case *pgproto3.Describe:
-		return s.describe(m)
+		p := &s.portal
+		if m.ObjectType == 'S' {
+			p = &portal{request: request{SQL: s.statements[m.Name].Query, Describe: true}}
+			if err := s.send(&pgproto3.ParameterDescription{ParameterOIDs: s.statements[m.Name].ParameterOIDs}); err != nil {
+				return err
+			}
+		}
+		if err := s.run(ctx, p); err != nil {
+			return s.refuse(err)
+		}
+		return s.send(p.head())
 	case *pgproto3.Execute:
-		return s.execute(ctx, s.statements[s.portal.PreparedStatement], s.portal.ResultFormatCodes, false)
+		return s.execute(ctx, &s.portal, false)
 	case *pgproto3.Close:
 		return s.send(&pgproto3.CloseComplete{})
 	case *pgproto3.Flush:
 		return nil
 	}
-	return s.refuse(fmt.Errorf("this engine does not know %T", message))
+	return s.refuse(&failure{"0A000", fmt.Sprintf("this engine does not support %T", message)})
 }
 
-func (s *session) describe(m *pgproto3.Describe) error {
-	name, formats := s.portal.PreparedStatement, s.portal.ResultFormatCodes
-	if m.ObjectType == 'S' {
-		name, formats = m.Name, nil
-		if err := s.send(&pgproto3.ParameterDescription{}); err != nil {
-			return err
+// bind makes texts of the parameters.
+func (s *session) bind(m *pgproto3.Bind) error {
+	st := s.statements[m.PreparedStatement]
+	s.portal = portal{request: request{SQL: st.Query}, formats: m.ResultFormatCodes}
+	for i, value := range m.Parameters {
+		oid := uint32(pgtype.TextOID)
+		if i < len(st.ParameterOIDs) && format(m.ParameterFormatCodes, i) == pgtype.BinaryFormatCode {
+			oid = st.ParameterOIDs[i]
 		}
+		var text *string
+		if err := s.types.Scan(oid, format(m.ParameterFormatCodes, i), value, &text); err != nil {
+			return s.refuse(&failure{"0A000", fmt.Sprintf("parameter $%d: %v", i+1, err)})
+		}
+		s.portal.Parameters = append(s.portal.Parameters, text)
 	}
-	if _, set := setting(s.statements[name]); set {
-		return s.send(&pgproto3.NoData{})
-	}
-	q, err := parse(s.statements[name])
-	if err != nil {
-		return s.refuse(err)
-	}
-	return s.send(head(q, formats))
+	return s.send(&pgproto3.BindComplete{})
 }
 
-func head(q query, formats []int16) *pgproto3.RowDescription {
+// head is the description of the columns.
+func (p *portal) head() pgproto3.BackendMessage {
+	if len(p.answer.Columns) == 0 {
+		return &pgproto3.NoData{}
+	}
 	d := &pgproto3.RowDescription{}
-	for i, name := range q.columns {
-		d.Fields = append(d.Fields, pgproto3.FieldDescription{Name: []byte(name), DataTypeOID: float8, DataTypeSize: 8, TypeModifier: -1, Format: format(formats, i)})
+	for i, c := range p.answer.Columns {
+		d.Fields = append(d.Fields, pgproto3.FieldDescription{Name: []byte(c.Name), DataTypeOID: oids[c.Type], DataTypeSize: -1, TypeModifier: -1, Format: format(p.formats, i)})
 	}
 	return d
 }
 
-// format returns the format code of one column, as in Bind: none, one for all, or one each.
+// format returns the format code of one column or parameter, as in Bind: none, one for all, or one each.
 func format(codes []int16, i int) int16 {
-	switch {
-	case len(codes) == 1:
+	if len(codes) == 1 {
 		return codes[0]
-	case i < len(codes):
-		return codes[i]
 	}
-	return 0
+	return append(codes, make([]int16, i+1)...)[i]
 }
 
-// execute runs one statement; with described, the row description precedes the row.
-func (s *session) execute(ctx context.Context, sql string, formats []int16, described bool) error {
-	if strings.TrimSpace(sql) == "" {
-		return s.send(&pgproto3.EmptyQueryResponse{})
+// run answers a portal that has not run.
+func (s *session) run(ctx context.Context, p *portal) error {
+	if p.answer != nil {
+		return nil
 	}
-	if set, ok := setting(sql); ok {
-		return s.set(set)
-	}
-	q, err := parse(sql)
-	if err != nil {
-		return s.refuse(err)
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	if s.timeout > 0 {
-		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 	}
-	values, err := s.answer(ctx, s.source, q)
-	if err != nil {
-		told := s.refuse(err)
-		if s.source.IsClosed() { // by a timeout; this session ends with it
-			return errors.Join(err, told)
-		}
-		return told
+	s.interrupt(cancel)
+	a, local, err := s.local(p.request)
+	if !local && err == nil {
+		a, err = s.engine.answer(ctx, p.request)
 	}
-	if described {
-		if err := s.send(head(q, formats)); err != nil {
-			return err
-		}
+	p.answer = &a
+	return err
+}
+
+// execute runs one statement; with described, the row description precedes the rows.
+func (s *session) execute(ctx context.Context, p *portal, described bool) error {
+	if strings.TrimSpace(p.SQL) == "" {
+		return s.send(&pgproto3.EmptyQueryResponse{})
 	}
+	if err := s.run(ctx, p); err != nil {
+		return s.refuse(err)
+	}
+	var messages []pgproto3.BackendMessage
+	if described && len(p.answer.Columns) > 0 {
+		messages = append(messages, p.head())
+	}
+	for _, values := range p.answer.Rows {
+		row, err := s.row(p, append(values, make([]any, len(p.answer.Columns))...))
+		if err != nil {
+			return s.refuse(err)
+		}
+		messages = append(messages, row)
+	}
+	tag := p.answer.tag
+	if tag == "" {
+		tag = fmt.Sprintf("SELECT %d", len(p.answer.Rows))
+	}
+	return s.send(append(messages, &pgproto3.CommandComplete{CommandTag: []byte(tag)})...)
+}
+
+// row encodes a row as the client wants it.
+func (s *session) row(p *portal, values []any) (*pgproto3.DataRow, error) {
 	row := &pgproto3.DataRow{}
-	for i, v := range values {
-		cell := strconv.AppendFloat(nil, v, 'g', -1, 64)
-		if format(formats, i) == 1 {
-			cell = binary.BigEndian.AppendUint64(nil, math.Float64bits(v))
+	for i, c := range p.answer.Columns {
+		value := values[i]
+		switch number, ok := value.(json.Number); {
+		case ok && c.Type == "float8":
+			value, _ = number.Float64()
+		case ok && c.Type == "int8":
+			value, _ = number.Int64()
+		case ok:
+			value = number.String()
+		}
+		cell, err := s.types.Encode(oids[c.Type], format(p.formats, i), value, []byte{})
+		if _, text := value.(string); err != nil || text && c.Type != "text" {
+			return nil, &failure{"58000", fmt.Sprintf("column %q: the engine answered a value that is no %s", c.Name, c.Type)}
 		}
 		row.Values = append(row.Values, cell)
 	}
-	return s.send(row, &pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
+	return row, nil
 }
 
-// setting returns the SET statement in sql, if it is one.
-func setting(sql string) (*pg_query.VariableSetStmt, bool) {
-	tree, err := pg_query.Parse(sql)
-	if err != nil || len(tree.Stmts) != 1 {
-		return nil, false
-	}
-	set := tree.Stmts[0].Stmt.GetVariableSetStmt()
-	return set, set != nil
-}
-
-// set supports only statement_timeout, in milliseconds.
-func (s *session) set(set *pg_query.VariableSetStmt) error {
-	if set.Name != "statement_timeout" || len(set.Args) != 1 {
-		return s.refuse(fmt.Errorf("this engine has no setting %q", set.Name))
-	}
-	s.timeout = time.Duration(set.Args[0].GetAConst().GetIval().GetIval()) * time.Millisecond
-	return s.send(&pgproto3.CommandComplete{CommandTag: []byte("SET")})
-}
-
-// refuse sends an error of the statement. The source's message can contain values and is not passed on.
+// refuse sends an error of the statement.
 func (s *session) refuse(err error) error {
 	s.failed = true
-	r := &pgproto3.ErrorResponse{Severity: "ERROR", Code: "0A000", Message: err.Error()}
-	var pg *pgconn.PgError
-	switch {
-	case errors.As(err, &pg):
-		r.Code, r.Message = pg.Code, "the source refuses the statement"
-	case errors.Is(err, context.DeadlineExceeded):
-		r.Code, r.Message = "57014", "statement timeout"
+	if s.status == 'T' {
+		s.status = 'E'
 	}
-	if s.source.IsClosed() {
-		r.Severity = "FATAL"
+	r := &pgproto3.ErrorResponse{Severity: "ERROR", Code: "57014", Message: "canceled by the client"}
+	if f := (*failure)(nil); errors.As(err, &f) {
+		r.Code, r.Message = f.code, f.message
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		r.Message = "statement timeout"
 	}
 	return s.send(r)
 }
