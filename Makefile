@@ -127,7 +127,7 @@ NEIGHBOURS ?= 8
 bench-neighbours: bin/bench ## time, disk and plans of neighbours by each method: markdown (minutes, and 15 GB at ROWS=10000000 NEIGHBOURS=8)
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench neighbours -rows $(ROWS) -neighbours $(NEIGHBOURS)
 
-engines: build ## released engines as functions in PostgreSQL, each fault found and each honest query passed, as expected (needs pip); ARGS="-engine opendp", ARGS=-write
+engines: build ## released engines in PostgreSQL or behind a gateway, each fault found and each honest query passed, as expected (needs pip); ARGS="-engine opendp", ARGS=-write
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" TMPDIR="$(TEMPORARY)" $(GO) run -tags $(TAGS) -ldflags=-w ./examples/engines $(ARGS)
 
 docker: ## the container image

@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
 // result is what an audit of a query found, and what is wrong with it: "" if it is as expected.
@@ -75,9 +73,8 @@ type auditor struct {
 type limits struct{ honest, faulty, measure int }
 
 // run makes the copies and audits each query of an engine that its version is expected to answer.
-func (a auditor) run(ctx context.Context, cluster *pgtemp.Cluster, e engine, version string, done func(result)) error {
-	dsn := cluster.DSN("example")
-	if _, err := a.dpwatch(ctx, e.dir, dsn, "neighbours", "create", "--config", "dpwatch.yaml"); err != nil {
+func (a auditor) run(ctx context.Context, s *server, e engine, version string, done func(result)) error {
+	if _, err := a.dpwatch(ctx, e.dir, s.environ, "neighbours", "create", "--config", "dpwatch.yaml"); err != nil {
 		return err
 	}
 	for _, q := range e.cases {
@@ -86,12 +83,15 @@ func (a auditor) run(ctx context.Context, cluster *pgtemp.Cluster, e engine, ver
 			continue
 		}
 		audit := func(format string, more ...string) ([]byte, error) {
-			return a.dpwatch(ctx, e.dir, dsn, append([]string{"audit", "--config", "dpwatch.yaml", "--sql", q.sql, "-o", format}, more...)...)
+			if q.claim != "" {
+				more = append(more, "--epsilon", q.claim)
+			}
+			return a.dpwatch(ctx, e.dir, s.environ, append([]string{"audit", "--config", "dpwatch.yaml", "--sql", q.sql, "-o", format}, more...)...)
 		}
 		// A violation that is expected needs no small rate of false alarms; half the trials do.
 		pairs, confidence := a.limits.faulty, "0.99"
 		if want == "no_evidence" {
-			pairs, confidence = a.limits.honest, "0.99999995" // of all honest ones together, one run in a million accuses one
+			pairs, confidence = max(a.limits.honest, q.pairs), "0.99999997" // of all honest ones together, one run in a million accuses one
 		}
 		r := result{engine: e.name, version: version, query: q}
 		began := time.Now()
@@ -130,13 +130,13 @@ func (r result) compare(verdict string) string {
 }
 
 // dpwatch runs a command of it; that a violation was found, or the audit was inconclusive, is no error.
-func (a auditor) dpwatch(ctx context.Context, dir, dsn string, args ...string) ([]byte, error) {
+func (a auditor) dpwatch(ctx context.Context, dir string, environ []string, args ...string) ([]byte, error) {
 	program, err := filepath.Abs(a.program)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "DATABASE="+dsn)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 10*time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

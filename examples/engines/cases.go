@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +13,7 @@ import (
 type engine struct {
 	name, dir string
 	versions  []string // those of which there is a file requirements-VERSION.txt
+	gateway   bool     // it has a child.py for examples/gateway instead of functions for PostgreSQL
 	cases     []query
 }
 
@@ -23,6 +25,8 @@ type query struct {
 	cause     string            // the cause that is right, by docs/causes.md; "open" if none of those is, and none should be named
 	named     []string          // the causes that dpwatch may name first
 	known     string            // where the fault is publicly known, or "new"
+	claim     string            // epsilon, instead of the claim of dpwatch.yaml; "" = that one
+	pairs     int               // pairs of trials if no violation is expected; 0 = -honest-trials
 	issue     string            // the name of the issue that -write writes; "" = none
 }
 
@@ -35,6 +39,9 @@ func engines(dir, word string) ([]engine, error) {
 	var all []engine
 	for _, file := range files {
 		e := engine{name: filepath.Base(filepath.Dir(file)), dir: filepath.Dir(file)}
+		if _, err := os.Stat(filepath.Join(e.dir, "child.py")); err == nil {
+			e.gateway = true
+		}
 		requirements, err := filepath.Glob(filepath.Join(e.dir, "requirements-*.txt"))
 		if err != nil {
 			return nil, err
@@ -94,6 +101,12 @@ func readCases(path string, versions []string) ([]query, error) {
 				q.named = strings.Split(value, ", ")
 			case "known":
 				q.known = value
+			case "claim":
+				q.claim = value
+			case "pairs":
+				if q.pairs, err = strconv.Atoi(value); err != nil {
+					return nil, fmt.Errorf("%s: %q: pairs: %w", path, q.name, err)
+				}
 			case "issue":
 				q.issue = value
 			}

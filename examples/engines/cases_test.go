@@ -18,11 +18,15 @@ func TestEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) < 4 {
+	if len(all) < 5 {
 		t.Fatalf("%d engines", len(all))
 	}
 	for _, e := range all {
-		for _, name := range []string{"README.md", "adapter.py", "adapter.sql", "data.sql"} {
+		files := []string{"README.md", "adapter.py", "adapter.sql", "data.sql"}
+		if e.gateway {
+			files = []string{"README.md", "child.py", "data.sql"}
+		}
+		for _, name := range files {
 			if _, err := os.Stat(filepath.Join(e.dir, name)); err != nil {
 				t.Error(err)
 			}
@@ -33,7 +37,7 @@ func TestEngines(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := config.Parse(file, text, func(name string) string {
-			return map[string]string{"DATABASE": "postgres://postgres@127.0.0.1:5432/example"}[name]
+			return map[string]string{"DATABASE": "postgres://postgres@127.0.0.1:5432/example", "ENGINE": "postgres://dpwatch@127.0.0.1:5433/shadow"}[name]
 		})
 		if err != nil {
 			t.Error(err)
@@ -43,12 +47,12 @@ func TestEngines(t *testing.T) {
 			if tree, err := pgparse.Parse(q.sql); err != nil || len(tree.Stmts) != 1 {
 				t.Errorf("%s: %q: %v: not one statement", e.name, q.sql, err)
 			}
-			claimed := false
+			claimed := c.Claims.Ask != ""
 			for _, f := range c.Claims.Functions {
 				claimed = claimed || strings.Contains(q.sql, f.Name+"(")
 			}
 			if !claimed {
-				t.Errorf("%s: %q calls no function of claims.functions", file, q.sql)
+				t.Errorf("%s: %q calls no function of claims.functions, and there is no claims.ask", file, q.sql)
 			}
 			if q.honest {
 				honest++

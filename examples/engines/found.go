@@ -13,7 +13,7 @@ import (
 func (r result) columns() []string {
 	claim := fmt.Sprintf("%g", r.report.Claimed.Epsilon)
 	if r.report.Claimed.Delta > 0 {
-		claim += fmt.Sprintf(", %g", r.report.Claimed.Delta)
+		claim += fmt.Sprintf(", %.2g", r.report.Claimed.Delta)
 	}
 	bound, estimate, cause := "", "", ""
 	if r.report.Verdict == "violation" {

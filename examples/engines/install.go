@@ -85,6 +85,12 @@ func aptInstall(ctx context.Context, name string) error {
 	return err
 }
 
+// anyPython returns the version of the system's Python, for engines that PL/Python does not run.
+func anyPython(ctx context.Context) (string, error) {
+	version, err := output(ctx, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+	return strings.TrimSpace(version), err
+}
+
 // packages returns the directory with the Python packages of an engine's version: of a virtual environment in root,
 // made by this function if it is missing or made from other requirements.
 func packages(ctx context.Context, root, python string, e engine, version string) (string, error) {
@@ -129,7 +135,7 @@ func interpreter(ctx context.Context, version string) (string, error) {
 			break
 		}
 	}
-	return "", fmt.Errorf("python%s with venv and ensurepip, which PL/Python is linked with, is missing; install it (Debian: apt-get install python3-venv)", version)
+	return "", fmt.Errorf("python%s with venv and ensurepip, which the engines need, is missing; install it (Debian: apt-get install python3-venv)", version)
 }
 
 // output runs a program and returns its standard output; an error contains what it wrote to standard error.

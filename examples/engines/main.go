@@ -1,8 +1,9 @@
 // Command engines audits released engines of differential privacy, and compares what is found with what is expected.
 //
-// Each folder of examples/engines is an engine: requirements-VERSION.txt, an adapter (functions in PL/Python), data, a
-// configuration of dpwatch, and queries with the expected verdicts. For each version this program makes a virtual
-// environment, starts a temporary PostgreSQL with the engine, and runs dpwatch audit on the queries.
+// Each folder of examples/engines is an engine: requirements-VERSION.txt, an adapter (functions in PL/Python, or a child
+// of examples/gateway), data, a configuration of dpwatch, and queries with the expected verdicts. For each version this
+// program makes a virtual environment, starts a temporary PostgreSQL with the engine, or with a gateway beside it, and
+// runs dpwatch audit on the queries.
 //
 //	go run ./examples/engines                                # all; or make engines
 //	go run ./examples/engines -engine opendp                 # engines, or versions, with this word in their names
@@ -19,6 +20,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -72,11 +76,21 @@ func run(ctx context.Context, o options) (err error) {
 	if o.binDir, err = pgtemp.FindBinDir(ctx, pgtemp.Options{}); err != nil {
 		return err
 	}
-	if o.python, err = plpython(ctx, o.binDir); err != nil {
+	if slices.ContainsFunc(all, func(e engine) bool { return !e.gateway }) {
+		o.python, err = plpython(ctx, o.binDir)
+	} else {
+		o.python, err = anyPython(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if o.root, err = readable(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(all, func(e engine) bool { return e.gateway }) {
+		if _, err := output(ctx, "go", "build", "-tags", "netgo,osusergo", "-ldflags=-w", "-o", filepath.Join(o.root, "gateway"), "./examples/gateway"); err != nil {
+			return err
+		}
 	}
 	if o.serve {
 		if len(all) > 1 || len(all[0].versions) > 1 {
@@ -108,24 +122,27 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 // start installs a version of an engine and starts its server.
-func (o options) start(ctx context.Context, e engine, version string) (*pgtemp.Cluster, error) {
+func (o options) start(ctx context.Context, e engine, version string) (*server, error) {
 	site, err := packages(ctx, o.root, o.python, e, version)
 	if err != nil {
 		return nil, err
 	}
-	return serve(ctx, o.binDir, site, e)
+	return serve(ctx, o, site, e)
 }
 
 // wait starts the server of an engine and keeps it until ctx is done.
 func (o options) wait(ctx context.Context, e engine, version string) error {
-	cluster, err := o.start(ctx, e, version)
+	server, err := o.start(ctx, e, version)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("export DATABASE='%s'\n", cluster.DSN("example"))
-	fmt.Fprintf(os.Stderr, "%s %s is up. In another shell, in %s: the line above, then the commands of README.md. Ctrl-C stops the server.\n", e.name, version, e.dir)
+	for _, variable := range server.environ {
+		name, value, _ := strings.Cut(variable, "=")
+		fmt.Printf("export %s='%s'\n", name, value)
+	}
+	fmt.Fprintf(os.Stderr, "%s %s is up. In another shell, in %s: the lines above, then the commands of README.md. Ctrl-C stops the server.\n", e.name, version, e.dir)
 	<-ctx.Done()
-	return cluster.Stop()
+	return server.stop()
 }
 
 // audit audits all versions, o.parallel at a time, and returns the results in the order of the engines, versions and
@@ -150,17 +167,17 @@ func (o options) audit(ctx context.Context, all []engine) ([]result, error) {
 		group.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			var cluster *pgtemp.Cluster
-			if cluster, w.err = o.start(ctx, w.engine, w.version); w.err != nil {
+			var server *server
+			if server, w.err = o.start(ctx, w.engine, w.version); w.err != nil {
 				return
 			}
-			w.err = o.auditor.run(ctx, cluster, w.engine, w.version, func(r result) {
+			w.err = o.auditor.run(ctx, server, w.engine, w.version, func(r result) {
 				printing.Lock()
 				defer printing.Unlock()
 				w.results = append(w.results, r)
 				fmt.Println(r.line())
 			})
-			w.err = errors.Join(w.err, cluster.Stop())
+			w.err = errors.Join(w.err, server.stop())
 		})
 	}
 	group.Wait()

@@ -1,46 +1,68 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// serve starts a temporary server whose PL/Python finds the packages of an engine's version, and creates there the
-// database example with the engine's functions and the data.
-func serve(ctx context.Context, binDir, site string, e engine) (_ *pgtemp.Cluster, err error) {
+// server is a temporary server with an engine in it, or beside it.
+type server struct {
+	cluster *pgtemp.Cluster
+	environ []string  // what dpwatch.yaml refers to
+	gateway *exec.Cmd // nil if the engine is in the server
+}
+
+func (s *server) stop() error {
+	if s.gateway != nil {
+		_ = s.gateway.Process.Signal(os.Interrupt)
+		_ = s.gateway.Wait()
+	}
+	return s.cluster.Stop()
+}
+
+// serve starts a temporary server, and creates there the database example with the data. It has an engine's functions,
+// and PL/Python finds the packages of its version, or a gateway is started with them.
+func serve(ctx context.Context, o options, site string, e engine) (_ *server, err error) {
 	dir, err := filepath.Abs(e.dir)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := pgtemp.Start(ctx, pgtemp.Options{
-		BinDir: binDir,
-
-		// One thread for each session.
-		Env: []string{"PYTHONPATH=" + dir + ":" + filepath.Dir(dir) + ":" + site, "PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "POLARS_MAX_THREADS=1"},
-	})
-	if err != nil {
+	// One thread for each session.
+	environ := []string{"PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "POLARS_MAX_THREADS=1"}
+	scripts, options := []string{"data.sql"}, pgtemp.Options{BinDir: o.binDir}
+	if !e.gateway {
+		scripts, options.Env = append(scripts, "adapter.sql"), append(environ, "PYTHONPATH="+dir+":"+filepath.Dir(dir)+":"+site)
+	}
+	s := &server{}
+	if s.cluster, err = pgtemp.Start(ctx, options); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			_ = cluster.Stop()
+			_ = s.stop()
 		}
 	}()
-	if err := cluster.CreateDatabase(ctx, "example"); err != nil {
+	if err := s.cluster.CreateDatabase(ctx, "example"); err != nil {
 		return nil, err
 	}
-	conn, err := pgx.Connect(ctx, cluster.DSN("example"))
+	dsn := s.cluster.DSN("example")
+	s.environ = []string{"DATABASE=" + dsn}
+	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	for _, name := range []string{"data.sql", "adapter.sql"} {
+	for _, name := range scripts {
 		script, err := os.ReadFile(filepath.Join(e.dir, name))
 		if err != nil {
 			return nil, err
@@ -49,5 +71,24 @@ func serve(ctx context.Context, binDir, site string, e engine) (_ *pgtemp.Cluste
 			return nil, fmt.Errorf("%s: %w", filepath.Join(e.dir, name), err)
 		}
 	}
-	return cluster, nil
+	if !e.gateway {
+		return s, nil
+	}
+	gateway := exec.Command(filepath.Join(o.root, "gateway"), "-source", dsn, "-listen", "127.0.0.1:0", "-engine", "python child.py") //nolint:gosec // built by this program
+	gateway.Dir, gateway.Stderr = dir, os.Stderr
+	gateway.Env = append(append(os.Environ(), environ...), "PATH="+filepath.Join(site, "..", "..", "..", "bin")+":"+os.Getenv("PATH"))
+	stdout, err := gateway.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := gateway.Start(); err != nil {
+		return nil, err
+	}
+	s.gateway = gateway
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, errors.New("the gateway does not listen: see above")
+	}
+	s.environ = append(s.environ, "ENGINE=postgres://dpwatch@"+strings.TrimSpace(address)+"/shadow?sslmode=disable")
+	return s, nil
 }
