@@ -91,7 +91,7 @@ func (a auditor) run(ctx context.Context, s *server, e engine, version string, d
 		// A violation that is expected needs no small rate of false alarms; half the trials do.
 		pairs, confidence := a.limits.faulty, "0.99"
 		if want == "no_evidence" {
-			pairs, confidence = max(a.limits.honest, q.pairs), "0.99999997" // of all honest ones together, one run in a million accuses one
+			pairs, confidence = max(a.limits.honest, q.pairs), "0.99999998" // of all honest ones together, one run in a million accuses one
 		}
 		r := result{engine: e.name, version: version, query: q}
 		began := time.Now()
