@@ -30,6 +30,7 @@ type ReadsError struct {
 	Schema string   // of the copies of this world
 	Wrong  []string // what its trials read that they must not, with why not; none = they read no copy
 	Tables []string // all tables that they read
+	Fails  string   // SQLSTATE of an error with which each of them fails, "" = some do not
 	engine string   // through which they ran; "" = none beside the database
 }
 
@@ -38,6 +39,9 @@ func (e *ReadsError) Error() string {
 	who := fmt.Sprintf("trials do not read the copies: those on %s (schema %s)", worldName(e.World, e.Twin), e.Schema)
 	if e.engine != "" {
 		who += ", which run through " + e.engine + ","
+	}
+	if e.Fails != "" {
+		return who + " fail each time (SQLSTATE " + e.Fails + "), and that they read a copy cannot be seen: make sure that the engine knows the tables in that schema"
 	}
 	if len(e.Wrong) == 0 {
 		read := "no table"

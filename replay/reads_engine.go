@@ -92,15 +92,25 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 		return all, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	unseen := false       // the counters show nothing: for further worlds that would take the same time
 	for world := range r.exec.stmt.Worlds {
-		c := counting{r, conn, world, r.exec.stmt.place(world)}
-		tables, unverified, err := c.verify(ctx)
-		if err != nil {
+		c := counting{Run: r, conn: conn, world: world, place: r.exec.stmt.place(world)}
+		var tables []string
+		unverified := ""
+		if unseen {
+			err = c.run(ctx, countedTrials)
+		} else {
+			tables, unverified, err = c.verify(ctx)
+		}
+		switch {
+		case err != nil:
 			return all, err
+		case tables == nil && c.fails():
+			return Reads{}, c.failing()
+		case !unseen:
+			all.add(tables, unverified)
 		}
-		if all.add(tables, unverified); tables == nil {
-			break // the others would take the same time
-		}
+		unseen = unseen || tables == nil
 	}
 	p.counted[key] = all
 	return all, nil
@@ -112,6 +122,17 @@ type counting struct {
 	conn  *pgconn.PgConn // of the shadow database
 	world int            // of the statement
 	place int            // of the world among the copies
+
+	trials, failed int    // that ran so far
+	state          string // SQLSTATE of the last failure
+}
+
+// fails reports whether each trial so far has failed. What is wrong may be that the engine does not know the copies.
+func (c *counting) fails() bool { return c.failed == c.trials }
+
+func (c *counting) failing() error {
+	p := c.exec.player
+	return &ReadsError{World: c.place, Twin: c.place == len(p.opt.Copies), Schema: p.opt.schemas()[c.place], Fails: c.state, engine: p.engines.name(c.place)}
 }
 
 // verify returns the tables that trials read, nil if the counters show no reads of copies or originals. What trials must
@@ -183,8 +204,15 @@ func (c *counting) run(ctx context.Context, trials int) error {
 	}
 	defer engine.Close(ctx) //nolint:errcheck // nothing to be done about it
 	for range trials {
-		if _, err := c.exec.engineTrial(ctx, &session{}, engine, c.exec.stmt.Worlds[c.world]); err != nil || engine.IsClosed() { // after a timeout
+		o, err := c.exec.engineTrial(ctx, &session{}, engine, c.exec.stmt.Worlds[c.world])
+		if err != nil {
 			return err
+		}
+		if c.trials++; o.Failed() {
+			c.failed, c.state = c.failed+1, o.SQLState
+		}
+		if engine.IsClosed() { // after a timeout
+			return nil
 		}
 	}
 	return nil

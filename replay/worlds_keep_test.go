@@ -27,19 +27,15 @@ func keepingEngine(t *testing.T, source string) (dsn string) {
 		defer mu.Unlock()
 		_ = conn.Close(context.Background())
 	})
-	ask := func(sql string) []*pgconn.Result {
+	ask := func(sql string) ([]*pgconn.Result, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		results, err := conn.Exec(context.Background(), sql).ReadAll()
-		if err != nil {
-			t.Errorf("the engine's source: %v", err)
-		}
-		return results
+		return conn.Exec(context.Background(), sql).ReadAll()
 	}
 	return pgtest.Serve(t, func(b *pgproto3.Backend) { keepingSession(b, ask) })
 }
 
-func keepingSession(b *pgproto3.Backend, ask func(string) []*pgconn.Result) {
+func keepingSession(b *pgproto3.Backend, ask func(string) ([]*pgconn.Result, error)) {
 	for {
 		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 		if b.Flush() != nil {
@@ -51,7 +47,12 @@ func keepingSession(b *pgproto3.Backend, ask func(string) []*pgconn.Result) {
 			return
 		}
 		if !strings.HasPrefix(query.String, "SET ") {
-			for _, result := range ask(query.String) {
+			results, err := ask(query.String)
+			if err != nil {
+				b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "0A000", Message: "not supported"})
+				continue
+			}
+			for _, result := range results {
 				fields := make([]pgproto3.FieldDescription, len(result.FieldDescriptions))
 				for i, f := range result.FieldDescriptions {
 					fields[i] = pgproto3.FieldDescription{Name: []byte(f.Name), DataTypeOID: f.DataTypeOID, DataTypeSize: f.DataTypeSize, TypeModifier: -1}
@@ -95,11 +96,13 @@ func TestEngineThatKeepsItsSession(t *testing.T) {
 		{name: "the original", d0: "public", d1: "public", wantErr: "read public.people, the original of a copy: let its source find the tables in d0"},
 		{name: "the original, as others do", d0: "public", d1: "public", busy: true, unverified: "other sessions read public.people at the same time"},
 		{name: "swapped", d0: "d1", d1: "d0", wantErr: "read d1.people, a copy of another world: let its source find the tables in d0"},
+		{name: "the second does not know its copies", d0: "d0", d1: "elsewhere", wantErr: "those on D1 (schema d1), which run through the engine "},
+		{name: "the second does not know its copies, and the first shows no reads", d0: "d3", d1: "elsewhere", wantErr: "fail each time (SQLSTATE 0A000)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dsn := shadow(t) // scans are counted per database
-			pgtest.Exec(t, dsn, "CREATE TABLE people AS TABLE d0.people")
+			pgtest.Exec(t, dsn, "CREATE TABLE people AS TABLE d0.people", "CREATE SCHEMA d3; CREATE VIEW d3.people AS SELECT 1 AS id")
 			if tc.busy {
 				readsPeople(t, dsn)
 			}
