@@ -12,10 +12,11 @@ func demoCommand(env environment) *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Everything on one machine: temporary PostgreSQL, honest and broken queries, verdicts", Args: cobra.NoArgs,
-		Long: `Start a temporary PostgreSQL with example data and an honest and a broken DP engine, the proxy in front of it, and a
-client that sends a mix of queries through the proxy. Every DP query is audited, and each verdict is shown when it comes:
-whether the query leaks, how much is proven, and why. With --all, a table at the end compares the planted verdicts with
-those found. On a terminal, without --all, everything then runs until Ctrl-C. The cluster is removed afterwards.
+		Long: `Start a temporary PostgreSQL with example data and an honest and a broken DP engine, copy the data as neighbours create does,
+and start the proxy and a client that sends a mix of queries through it. Every DP query is audited, and each verdict is shown
+when it comes: whether the query leaks, how much is proven, and why. The client sends one of these queries first, and the
+others after its verdict. With --all, it sends all at once, and a table at the end compares the planted verdicts with those
+found. On a terminal, without --all, everything then runs until Ctrl-C. The cluster is removed afterwards.
 
 Exit codes: 0 every verdict is as planted, 1 otherwise.`,
 		Example: "  dpwatch demo\n  dpwatch demo --all\n  dpwatch demo --keep",

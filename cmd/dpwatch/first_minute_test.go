@@ -23,8 +23,8 @@ const demoPicture = "../../docs/images/demo.svg"
 func TestFirstMinute(t *testing.T) {
 	longtest.Skip(t) // CI runs make demo, too
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "demo")
-	p := startProgram(t, "demo", "--dir", dir, "--pg-bindir", pgtest.Start(t).BinDir())
+	dir, state := filepath.Join(t.TempDir(), "demo"), t.TempDir()
+	p := startProgramWith(t, []string{"XDG_STATE_HOME=" + state}, "demo", "--dir", dir, "--pg-bindir", pgtest.Start(t).BinDir())
 	<-p.ended
 	if code := p.ProcessState.ExitCode(); code != exitDone {
 		t.Fatalf("exit code %d\n%s\n%s", code, p.out.String(), p.log.String())
@@ -49,6 +49,9 @@ func TestFirstMinute(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), part) {
 			t.Errorf("%s has no %q: %v", name, part, err)
 		}
+	}
+	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
+		t.Errorf("%v is left for another demo, %v", left, err)
 	}
 	if golden.Updating() {
 		if err := os.WriteFile(demoPicture, drawTerminal(shown), 0o644); err != nil {

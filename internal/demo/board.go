@@ -24,6 +24,7 @@ type board struct {
 	planted   []showcase.Query
 	sequences map[string]bool // by name
 	changed   chan struct{}   // capacity 1
+	some      chan struct{}   // closed by Wait when a query has a verdict
 	lines     *verdicts       // to which each verdict is written when it comes; nil = none
 
 	mu     sync.Mutex // guards status
@@ -35,7 +36,7 @@ func newBoard(queries []showcase.Query) *board {
 	for _, q := range queries {
 		sequences[q.Name] = q.Then != ""
 	}
-	return &board{planted: queries, sequences: sequences, changed: make(chan struct{}, 1)}
+	return &board{planted: queries, sequences: sequences, changed: make(chan struct{}, 1), some: make(chan struct{})}
 }
 
 // sequenceMark is in the summaries of sequences alone.
@@ -93,8 +94,12 @@ func (b *board) Wait(ctx context.Context, screen *terminal.Screen, maxTrials int
 	began := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	first := sync.OnceFunc(func() { close(b.some) })
 	for {
 		decided, total, trials := b.progressOf()
+		if decided > 0 {
+			first()
+		}
 		if b.lines == nil || b.lines.write(b.Result().Rows) {
 			screen.Progress(decided, total, trials, time.Since(began))
 		}

@@ -13,14 +13,16 @@ import (
 // client is an application that sends the same queries repeatedly, through the proxy.
 type client struct {
 	dsn        string
-	statements int // succeeded, or failed as expected
-	failures   int // the others
+	decided    <-chan struct{} // is closed when a query has a verdict; nil = Run does not wait for that
+	statements int             // succeeded, or failed as expected
+	failures   int             // the others
 }
 
 // pauseBetweenRounds leaves processor time to the audits.
 const pauseBetweenRounds = time.Second
 
-// Run sends every query, each in its own session, round after round until ctx ends. It counts statements that fail or
+// Run sends every query, each in its own session, round after round until ctx ends. It waits for the channel decided after
+// the first query that is audited, whose verdict the trials of the others would delay. It counts statements that fail or
 // succeed unexpectedly. It returns an error only if the proxy cannot be reached.
 func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
 	conns := make([]*pgx.Conn, len(queries))
@@ -49,6 +51,12 @@ func (c *client) Run(ctx context.Context, queries []showcase.Query) error {
 				c.statements++
 			} else {
 				c.failures++
+			}
+			if q.WantVerdict != "" && c.decided != nil {
+				select {
+				case <-ctx.Done():
+				case <-c.decided:
+				}
 			}
 			if ctx.Err() != nil {
 				return nil

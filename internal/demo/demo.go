@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"text/template"
 	"time"
 
@@ -18,11 +19,13 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/relay"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/pages"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/showcase"
 	"github.com/dpwatch/dpwatch/internal/terminal"
 	"github.com/dpwatch/dpwatch/internal/zoo"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
 // Options are the flags of dpwatch demo.
@@ -44,12 +47,12 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	began := time.Now()
 	o.Keep = o.Keep || !o.All && !o.JSON && terminal.Interactive(env.Stdout) // so that the commands that it names work
 	screen.Say("starting a temporary PostgreSQL")
-	cluster, err := pgtemp.Start(ctx, pgtemp.Options{BinDir: o.BinDir, Getenv: env.Getenv})
+	cluster, err := pgtemp.Start(ctx, pgtemp.Options{BinDir: o.BinDir, Getenv: env.Getenv, Settings: settings})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	screen.Say("loading 100 users, 10,000 transactions, D0 and D1")
+	screen.Say("loading 100 users and 10,000 transactions")
 	secrets := showcase.Options{AppPassword: rand.Text(), ReplayPassword: rand.Text()}
 	if err := setUp(ctx, cluster, secrets); err != nil {
 		return err
@@ -75,6 +78,10 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	c, resolved, err := config.ParseAndCheck("demo", text, env.Getenv)
 	if err != nil {
 		return fmt.Errorf("demo configuration: %w", err)
+	}
+	screen.Say("copying them to D0 and D1")
+	if err := makeCopies(ctx, c); err != nil {
+		return err
 	}
 	lines, err := openLog(screen, o, text)
 	if err != nil {
@@ -127,6 +134,10 @@ func Run(ctx context.Context, env setup.Environment, o Options) (err error) {
 	return runErr
 }
 
+// settings loads PL/pgSQL, in which the DP functions are written, once for all sessions: each trial that confirms a
+// violation has its own.
+var settings = map[string]string{"shared_preload_libraries": "plpgsql"}
+
 // setUp creates the databases, whose roles have random passwords.
 func setUp(ctx context.Context, cluster *pgtemp.Cluster, secrets showcase.Options) (err error) {
 	var stored showcase.Options
@@ -137,6 +148,18 @@ func setUp(ctx context.Context, cluster *pgtemp.Cluster, secrets showcase.Option
 		return err
 	}
 	return showcase.Setup(ctx, cluster.DSN("postgres"), stored)
+}
+
+// makeCopies makes D0 and D1 as dpwatch neighbours create does.
+func makeCopies(ctx context.Context, c config.Config) error {
+	o, err := stages.NeighbourOptions(c)
+	if err == nil {
+		_, err = neighbours.Create(ctx, o)
+	}
+	if err != nil {
+		return fmt.Errorf("the demo's copies: %w", err)
+	}
+	return nil
 }
 
 // tokenFile holds the token of a user who may see values and change things.
@@ -159,6 +182,9 @@ func traffic(ctx context.Context, o Options, r *relay.Relay, board *board, scree
 	trafficCtx, stopTraffic := context.WithCancel(ctx)
 	defer stopTraffic()
 	user := &client{dsn: dsn}
+	if !o.All {
+		user.decided = board.some
+	}
 	var group errgroup.Group
 	group.Go(func() error { return user.Run(trafficCtx, board.planted) })
 	err := board.Wait(ctx, screen, o.MaxTrials)
@@ -201,10 +227,16 @@ shadow:
   dsn: {{.Shadow}}
   d0: d0
   d1: [d1]
+  twin: none
 privacy:
   database: shop
   protected: [public.users, public.transactions]
   public: [public.stores]
+  unit: {table: public.users, key: id}
+neighbours:
+  source: {{.Source}}
+  target: {{.Target}}
+  choose: [{rule: most_rows}]
 claims:
   functions:
 {{- range .Functions}}{{if .Epsilon}}
@@ -222,7 +254,8 @@ audit:
 {{- end}}
   share: 1
 ledger:
-  dsn: {{.Ledger}}
+  dsn: {{.Target}}
+  spool: {dir: {{.Spool}}}
 `))
 
 // configuration renders a configuration file.
@@ -231,7 +264,9 @@ func configuration(cluster *pgtemp.Cluster, o Options, secrets showcase.Options,
 	err := yamlText.Execute(&b, map[string]any{
 		"Listen": o.Listen, "Admin": o.Admin, "Tokens": tokens, "Upstream": fmt.Sprintf("%s:%d", cluster.Host(), cluster.Port()),
 		"Shadow":    cluster.UserDSN(showcase.ShadowDatabase, showcase.ReplayRole, secrets.ReplayPassword),
-		"Ledger":    cluster.DSN(showcase.ShadowDatabase),
+		"Source":    cluster.DSN(showcase.ShopDatabase),
+		"Target":    cluster.DSN(showcase.ShadowDatabase),
+		"Spool":     filepath.Join(cluster.Dir(), "spool"), // removed with the cluster: another demo must not go on with its queries
 		"Functions": zoo.Functions(), "MaxTrials": o.MaxTrials, "All": o.All, "Confidence": confidence,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,15 +17,19 @@ import (
 	"github.com/dpwatch/dpwatch/internal/terminal"
 )
 
-// inFirstMinute are the planted queries whose audits fit into the first minute: one for each kind of leak, and honest ones.
+// inFirstMinute are the planted queries whose audits fit into the first minute, in the order in which the client first
+// sends them: one for each kind of leak, that with the quickest verdict first, and honest ones.
 var inFirstMinute = []string{
-	"same noise every time", "group of one person", "NULL for an empty set", "one person in all stores", "sum not clipped", "half the noise",
+	"same noise every time", "half the noise", "group of one person", "NULL for an empty set", "one person in all stores", "sum not clipped",
 	"count of users", "count by setting",
 }
 
-// firstMinute returns the queries of the first minute, and those that are not audited.
+// firstMinute returns those that are not audited, and the queries of the first minute in their order.
 func firstMinute(all []showcase.Query) []showcase.Query {
-	return slices.DeleteFunc(all, func(q showcase.Query) bool { return q.WantVerdict != "" && !slices.Contains(inFirstMinute, q.Name) })
+	place := func(q showcase.Query) int { return slices.Index(inFirstMinute, q.Name) }
+	all = slices.DeleteFunc(all, func(q showcase.Query) bool { return q.WantVerdict != "" && place(q) < 0 })
+	slices.SortStableFunc(all, func(a, b showcase.Query) int { return cmp.Compare(place(a), place(b)) })
+	return all
 }
 
 // openLog returns where logs go: with --all, and beside JSON, the screen, otherwise a file of the demo's directory, which

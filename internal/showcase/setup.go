@@ -26,8 +26,8 @@ var rolesShadowSQL string
 // Names in the demo.
 const (
 	ShopDatabase   = "shop"           // production: the data, and the DP functions in schema public
-	ShadowDatabase = "shadow"         // the neighbours in schemas d0 and d1, and the same functions in public
-	D0, D1         = "d0", "d1"       // with the heavy user, and without
+	ShadowDatabase = "shadow"         // for the neighbours, and the same functions in public
+	D0, D1         = "d0", "d1"       // the neighbours' schemas there: with the heavy user, and without
 	AppRole        = "app"            // the client's role
 	ReplayRole     = "dpwatch_replay" // the auditor's role
 )
@@ -38,8 +38,9 @@ type Options struct {
 	ReplayPassword string // must not be empty
 }
 
-// Setup creates the two databases with their data, functions and roles; it takes about a second. dsn is the connection
-// string of a superuser for any database of the server. Existing databases are an error and are not changed.
+// Setup creates the two databases with functions and roles, and fills the first one. The second one has no copies of its
+// tables yet: package neighbours makes them. dsn is the connection string of a superuser for any database of the server.
+// Existing databases are an error and are not changed.
 func Setup(ctx context.Context, dsn string, o Options) error {
 	if o.AppPassword == "" || o.ReplayPassword == "" {
 		return errors.New("set up the showcase: both roles need a password")
@@ -48,18 +49,20 @@ func Setup(ctx context.Context, dsn string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the showcase: %w", err)
 	}
-	data := Generate(Seed)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		vars := map[string]string{"database": ShopDatabase, "app_password": o.AppPassword}
 		return inDatabase(ctx, admin, ShopDatabase, func(conn *pgx.Conn) error {
-			return fillDatabase(ctx, conn, map[string]Data{"public": data}, substitute(rolesShopSQL, vars))
+			if err := Load(ctx, conn, "public", Generate(Seed)); err != nil {
+				return err
+			}
+			return fillDatabase(ctx, conn, substitute(rolesShopSQL, vars))
 		})
 	})
 	g.Go(func() error {
 		vars := map[string]string{"database": ShadowDatabase, "replay_password": o.ReplayPassword}
 		return inDatabase(ctx, admin, ShadowDatabase, func(conn *pgx.Conn) error {
-			return fillDatabase(ctx, conn, map[string]Data{D0: data, D1: data.Without(HeavyUser)}, substitute(rolesShadowSQL, vars))
+			return fillDatabase(ctx, conn, substitute(rolesShadowSQL, vars))
 		})
 	})
 	if err := g.Wait(); err != nil {
@@ -91,13 +94,8 @@ func inDatabase(ctx context.Context, admin *pgx.ConnConfig, name string, f func(
 	return nil
 }
 
-// fillDatabase loads the data of each schema, installs the DP functions and the other tables, and creates the roles.
-func fillDatabase(ctx context.Context, conn *pgx.Conn, schemas map[string]Data, roles string) error {
-	for schema, data := range schemas {
-		if err := Load(ctx, conn, schema, data); err != nil {
-			return err
-		}
-	}
+// fillDatabase installs the DP functions and the tables that are not protected, and creates the roles.
+func fillDatabase(ctx context.Context, conn *pgx.Conn, roles string) error {
 	if err := zoo.Install(ctx, conn, "public"); err != nil {
 		return err
 	}

@@ -11,9 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/internal/showcase"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
 const (
@@ -34,12 +36,26 @@ func setup(t testing.TB) *pgtemp.Cluster {
 	c := pgtest.Start(t)
 	world.once.Do(func() {
 		o := showcase.Options{AppPassword: appPassword, ReplayPassword: replayPassword}
-		world.err = showcase.Setup(context.Background(), c.DSN("postgres"), o)
+		if world.err = showcase.Setup(context.Background(), c.DSN("postgres"), o); world.err == nil {
+			world.err = copies(context.Background(), c)
+		}
 	})
 	if world.err != nil {
 		t.Fatal(world.err)
 	}
 	return c
+}
+
+// copies makes the neighbours as the demo does.
+func copies(ctx context.Context, c *pgtemp.Cluster) error {
+	users, transactions := ident.ParseTable("public.users"), ident.ParseTable("public.transactions")
+	_, err := neighbours.Create(ctx, neighbours.Options{
+		Source: c.DSN(showcase.ShopDatabase), Target: c.DSN(showcase.ShadowDatabase), Control: "dpwatch",
+		D0: showcase.D0, D1: []string{showcase.D1}, Protected: []ident.Table{users, transactions},
+		Unit: neighbours.Unit{Table: users, Key: []string{"id"}}, Relation: neighbours.Remove, Method: neighbours.Copy,
+		Choose: []neighbours.Choice{{Rule: neighbours.MostRows, K: 1}}, Grant: []string{showcase.ReplayRole},
+	})
+	return err
 }
 
 func connect(t testing.TB, dsn string, statements ...string) *pgx.Conn {
