@@ -2,6 +2,7 @@ package power
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 
@@ -82,8 +83,8 @@ func totalled(own float64, weight func(i int) float64) func(r *rand.Rand, x floa
 			sum -= weight(i) * n
 			squares += weight(i) * weight(i)
 		}
-		for i := range xs {
-			xs[i] += sum * weight(i) / squares
+		for i := range xs { // in steps of 2^-20: otherwise the last bits of the group with x would show it
+			xs[i] = math.Round((xs[i]+sum*weight(i)/squares)*(1<<20)) / (1 << 20)
 		}
 		xs[3] += x
 		return groups(xs)
