@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,4 +61,28 @@ func TestAuditSARIF(t *testing.T) {
 	if len(several.Results) != 1 || !strings.Contains(text, "; then ") || several.Results[0].Fingerprints["dpwatch/v1"] == "" {
 		t.Errorf("%s", text)
 	}
+}
+
+// TestReportSARIF: the file of all audits in a ledger says why one has no conclusion, as explain does.
+func TestReportSARIF(t *testing.T) {
+	t.Parallel()
+	s := startSidecar(t, "LEDGER")
+	exec0(t, s.connect(t), "/*dp_epsilon='0.5'*/ SELECT noisy(id, 4) FROM people WHERE id = 4711")
+	s.until(t, "the verdict in the ledger", func() bool {
+		all := s.audits(t)
+		_, body := s.get(t, "/api/status")
+		return len(all) == 1 && all[0].State == "decided" && strings.Contains(body, `"unsaved_audits":0,"waiting":0,"lost":0`)
+	})
+	dir := filepath.Join(t.TempDir(), "ci")
+	call(t, "", "report", "--config", s.config, "--all", "-o", "sarif", "--dir", dir).want(t, exitDone)
+	text, err := os.ReadFile(filepath.Join(dir, "report.sarif"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const why = "Inconclusive. Reason: no answer on D0 or D1 has a row"
+	run := sarifOf(t, string(text))
+	if len(run.Results) != 1 || run.Results[0].Level != sarif.Note || !strings.HasPrefix(run.Results[0].Message.Text, why) || strings.Contains(string(text), "4711") {
+		t.Errorf("%s", text)
+	}
+	call(t, "", "explain", s.audits(t)[0].ID, "--config", s.config).want(t, exitDone, why)
 }

@@ -98,7 +98,8 @@ func (r *Report) encode(format string) ([]byte, error) {
 // identity is that of an audit in a report.
 type identity struct{ engine, key string }
 
-// explanations returns those of all audits: of audits that are no findings, with what the tables of the ledger have.
+// explanations returns those of all audits: of audits that are no findings and have a conclusion, with what the tables of
+// the ledger have.
 func (r *Report) explanations() []read.Explanation {
 	found := map[identity]read.Explanation{}
 	for _, x := range r.Findings {
@@ -107,7 +108,11 @@ func (r *Report) explanations() []read.Explanation {
 	all := make([]read.Explanation, 0, len(r.Audits))
 	for _, a := range r.Audits {
 		x, known := found[identity{a.Engine, a.Key}]
-		if !known {
+		switch {
+		case known:
+		case a.open != nil:
+			x = *a.open
+		default:
 			x = read.Explain(a.stored, nil)
 			x.Audit.EngineName = a.Engine
 		}

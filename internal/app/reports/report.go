@@ -60,6 +60,7 @@ type Report struct {
 	config         string // path
 	key            string // fingerprint of the public key; "" = the manifest is not signed
 	one            bool   // audit
+	sarif          bool   // is one of the formats
 	plots          [][]chart.Figure
 	postgresql     map[string]string
 	configurations map[string]string // hashes
@@ -74,7 +75,8 @@ type ReportAudit struct {
 	LastSeen   time.Time `json:"last_seen"`
 	Accepted   bool      `json:"accepted"`
 
-	stored read.Audit // without its evidence
+	stored read.Audit        // without its evidence
+	open   *read.Explanation // of an audit without a conclusion, with its evidence, for SARIF; nil = not read
 }
 
 // ErrorRate is what the false alarms of the audits in a ledger are bounded by.
@@ -101,6 +103,7 @@ func New(ctx context.Context, env setup.Environment, o Options) (*Report, error)
 	}
 	r := &Report{
 		Created: time.Now().UTC(), Version: setup.Version, Until: o.Until, Revealed: o.Reveal || c.Log.ShowsSQL(), config: o.Config, one: o.ID != "",
+		sarif:      slices.Contains(o.Formats, "sarif"),
 		postgresql: map[string]string{}, configurations: map[string]string{}, configs: map[string]config.Config{},
 		Audits: []ReportAudit{}, Findings: []read.Explanation{}, Errors: []ErrorRate{}, Accepted: []ledger.Acceptance{},
 	}
@@ -184,10 +187,16 @@ func (r *Report) add(ctx context.Context, env setup.Environment, c config.Config
 			return err
 		}
 		row := reportAudit(&s)
-		if r.one || row.Verdict == string(analysis.Violation) {
-			if err := r.explain(ctx, env, own, l, s, &row, reveal); err != nil {
-				return fmt.Errorf("report: audit %s: %w", s.ID(), err)
-			}
+		switch {
+		case r.one || row.Verdict == string(analysis.Violation):
+			err = r.explain(ctx, env, own, l, s, &row, reveal)
+		case r.sarif && row.Verdict == string(analysis.Inconclusive):
+			var x read.Explanation
+			x, _, err = findings.ExplainAudit(ctx, env, own, l, s, false)
+			row.open = &x
+		}
+		if err != nil {
+			return fmt.Errorf("report: audit %s: %w", s.ID(), err)
 		}
 		r.Audits = append(r.Audits, row)
 		if err := r.addEngine(ctx, own, s.Engine, l); err != nil {
