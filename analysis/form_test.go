@@ -125,6 +125,9 @@ func TestForms(t *testing.T) {
 			some := strings.Repeat(`, "some": 3.5`, r.IntN(2))
 			return word(fmt.Sprintf(`{"n": %v%s, "m": %v%s}`, lap(r, 1), some, w+lap(r, .05), some))
 		})},
+		"numbers after a thousand words": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
+			return word(fmt.Sprintf("%c%c%c %v", 'a'+r.IntN(10), 'a'+r.IntN(10), 'a'+r.IntN(10), w+lap(r, 1)))
+		})},
 		"noise in a key after optional ones": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			some := strings.Repeat(`, "some": 3.5`, r.IntN(2))
 			return word(fmt.Sprintf(`{"n": %v%s, "m": %v%s}`, lap(r, 1), some, w+lap(r, 1), some))

@@ -178,7 +178,11 @@ func (r *Reader) TextReading(measure int) (reading int, ok bool) {
 
 // wordReading returns the number of a word of a source; those from wordReadings on are not read.
 func (r *Reader) wordReading(source int, word string) int {
-	return int(code.CategoryOf(r.before.Code(strconv.Itoa(source)+word))) - code.FirstText
+	c := int(code.CategoryOf(r.before.Code(strconv.Itoa(source) + word)))
+	if c < code.FirstText { // the dictionary is full
+		return wordReadings
+	}
+	return c - code.FirstText
 }
 
 // TextReadingName says which of TextNumbers' codes one is, or after these which of TextCharacters'. The words of texts are
