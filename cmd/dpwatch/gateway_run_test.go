@@ -101,7 +101,7 @@ privacy: {protected: [public.visits]}
 claims: {safe_functions: [dp_count], default: {epsilon: 1}}
 audit: {share: 1}
 `, production.Host, s.direct, engine, engine))
-	call(t, "", "doctor", "--config", path).want(t, exitDone, "engine of d1: which copies it reads: the first trials of an audit show it")
+	call(t, "", "doctor", "--config", path).want(t, exitDone, "which copies it reads: the engine does not answer the statement that was tried: SQLSTATE 0A000")
 	s.run(t, path)
 	conn := pgtest.Connect(t, "postgres://dpwatch@"+s.addr+"/shadow?sslmode=disable")
 	exec0(t, conn, "SELECT dp_count(*) FROM visits", pgx.QueryExecModeSimpleProtocol)

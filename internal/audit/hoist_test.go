@@ -19,12 +19,12 @@ import (
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
-// bulky adds 20,000 rows to every world, in groups of their own, so that hoisting saves time.
-func bulky(t *testing.T, r *rig) *pgx.Conn {
+// bulky adds rows to every world, in groups of their own, so that hoisting saves time.
+func bulky(t *testing.T, r *rig, rows int) *pgx.Conn {
 	t.Helper()
 	conn := pgtest.Connect(t, r.dsn)
 	for _, schema := range []string{"d0", "d1", "d2"} {
-		if _, err := conn.Exec(t.Context(), "INSERT INTO "+schema+".people SELECT g, g % 3 FROM generate_series(1000, 21000) g"); err != nil {
+		if _, err := conn.Exec(t.Context(), "INSERT INTO "+schema+".people SELECT g, g % 3 FROM generate_series(1000, 1000 + $1::int) g", rows); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestHoistedAudit(t *testing.T) {
 		o.Hoist, o.D1, o.NoiseFunctions = true, []string{"d1", "d2"}, []string{"noisy"}
 		o.Analysis.Confidence = 1 - 1e-7
 	})
-	bulky(t, r)
+	bulky(t, r, 20_000)
 	r.Submit(query("SELECT noisy(count(*), 0.2) FROM people /*dp_epsilon='0.5'*/"))
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
@@ -72,7 +72,7 @@ func TestHoistingSpoilt(t *testing.T) {
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 1_000_000
 	})
-	conn := bulky(t, r)
+	conn := bulky(t, r, 20_000)
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
 	// In both worlds in one transaction, so that the query stays honest.
@@ -96,7 +96,7 @@ func TestHoistingAlone(t *testing.T) {
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
 	})
-	conn := bulky(t, r)
+	conn := bulky(t, r, 20_000)
 	// Tables are created in a transaction that may write; trials run in read-only ones.
 	if _, err := conn.Exec(t.Context(), `ALTER TABLE d1.people RENAME TO all_people;
 		CREATE VIEW d1.people AS SELECT * FROM d1.all_people WHERE current_setting('transaction_read_only') = 'on' OR id > 5`); err != nil {
@@ -125,7 +125,7 @@ func TestResting(t *testing.T) {
 		began := time.Now()
 		o.Now = func() time.Time { return began.Add(100 * time.Since(began)) } // short turns, so that an audit has many
 	})
-	conn := bulky(t, r)
+	conn := bulky(t, r, 20_000)
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
 	r.Submit(query("SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.5'*/"))
 	r.run(t)
@@ -187,7 +187,7 @@ func TestConfirmed(t *testing.T) {
 	r := newRig(t, func(o *audit.Options) {
 		o.Hoist, o.NoiseFunctions, o.Analysis.MaxTrials = true, []string{"noisy"}, 20_000
 	})
-	bulky(t, r)
+	bulky(t, r, 100_000)                                                            // hoisting must be worth it on a busy machine, too
 	r.Submit(query("SELECT noisy(count(*), 2.5) FROM people /*dp_epsilon='0.1'*/")) // epsilon 0.4
 	r.run(t)
 	r.wait(t, "hoisted trials show a violation", func(e view.Entry) bool {
