@@ -56,7 +56,7 @@ const (
 const TextReadings = (1+textColumns)*numberReadings + wordReadings
 
 // TextNumbers appends to dst the numbers of the texts of a result, absent where there are none: TextReadings codes, or
-// none if the result has no such text. The column of a text is that of the layout.
+// none if the result has no such text.
 func (r *Reader) TextNumbers(o *outcome.Outcome, dst []code.Code) []code.Code {
 	left := maxNumbers
 	read := func(source int, text string) {
@@ -188,10 +188,10 @@ func (r *Reader) wordReading(source int, word string) int {
 // TextReadingName says which of TextNumbers' codes one is, or after these which of TextCharacters'. The words of texts are
 // withheld.
 func (r *Reader) TextReadingName(i int) withheld.Text {
-	if i -= TextReadings; i >= 0 {
-		return withheld.Public(characterReading(i) + " in " + r.sourceName(1))
-	}
-	if i += TextReadings; i < TextReadings-wordReadings {
+	switch {
+	case i >= TextReadings:
+		return withheld.Public(characterReading(i-TextReadings) + " in " + r.sourceName(1))
+	case i < TextReadings-wordReadings:
 		which := [numberReadings]string{"the first number", "the last number", "the smallest number", "the largest number", "the total of the numbers"}[i%numberReadings]
 		return withheld.Public(which + " in " + r.sourceName(i/numberReadings))
 	}
