@@ -21,9 +21,9 @@ import (
 )
 
 type options struct {
-	runs, alarmRuns, alarmPairs, dependentPairs, boundPairs, boundRuns, neighbours, workers int
-	seed                                                                                    uint64
-	cells                                                                                   *regexp.Regexp
+	runs, budget, alarmRuns, alarmPairs, dependentPairs, boundPairs, boundRuns, neighbours, workers int
+	seed                                                                                            uint64
+	cells                                                                                           *regexp.Regexp
 }
 
 // Run measures with the arguments of the command line, and prints tables in markdown.
@@ -32,6 +32,7 @@ func Run(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("power", flag.ContinueOnError)
 	var o options
 	flags.IntVar(&o.runs, "runs", 200, "audits per cell of the table of power; 0 for none")
+	flags.IntVar(&o.budget, "budget", 0, "pairs of trials, at most, of each audit of the table of power; 0 for the budget of its cell")
 	flags.IntVar(&o.alarmRuns, "alarm-runs", 200, "audits per cell of the table of false alarms; 0 for none")
 	flags.IntVar(&o.alarmPairs, "alarm-pairs", 20_000, "pairs of trials per audit of the table of false alarms")
 	flags.IntVar(&o.dependentPairs, "dependent-pairs", 5000, "pairs of trials per audit of the table of dependent trials; -alarm-runs audits a cell")
@@ -49,8 +50,8 @@ func Run(_ context.Context, args []string) error {
 	if o.cells, err = regexp.Compile(*cells); err != nil {
 		return fmt.Errorf("-cells: %w", err)
 	}
-	if o.workers < 1 || o.runs < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 || o.dependentPairs < 1 || o.boundPairs < 0 || o.boundRuns < 1 {
-		return fmt.Errorf("-workers, -alarm-pairs, -dependent-pairs and -bound-runs must be at least 1, -runs, -alarm-runs and -bounds at least 0")
+	if o.workers < 1 || o.runs < 0 || o.budget < 0 || o.alarmRuns < 0 || o.alarmPairs < 1 || o.dependentPairs < 1 || o.boundPairs < 0 || o.boundRuns < 1 {
+		return fmt.Errorf("-workers, -alarm-pairs, -dependent-pairs and -bound-runs must be at least 1, -runs, -budget, -alarm-runs and -bounds at least 0")
 	}
 	if !(alpha > 0 && alpha < .5) {
 		return fmt.Errorf("-alpha must be more than 0 and less than 0.5")
@@ -83,6 +84,9 @@ func power(w io.Writer, o options) error {
 	for _, f := range wrong() {
 		if !o.cells.MatchString(f.name) {
 			continue
+		}
+		if o.budget > 0 {
+			f.budget = o.budget
 		}
 		at, confirmed, err := detections(f, o, o.runs, f.budget)
 		if err != nil {

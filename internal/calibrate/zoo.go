@@ -50,7 +50,8 @@ type Row struct {
 	Cause      string         `json:"cause,omitempty"`
 	CauseFirst int            `json:"cause_first"`
 
-	pairs []int
+	pairs  []int
+	sorted bool // the query determines the order of its rows
 }
 
 // intervalAlpha is the error rate of the intervals of a report.
@@ -130,7 +131,7 @@ func zooRows(only []string) (rows []Row) {
 		}
 	}
 	for _, m := range zoo.Mistakes() {
-		add(Row{Name: m.Name, SQL: m.SQL, Cause: m.Cause})
+		add(Row{Name: m.Name, SQL: m.SQL, Cause: m.Cause, sorted: m.Sorted()})
 	}
 	return rows
 }
@@ -147,7 +148,7 @@ func (z *zooAudits) add(ctx context.Context, r *Row) error {
 	if r.Hoisted {
 		s.Hoist = replay.NewHoisting(nil)
 	}
-	found, err := z.run(ctx, s, analysis.Claim{Epsilon: 1})
+	found, err := z.run(ctx, s, r.sorted, analysis.Claim{Epsilon: 1})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package zoo
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // Mechanism is one query over the showcase tables and its actual privacy loss.
 type Mechanism struct {
@@ -21,6 +24,9 @@ type Mistake struct {
 	Name, SQL string
 	Cause     string // a code of package diagnosis
 }
+
+// Sorted reports whether the query determines the order of its rows.
+func (m Mistake) Sorted() bool { return strings.Contains(m.SQL, " ORDER BY ") }
 
 // Mechanisms returns right and wrong mechanisms. If a figure depends on the data, its derivation is in Why.
 func Mechanisms() []Mechanism {
@@ -130,6 +136,7 @@ func Mistakes() []Mistake {
 		{"numbers in a wrapper", "SELECT 'np.float64(' || round(noisy(count(*), 0.5) * 1024) / 1024 || ')' FROM users", "noise_scale"},
 		{"an exact total", "SELECT store_id, n + z - avg(z) OVER () FROM (SELECT store_id, count(*) AS n, noisy(0, 500) AS z FROM transactions WHERE store_id < 40 GROUP BY store_id OFFSET 0) AS s", "exact_total"},
 		{"an exact largest group", "SELECT store_id, n + z - max(n + z) OVER () + max(n) OVER () FROM (SELECT store_id, count(*) AS n, noisy(0, 500) AS z FROM transactions WHERE store_id < 40 GROUP BY store_id OFFSET 0) AS s", "aggregate"},
+		{"rows by their exact counts", "SELECT store_id, noisy(count(*), 500) FROM transactions WHERE store_id < 40 GROUP BY store_id ORDER BY count(*), store_id", "row_order"},
 		{"noise on whole numbers", "SELECT count(*) / 4.0 + round(noisy(0, 20)) FROM users", "rounding"},
 	}
 }
