@@ -69,6 +69,9 @@ type Options struct {
 	// Unordered means that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored.
 	// Default false: a difference between the worlds in the order of groups is evidence.
 	Unordered bool
+	// Bound is the greatest number in the query to which a value may be clipped: a greater shift is that of a value which
+	// is not. 0 = not known.
+	Bound float64
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int

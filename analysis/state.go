@@ -16,7 +16,7 @@ import (
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 18
+const stateVersion = 19
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -155,7 +155,7 @@ func (a *Audit) pointers(c *state.Codec) {
 }
 
 func (o *Options) state(c *state.Codec) {
-	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), (*string)(&o.FloatingPoint), &o.Unordered, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
+	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), (*string)(&o.FloatingPoint), &o.Unordered, &o.Bound, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
 	c.All(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 

@@ -62,6 +62,28 @@ func TestNoDifference(t *testing.T) {
 	}
 }
 
+// A shift that clipped values can make, by the bound in the query, is too little noise; without that bound it looks like
+// values that are not clipped, since the noise is made for a round sensitivity. The answers are at the quantiles of
+// Laplace noise: nothing is drawn.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	const n, scale, shift = 4000, 10, 37.3
+	var xs [2][]float64
+	for i := range n {
+		p := (float64(i) + .5) / n
+		x := math.Copysign(scale*math.Log(1-2*math.Abs(p-.5)), .5-p)
+		xs[0], xs[1] = append(xs[0], 100+shift+x), append(xs[1], 100+x)
+	}
+	for bound, want := range map[float64]diagnosis.Code{0: diagnosis.Clipping, 10: diagnosis.Clipping, 20: diagnosis.Clipping, 50: diagnosis.NoiseScale} {
+		got := diagnosis.Causes(diagnosis.Evidence{
+			Epsilon: 1, Bound: bound, Trials: n, Columns: 1, Groups: 1, Slots: []diagnosis.Slot{{Where: withheld.Public("column x"), Numbers: xs}},
+		})
+		if len(got) < 2 || got[0].Code != want {
+			t.Errorf("bound %v: %+v, want %s", bound, got, want)
+		}
+	}
+}
+
 // Every cause has a section of the page that it names, and every section is one of a cause.
 func TestPage(t *testing.T) {
 	t.Parallel()

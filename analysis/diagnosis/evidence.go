@@ -9,6 +9,7 @@ import (
 // Evidence is what causes are found from.
 type Evidence struct {
 	Epsilon, Delta float64 // the claim
+	Bound          float64 // the greatest number in the query to which a value may be clipped; 0 = not known
 
 	Score, Kind, Tail string // of the event with the strongest evidence, as in the report
 

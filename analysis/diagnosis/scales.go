@@ -166,7 +166,8 @@ func (m *moments) units(need float64) withheld.Text {
 // sizes weighs the causes of one large shift. A count of persons moves by 1, so that noise for less is too little
 // noise, and a greater move is more rows than the noise is made for. A sum moves by a person's value: clipped values
 // end at a bound, which is mostly a round number; a shift far above the sensitivity that the noise is made for, or one
-// that is not round where that sensitivity is, was not clipped.
+// that is not round where that sensitivity is, was not clipped. A shift within the bounds in the query may be that of
+// clipped values.
 func (e *Evidence) sizes(m *moments, implied float64) map[Code]float64 {
 	shift := math.Abs(m.shift)
 	errorOfShift := max(3*m.deviation, 1e-9*shift)
@@ -176,6 +177,8 @@ func (e *Evidence) sizes(m *moments, implied float64) map[Code]float64 {
 		return map[Code]float64{NoiseScale: .9}
 	case m.slot.Discrete && math.Abs(implied-1) < max(errorOfImplied, .25):
 		return map[Code]float64{ContributionBounds: .9, NoiseScale: .5}
+	case shift <= e.Bound+errorOfShift && e.Bound > 0:
+		return map[Code]float64{NoiseScale: .85, Clipping: .4}
 	case shift > 20*implied && math.Abs(implied-1) < max(errorOfImplied, .1):
 		return map[Code]float64{ContributionBounds: .8, Clipping: .7, NoiseScale: .3}
 	case math.Abs(shift-1) < errorOfShift && errorOfShift < .5:
@@ -184,7 +187,7 @@ func (e *Evidence) sizes(m *moments, implied float64) map[Code]float64 {
 		return map[Code]float64{Clipping: .8, ContributionBounds: .6, NoiseScale: .4}
 	}
 	shiftRound, impliedRound := nearRound(shift, errorOfShift), nearRound(implied, errorOfImplied)
-	if impliedRound && !shiftRound {
+	if impliedRound && !shiftRound || e.Bound > 0 && math.Abs(implied-e.Bound) < errorOfImplied {
 		return map[Code]float64{Clipping: .8, NoiseScale: .6}
 	}
 	return map[Code]float64{NoiseScale: .8, Clipping: .6}

@@ -53,6 +53,7 @@ type Options struct {
 	Loaded *config.Config // parsed from Config; nil = none
 	source string         // source of the claim
 	sorted bool           // the query determines the order of its rows
+	bound  float64        // the greatest number in the query to which a value may be clipped; 0 = not known
 
 	Captured  *capture.Query  // replayed instead of SQL or File; nil = none
 	plans     []*rewrite.Plan // of the statements
@@ -200,7 +201,7 @@ func (f *Options) claimed() analysis.Claim { return analysis.CurveClaim(f.Curve,
 func (f *Options) analysisOptions() analysis.Options {
 	return analysis.Options{
 		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic),
-		FloatingPoint: analysis.FloatingPointPolicy(f.FloatingPoint), Unordered: !f.sorted,
+		FloatingPoint: analysis.FloatingPointPolicy(f.FloatingPoint), Unordered: !f.sorted, Bound: f.bound,
 	}
 }
 
