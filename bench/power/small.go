@@ -54,15 +54,15 @@ func smallWrong() []family {
 			draw: each(ten(2, 0), ten(1, 1), svt5.run), laws: lawsOf(ten(2, 0), ten(1, 1), svt5.allAbove),
 		},
 		{
-			name: "sparse vector without cut-off (SVT6), claim 0.1",
+			name: "sparse vector without cut-off (SVT6), claim 0.1", derived: 35_700,
 			draw: each(ten(0, 1), ten(1, 0), svt6.run), laws: lawsOf(ten(0, 1), ten(1, 0), svt6.allAbove),
 		},
 		{
-			name: "one-sided exponential noise, claim 0.1",
+			name: "one-sided exponential noise, claim 0.1", derived: 204,
 			draw: each(0.0, 1.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(x + onGrid(r.ExpFloat64()/e)) }),
 			laws: func() ([]float64, []float64) { return analysis.Cut(oneSided(0), oneSided(1), 0, 1, 1) },
 		},
-		{name: "noisy histogram, 3 bad groups of 40 (true 0.6 together), claim 0.1", draw: histogram(40, 3, 2*e), laws: histogramLaws(3, 2*e, 50)},
+		{name: "noisy histogram, 3 bad groups of 40 (true 0.6 together), claim 0.1", derived: 2360, draw: histogram(40, 3, 2*e), laws: histogramLaws(3, 2*e, 50)},
 	}
 	for i := range fs {
 		fs[i].claim = only(e)
