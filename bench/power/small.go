@@ -46,7 +46,7 @@ func smallWrong() []family {
 			draw: each(ten(1, 1), ten(2, 0), svt3.run), laws: lawsOf(ten(1, 1), ten(2, 0), svt3.firstAnswer),
 		},
 		{
-			name: "sparse vector, little noise on queries (SVT4), claim 0.1, true 0.175",
+			name: "sparse vector, little noise on queries (SVT4), claim 0.1, true 0.175", derived: 456_500,
 			draw: each(ten(0, 1), ten(1, 0), svt4.run), laws: lawsOf(ten(0, 1), ten(1, 0), svt4.firstAbove),
 		},
 		{
