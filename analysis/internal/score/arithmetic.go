@@ -120,7 +120,8 @@ func (a arithmetic) tooFine(y, center float64) (places int) {
 // evidence is the logarithm of the likelihood ratio of two explanations of numbers around the medians of the worlds:
 // that the arithmetic gives them, of numbers no finer than the last place of their distances from the median; and that
 // their bits are random. Both worlds count together, so that the choice shows nothing of the difference between them.
-func (a arithmetic) evidence(values [2][]float64, medians [2]float64) (nats float64) {
+func (a arithmetic) evidence(values [2][]float64, medians [2]float64) float64 {
+	nats, ratio := 0., 1. // the ratio is nats + ln(ratio): a logarithm of each number would take most of the time
 	for w := range values {
 		center, _, _ := a.undo(medians[w])
 		for _, y := range values[w] {
@@ -133,13 +134,16 @@ func (a arithmetic) evidence(values [2][]float64, medians [2]float64) (nats floa
 				continue
 			}
 			if nearMultiple(x, rest, within, unit) {
-				nats += math.Log((1 - arithmeticExceptions) / fit)
+				ratio *= (1 - arithmeticExceptions) / fit
 			} else {
-				nats += math.Log(arithmeticExceptions / (1 - fit))
+				ratio *= arithmeticExceptions / (1 - fit)
+			}
+			if ratio > 1e100 || ratio < 1e-100 {
+				nats, ratio = nats+math.Log(ratio), 1
 			}
 		}
 	}
-	return nats
+	return nats + math.Log(ratio)
 }
 
 // findArithmetic returns the arithmetic for which the past of a slot gives the most evidence, nothing if it is little.
@@ -157,6 +161,9 @@ func (s *Series) findArithmetic() (best arithmetic) {
 			return best
 		}
 		medians[w] = slices.Sorted(slices.Values(values[w]))[len(values[w])/2]
+		// A number that is nearer to the median than to 0 is finer than the last place of their distance under every
+		// arithmetic, and so is no evidence.
+		values[w] = slices.DeleteFunc(values[w], func(y float64) bool { return math.Abs(y-medians[w]) < math.Abs(y)*(1-1e-6) })
 	}
 	most := max(best.evidence(values, medians), 0) + leastArithmetic
 	for _, a := range arithmetics[1:] {
