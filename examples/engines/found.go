@@ -36,6 +36,9 @@ var header = []string{"engine", "version", "query", "claim", "verdict", "pairs",
 // line is a result as it is printed when the audit has ended.
 func (r result) line() string {
 	text := strings.Join(r.columns(), " | ")
+	if r.attempts > 1 {
+		text += fmt.Sprintf("\n  audited %d times", r.attempts)
+	}
 	if r.fault != "" {
 		text += "\n  NOT AS EXPECTED: " + r.fault
 	}

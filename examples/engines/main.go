@@ -7,6 +7,7 @@
 //
 //	go run ./examples/engines                                # all; or make engines
 //	go run ./examples/engines -engine opendp                 # engines, or versions, with this word in their names
+//	go run ./examples/engines -install                       # only install what they need
 //	go run ./examples/engines -query nanmean                 # queries with this word in their names
 //	go run ./examples/engines -serve -engine "opendp 0.12.1" # start its server, print the connection string, and wait
 //	go run ./examples/engines -issues docs/issues            # also write the issues for maintainers that faults.sql names
@@ -18,6 +19,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -34,6 +36,7 @@ import (
 type options struct {
 	word         string
 	serve, write bool
+	install      bool
 	parallel     int
 	auditor      auditor
 	binDir, root string
@@ -44,6 +47,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.word, "engine", "", "only engines and versions whose name contains this word: \"opendp 0.12.1\"")
 	flag.StringVar(&o.auditor.word, "query", "", "only queries whose name contains this word")
+	flag.BoolVar(&o.install, "install", false, "only install what the engines need")
 	flag.BoolVar(&o.serve, "serve", false, "start the server of one engine and wait for Ctrl-C")
 	flag.BoolVar(&o.write, "write", false, "write docs/found.md, and docs/issues")
 	flag.StringVar(&o.auditor.issues, "issues", "", "write the issues for maintainers that faults.sql names to this directory")
@@ -86,6 +90,12 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	if o.root, err = readable(); err != nil {
 		return err
+	}
+	if o.install {
+		return o.each(all, func(_ int, e engine, version string) error {
+			_, err := packages(ctx, o.root, o.python, e, version)
+			return err
+		})
 	}
 	if slices.ContainsFunc(all, func(e engine) bool { return e.gateway }) {
 		if _, err := output(ctx, "go", "build", "-tags", "netgo,osusergo", "-ldflags=-w", "-o", filepath.Join(o.root, "gateway"), "./examples/gateway"); err != nil {
@@ -145,46 +155,61 @@ func (o options) wait(ctx context.Context, e engine, version string) error {
 	return server.stop()
 }
 
-// audit audits all versions, o.parallel at a time, and returns the results in the order of the engines, versions and
-// queries.
-func (o options) audit(ctx context.Context, all []engine) ([]result, error) {
+// each calls a function for all versions of the engines, o.parallel at a time. It begins them in their order: the first,
+// diffprivlib, has the most queries, and none of the others takes as long.
+func (o options) each(all []engine, do func(index int, e engine, version string) error) error {
 	type work struct {
+		index   int
 		engine  engine
 		version string
-		results []result
-		err     error
 	}
-	var works []*work
-	for _, e := range all {
-		for _, version := range e.versions {
-			works = append(works, &work{engine: e, version: version})
-		}
-	}
+	queue := make(chan work)
 	var group sync.WaitGroup
-	var printing sync.Mutex
-	places := make(chan struct{}, max(o.parallel, 1))
-	for _, w := range works {
+	var lock sync.Mutex
+	var errs []error
+	for range max(o.parallel, 1) {
 		group.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			var server *server
-			if server, w.err = o.start(ctx, w.engine, w.version); w.err != nil {
-				return
+			for w := range queue {
+				if err := do(w.index, w.engine, w.version); err != nil {
+					lock.Lock()
+					errs = append(errs, err)
+					lock.Unlock()
+				}
 			}
-			w.err = o.auditor.run(ctx, server, w.engine, w.version, func(r result) {
-				printing.Lock()
-				defer printing.Unlock()
-				w.results = append(w.results, r)
-				fmt.Println(r.line())
-			})
-			w.err = errors.Join(w.err, server.stop())
 		})
 	}
-	group.Wait()
-	var results []result
-	var errs []error
-	for _, w := range works {
-		results, errs = append(results, w.results...), append(errs, w.err)
+	index := 0
+	for _, e := range all {
+		for _, version := range e.versions {
+			queue <- work{index, e, version}
+			index++
+		}
 	}
-	return results, errors.Join(errs...)
+	close(queue)
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// audit audits all versions and returns the results in the order of the engines, versions and queries.
+func (o options) audit(ctx context.Context, all []engine) ([]result, error) {
+	var printing sync.Mutex
+	found := map[int][]result{}
+	err := o.each(all, func(index int, e engine, version string) error {
+		server, err := o.start(ctx, e, version)
+		if err != nil {
+			return err
+		}
+		err = o.auditor.run(ctx, server, e, version, func(r result) {
+			printing.Lock()
+			defer printing.Unlock()
+			found[index] = append(found[index], r)
+			fmt.Println(r.line())
+		})
+		return errors.Join(err, server.stop())
+	})
+	var results []result
+	for _, index := range slices.Sorted(maps.Keys(found)) {
+		results = append(results, found[index]...)
+	}
+	return results, err
 }

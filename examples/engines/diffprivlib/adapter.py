@@ -4,11 +4,15 @@ import sys
 import types
 import warnings
 
+import numpy
+
 from later import later
 
 
 def check_random_state(seed):
-    """What diffprivlib takes from sklearn.utils: it is called for a seed that is given, which no function below does."""
+    """What diffprivlib takes from sklearn.utils, which is imported only for a seed that is given: no function below does."""
+    if seed is None:
+        return numpy.random.mtrand._rand  # as sklearn.utils does
     import sklearn.utils
 
     return sklearn.utils.check_random_state(seed)
@@ -24,8 +28,6 @@ later("diffprivlib.models")
 spec.loader.exec_module(diffprivlib)
 del sys.modules["sklearn"], sys.modules["sklearn.utils"]
 later("scipy.stats")
-
-import numpy
 
 warnings.simplefilter("ignore")  # PrivacyLeakWarning, when bounds are missing: in a database no one would read it
 
