@@ -86,3 +86,40 @@ func TestExpectation(t *testing.T) {
 		}
 	}
 }
+
+// TestAttempts: a query is audited again while its result is not the expected one, three times in all, but not if it has
+// a violation that is not expected. A script answers instead of dpwatch: results by chance cannot be had at will.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	const script = `#!/bin/sh
+[ "$1" = audit ] || exit 0
+echo >>calls
+sed -n "$(wc -l <calls)p" answers
+`
+	for _, c := range []struct {
+		want, answers string // v: violation, n: no evidence, i: inconclusive
+		attempts      int
+		fault         bool
+	}{
+		{"violation", "v", 1, false},
+		{"violation", "inv", 3, false},
+		{"violation", "iiiv", 3, true},
+		{"no_evidence", "in", 2, false},
+		{"no_evidence", "ivn", 2, true},
+		{"no_evidence", "vn", 1, true},
+	} {
+		dir := t.TempDir()
+		verdicts := strings.NewReplacer("v", `{"verdict": "violation"}`+"\n", "n", `{"verdict": "no_evidence"}`+"\n", "i", `{"verdict": "inconclusive"}`+"\n")
+		for name, text := range map[string]string{"dpwatch": script, "answers": verdicts.Replace(c.answers)} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // a program
+				t.Fatal(err)
+			}
+		}
+		q := query{sql: "SELECT 1", expect: map[string]string{"1.0": c.want}, named: []string{"none"}}
+		var got result
+		err := auditor{program: filepath.Join(dir, "dpwatch")}.run(t.Context(), &server{}, engine{dir: dir, cases: []query{q}}, "1.0", func(r result) { got = r })
+		if err != nil || got.attempts != c.attempts || got.fault != "" != c.fault {
+			t.Errorf("want %s, audits end with %s: %d audits, %q, %v", c.want, c.answers, got.attempts, got.fault, err)
+		}
+	}
+}

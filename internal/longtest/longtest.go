@@ -1,6 +1,6 @@
 // Package longtest separates the tests that users run at every change (make test) from the simulations, generated
 // queries and clients that take longer: make test-long, which CI runs too, sets DPWATCH_TEST_LONG=1 and runs the tests
-// that Skip skips, and those of the files that use the other functions.
+// that use Skip, Enabled, Count, Number or Omits; the Makefile finds them by these names.
 package longtest
 
 import (
