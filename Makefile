@@ -67,7 +67,7 @@ test-fast: ## the tests that need no server
 LONG = $$(grep -rlE --include=*_test.go '$(USES_LONG)' . | xargs awk 'FNR == 1 {if (all) print tests; tests = name = ""; all = 0} \
   /^(func|var|const|type) / {name = ""} /^func Test/ {name = $$2; sub(/\(.*/, "", name); tests = tests name "\n"} \
   /$(USES_LONG)/ {if (name) print name; else all = 1} END {if (all) print tests}' | grep . | sort -u | paste -sd '|' -)
-USES_LONG := longtest\.(Enabled|Count|Number|Omits|Skip\()
+USES_LONG := longtest\.(Enabled|Count|Number|Omits|Other|Skip\()
 # Those whose simulations take longest come first.
 LONG_PACKAGES = ./analysis ./cmd/dpwatch ./internal/calibrate ./internal/audit/evidence $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
 test-long: build ## after make test: the deployment files, the benchmarks' tests, the long simulations, more generated queries, clients byte by byte, two minutes of kills

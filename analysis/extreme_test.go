@@ -18,7 +18,10 @@ import (
 // panic, and reports hold what they must.
 func TestExtremeNumbers(t *testing.T) {
 	t.Parallel()
-	for seed := range longtest.Count(14, 100) {
+	for seed := range uint64(100) {
+		if longtest.Other(int(seed), 7) {
+			continue
+		}
 		r := rand.New(rand.NewPCG(seed, 77))
 		knobs := make([]byte, 24)
 		for i := range knobs {

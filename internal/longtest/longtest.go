@@ -1,6 +1,6 @@
 // Package longtest separates the tests that users run at every change (make test) from the simulations, generated
 // queries and clients that take longer: make test-long, which CI runs too, sets DPWATCH_TEST_LONG=1 and runs the tests
-// that use Skip, Enabled, Count, Number or Omits; the Makefile finds them by these names.
+// that use Skip, Enabled, Count, Number, Omits or Other; the Makefile finds them by these names.
 package longtest
 
 import (
@@ -53,3 +53,7 @@ func Number(t testing.TB, variable string, otherwise uint64) uint64 {
 
 // Omits reports whether case i of a test is left to make test-long, which is all but every n-th.
 func Omits(i, n int) bool { return i%n != 0 && !Enabled() }
+
+// Other reports whether case i of a test belongs to the other of two targets: make test runs every n-th, make test-long
+// the rest.
+func Other(i, n int) bool { return (i%n == 0) == Enabled() }
