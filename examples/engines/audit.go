@@ -21,7 +21,7 @@ type result struct {
 	query           query
 	seconds         float64
 	report          report
-	attempts        int // audits of the query: see attempts
+	missed          []string // what was not as expected in audits that were repeated: see attempts
 	fault           string
 }
 
@@ -102,7 +102,7 @@ func (a auditor) run(ctx context.Context, s *server, e engine, version string, d
 		r := result{engine: e.name, version: version, query: q}
 		began := time.Now()
 		for {
-			r.attempts, r.report = r.attempts+1, report{}
+			r.report = report{}
 			text, err := audit("json", "--confidence", confidence, "--max-trials", strconv.Itoa(pairs), "--measure", strconv.Itoa(a.limits.measure))
 			if err == nil {
 				err = json.Unmarshal(text, &r.report)
@@ -110,9 +110,11 @@ func (a auditor) run(ctx context.Context, s *server, e engine, version string, d
 			if err != nil {
 				return fmt.Errorf("%s %s: %s: %w", e.name, version, q.name, err)
 			}
-			if r.fault = r.compare(want); r.fault == "" || r.attempts == attempts || want == "no_evidence" && r.report.Verdict == "violation" {
+			r.fault = r.compare(want)
+			if r.fault == "" || len(r.missed) == attempts-1 || want == "no_evidence" && r.report.Verdict == "violation" {
 				break
 			}
+			r.missed = append(r.missed, r.fault)
 		}
 		r.seconds = time.Since(began).Seconds()
 		done(r)

@@ -36,8 +36,8 @@ var header = []string{"engine", "version", "query", "claim", "verdict", "pairs",
 // line is a result as it is printed when the audit has ended.
 func (r result) line() string {
 	text := strings.Join(r.columns(), " | ")
-	if r.attempts > 1 {
-		text += fmt.Sprintf("\n  audited %d times", r.attempts)
+	for _, missed := range r.missed {
+		text += "\n  audited again after: " + missed
 	}
 	if r.fault != "" {
 		text += "\n  NOT AS EXPECTED: " + r.fault
