@@ -84,6 +84,9 @@ func (a auditor) run(ctx context.Context, s *server, e engine, version string, d
 	if _, err := a.dpwatch(ctx, e.dir, s.environ, "neighbours", "create", "--config", "dpwatch.yaml"); err != nil {
 		return err
 	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
 	for _, q := range e.cases {
 		want, ok := q.expect[version]
 		if !ok || !strings.Contains(q.name, a.word) {

@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
@@ -20,6 +22,7 @@ type server struct {
 	cluster *pgtemp.Cluster
 	environ []string  // what dpwatch.yaml refers to
 	gateway *exec.Cmd // nil if the engine is in the server
+	engine  string    // connection string of the gateway
 }
 
 func (s *server) stop() error {
@@ -74,7 +77,7 @@ func serve(ctx context.Context, o options, site string, e engine) (_ *server, er
 	if !e.gateway {
 		return s, nil
 	}
-	gateway := exec.Command(filepath.Join(o.root, "gateway"), "-source", dsn, "-listen", "127.0.0.1:0", "-engine", "python child.py") //nolint:gosec // built by this program
+	gateway := exec.Command(filepath.Join(o.root, "gateway"), "-source", dsn, "-listen", "127.0.0.1:0", "-children", strconv.Itoa(gatewayChildren), "-engine", "python child.py") //nolint:gosec // built by this program
 	gateway.Dir, gateway.Stderr = dir, os.Stderr
 	gateway.Env = append(append(os.Environ(), environ...), "PATH="+filepath.Join(site, "..", "..", "..", "bin")+":"+os.Getenv("PATH"))
 	stdout, err := gateway.StdoutPipe()
@@ -89,6 +92,29 @@ func serve(ctx context.Context, o options, site string, e engine) (_ *server, er
 	if err != nil {
 		return nil, errors.New("the gateway does not listen: see above")
 	}
-	s.environ = append(s.environ, "ENGINE=postgres://dpwatch@"+strings.TrimSpace(address)+"/shadow?sslmode=disable")
+	s.engine = "postgres://dpwatch@" + strings.TrimSpace(address) + "/shadow?sslmode=disable"
+	s.environ = append(s.environ, "ENGINE="+s.engine)
 	return s, nil
 }
+
+// ready waits until the processes behind the gateway answer. They import the engine first, which can take longer than
+// dpwatch waits for a claim.
+func (s *server) ready(ctx context.Context) error {
+	if s.gateway == nil {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, s.engine)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for range gatewayChildren { // in turn: statements go to the one that has been idle for longest
+		_, err := conn.PgConn().Exec(ctx, "SELECT COUNT(*) AS n FROM people").ReadAll()
+		if err != nil && !errors.As(err, new(*pgconn.PgError)) {
+			return err
+		}
+	}
+	return nil
+}
+
+const gatewayChildren = 2

@@ -1,7 +1,7 @@
 -- name: LinearRegression, where the sensitivity of x² is that of its lower bound: 0
 -- expect: violation
 -- cause: data_dependent_scale
--- named: data_dependent_scale, noise_scale, clipping
+-- named: data_dependent_scale, noise_scale, clipping, floating_point
 -- known: https://github.com/IBM/differential-privacy-library/issues/105
 -- issue: diffprivlib-linear-regression
 SELECT people_slope(100, 100, 1.0);
