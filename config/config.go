@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -50,7 +51,8 @@ type Shadow struct {
 	Engine           ReplayEngine `yaml:"engine"`
 	D0               string       `yaml:"d0"`
 	D1               []string     `yaml:"d1"`
-	Twin             string       `yaml:"twin"` // a second copy of D0; none or "" = there is none
+	Twin             string       `yaml:"twin"`  // a second copy of D0; none or "" = there is none
+	Guard            string       `yaml:"guard"` // a third one; none = there is none; "" = see GuardSchema
 	SearchPath       []string     `yaml:"search_path"`
 	StatementTimeout Duration     `yaml:"statement_timeout"`
 	MaxRows          int          `yaml:"max_rows"`
@@ -70,7 +72,7 @@ type ReplayEngine struct {
 // Copies returns the schemas of the copies, D0 first.
 func (s Shadow) Copies() []string { return append([]string{s.D0}, s.D1...) }
 
-// NoTwin is the value of shadow.twin with which copies that dpwatch makes have no twin.
+// NoTwin is the value of shadow.twin and shadow.guard with which copies that dpwatch makes have none.
 const NoTwin = "none"
 
 // TwinSchema returns the schema of the second copy of D0; "" = there is none.
@@ -81,6 +83,15 @@ func (s Shadow) TwinSchema() string {
 	return s.Twin
 }
 
+// GuardSchema returns the schema of the third copy of D0, which guards control audits; "" = there is none, as without a
+// twin, or if each copy has its own engine and the guard has none. Copies may lack it.
+func (s Shadow) GuardSchema() string {
+	if s.Guard == NoTwin || s.TwinSchema() == "" || s.OwnEngines() && len(s.Engine.DSN) < len(s.Copies())+2 {
+		return ""
+	}
+	return cmp.Or(s.Guard, s.D0+"_guard")
+}
+
 // Beside reports whether the engine is beside the database.
 func (s Shadow) Beside() bool { return len(s.Engine.DSN) > 0 }
 
@@ -88,7 +99,7 @@ func (s Shadow) Beside() bool { return len(s.Engine.DSN) > 0 }
 func (s Shadow) OwnEngines() bool { return len(s.Engine.DSN) > 1 }
 
 // Engines returns the connection strings of the engine beside the database: none, one for all copies, or one for each
-// of the given copies that has one, in their order. The twin's is the last one.
+// of the given copies that has one, in their order. The twin's and the guard's are the last ones.
 func (s Shadow) Engines(copies []string) []string {
 	var engines []string
 	if !s.OwnEngines() {
@@ -97,7 +108,7 @@ func (s Shadow) Engines(copies []string) []string {
 		}
 		return engines
 	}
-	all := append(s.Copies(), s.TwinSchema())
+	all := append(s.Copies(), s.TwinSchema(), s.GuardSchema())
 	for _, schema := range copies {
 		if i := slices.Index(all, schema); i >= 0 && i < len(s.Engine.DSN) {
 			engines = append(engines, s.Engine.DSN[i].Reveal())

@@ -166,6 +166,7 @@ func (e *engineSections) separateCopies(c *Config) {
 		}
 		claim("shadow.d0", one.Shadow.D0)
 		claim("shadow.twin", one.Shadow.TwinSchema())
+		claim("shadow.guard", one.Shadow.GuardSchema())
 		for i, schema := range one.Shadow.D1 {
 			if slices.Index(one.Shadow.D1, schema) == i && schema != one.Shadow.D0 {
 				claim(fmt.Sprintf("shadow.d1[%d]", i), schema)

@@ -80,6 +80,9 @@ func (e *engineSections) shadow(s *Shadow) {
 	if twin := s.TwinSchema(); twin != "" && slices.Contains(s.Copies(), twin) {
 		e.add("shadow.twin", "is also shadow.d0 or in shadow.d1: the twin is a separate schema with the rows of D0")
 	}
+	if guard := s.GuardSchema(); guard != "" && slices.Contains(append(s.Copies(), s.TwinSchema()), guard) {
+		e.add("shadow.guard", "is also shadow.d0, shadow.twin or in shadow.d1: the guard is a separate schema with the rows of D0")
+	}
 	e.engines(s)
 	e.positive("shadow.statement_timeout", s.StatementTimeout)
 	e.atLeast("shadow.max_rows", s.MaxRows, 1)
@@ -261,7 +264,7 @@ func (e *engineSections) ledger(c *Config) {
 	switch {
 	case c.Ledger.Schema == "":
 		e.add("ledger.schema", "must name the schema of the ledger")
-	case c.Ledger.Schema == c.ControlSchema() || slices.Contains(append(c.Shadow.Copies(), c.Shadow.TwinSchema()), c.Ledger.Schema):
+	case c.Ledger.Schema == c.ControlSchema() || slices.Contains(append(c.Shadow.Copies(), c.Shadow.TwinSchema(), c.Shadow.GuardSchema()), c.Ledger.Schema):
 		e.add("ledger.schema", "%q is also a schema of the copies: the ledger needs its own, which the role of shadow.dsn cannot read", c.Ledger.Schema)
 	}
 }

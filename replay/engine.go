@@ -48,7 +48,7 @@ func (p *Player) checkStatement(s Statement) error {
 	switch n := len(p.engines); {
 	case s.Places != nil && len(s.Places) != len(s.Worlds):
 		return fmt.Errorf("replay: %d places for %d worlds", len(s.Places), len(s.Worlds))
-	case n > 1 && s.Places != nil && slices.Max(s.Places) >= n, n > 1 && s.Places == nil && n != len(s.Worlds) && (p.opt.Twin == "" || n != len(s.Worlds)+1):
+	case n > 1 && s.Places != nil && slices.Max(s.Places) >= n, n > 1 && s.Places == nil && n != len(s.Worlds) && n != len(s.Worlds)+len(p.opt.twins()):
 		return fmt.Errorf("replay: %d engines for %d worlds: give one for all, or one for each", n, len(s.Worlds))
 	case p.simple(s) && len(s.Params) > 0:
 		return &SetupError{Op: "replay", Hint: "the query has parameters, and a simple query has none: set shadow.engine.protocol to captured or extended"}

@@ -56,12 +56,19 @@ const kindsOfRelations = `WITH RECURSIVE relations AS (
 // schemas returns the schemas of the copies, by their place: see Statement.Places.
 func (o *Options) schemas() []string { return o.withTwin(o.Copies) }
 
-// withTwin adds the schema of the twin to those of D0 and the neighbours.
+// withTwin adds the schemas of the twin and the guard to those of D0 and the neighbours.
 func (o *Options) withTwin(schemas []string) []string {
-	if o.Twin == "" {
-		return schemas
+	return append(slices.Clone(schemas), o.twins()...)
+}
+
+// twins returns the schemas of the twin and the guard, if there are any.
+func (o *Options) twins() (all []string) {
+	if o.Twin != "" {
+		if all = append(all, o.Twin); o.Guard != "" {
+			all = append(all, o.Guard)
+		}
 	}
-	return append(slices.Clone(schemas), o.Twin)
+	return all
 }
 
 // kinds returns the arguments of kindsOfRelations; schemas are those of the copies.

@@ -46,6 +46,7 @@ type Options struct {
 	// Copies are the schemas of the worlds, D0 first, whose copies trials must read; nil = Run.Reads verifies nothing.
 	Copies   []string
 	Twin     string            // schema of a second copy of D0; "" = there is none
+	Guard    string            // schema of a third one; "" = there is none, as without a twin
 	Protocol Protocol          // of trials, except hoisted ones
 	Warn     func(text string) // called once for each warning about an engine; may be nil
 }

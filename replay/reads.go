@@ -26,7 +26,7 @@ type Reads struct {
 // them would be one about nothing.
 type ReadsError struct {
 	World  int
-	Twin   bool     // the world is the twin of D0
+	Twin   bool     // the world is the twin of D0, or the guard
 	Schema string   // of the copies of this world
 	Wrong  []string // what its trials read that they must not, with why not; none = they read no copy
 	Tables []string // all tables that they read

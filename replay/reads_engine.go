@@ -132,7 +132,7 @@ func (c *counting) fails() bool { return c.failed == c.trials }
 
 func (c *counting) failing() error {
 	p := c.exec.player
-	return &ReadsError{World: c.place, Twin: c.place == len(p.opt.Copies), Schema: p.opt.schemas()[c.place], Fails: c.state, engine: p.engines.name(c.place)}
+	return &ReadsError{World: c.place, Twin: c.place >= len(p.opt.Copies), Schema: p.opt.schemas()[c.place], Fails: c.state, engine: p.engines.name(c.place)}
 }
 
 // verify returns the tables that trials read, nil if the counters show no reads of copies or originals. What trials must

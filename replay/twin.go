@@ -27,18 +27,25 @@ const twinQuery = `WITH copies AS (SELECT n.nspname, c.relname, pg_catalog.has_s
 
 // TwinFault returns why the twin of D0 (schema d0) cannot be used, and what to do; "" = it can, or there is none.
 // Audits go on without it, and their violations are not controlled.
-func (p *Player) TwinFault(ctx context.Context, d0 string) (string, error) {
+// guard reports whether the guard can be used, too.
+func (p *Player) TwinFault(ctx context.Context, d0 string) (fault string, guard bool, err error) {
 	if p.opt.Twin == "" {
-		return "", nil
+		return "", false, nil
 	}
 	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
-	return p.twinFault(func(columns int, sql string, args ...string) ([][][]byte, error) {
+	query := func(columns int, sql string, args ...string) ([][][]byte, error) {
 		return ask(ctx, conn, "check the twin", columns, sql, args...)
-	}, d0)
+	}
+	fault, err = p.twinFault(query, d0)
+	if err != nil || fault != "" || p.opt.Guard == "" {
+		return fault, false, err
+	}
+	rows, err := query(2, twinQuery, d0, p.opt.Guard)
+	return "", err == nil && len(rows) == 0, err
 }
 
 func (p *Player) twinFault(query func(int, string, ...string) ([][][]byte, error), d0 string) (string, error) {

@@ -21,7 +21,8 @@ func neighboursCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use: "neighbours", Short: "Create, verify and drop the shadow copies D0 and D1", Args: cobra.NoArgs,
 		Long: `Copy the protected tables from neighbours.source into the shadow database: D0, neighbours D1 that differ from it by one
-privacy unit each, and the twin (shadow.twin), a second copy of D0 with which each violation is controlled. The source is only read, in one snapshot.
+privacy unit each, and the twin (shadow.twin), a second copy of D0 with which each violation is controlled,
+and the guard (shadow.guard), a third one with which control audits are. The source is only read, in one snapshot.
 
 Exit codes: 0 done, 1 error, 2 (verify) a pair is not neighbouring.`,
 	}
@@ -92,12 +93,15 @@ of the time. After an interrupt the command removes what it has created; only a 
 		screen.Done()
 		if asJSON() {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{
-				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "twin": set.Twin, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
+				"epoch": set.Epoch, "d0": set.D0, "d1": set.D1, "twin": set.Twin, "guard": set.Guard, "relation": set.Relation, "method": set.Method, "seconds": time.Since(began).Seconds(),
 			})
 		}
 		twin := ""
 		if set.Twin != "" {
 			twin = ", and the twin " + set.Twin
+		}
+		if set.Guard != "" {
+			twin += ", and the guard " + set.Guard
 		}
 		_, err = fmt.Fprintf(env.Stdout, "epoch %d: %s and %s%s, by method %s, in %.1f s\n",
 			set.Epoch, set.D0, strings.Join(set.D1, ", "), twin, set.Method, time.Since(began).Seconds())
@@ -123,7 +127,7 @@ func verifyCommand(env environment) *cobra.Command {
 		Use: "verify", Short: "Check that every pair differs by exactly one unit, and that D0 matches the source's definitions",
 		Long: `Compare D0 with every neighbour: by checksums per table, of the unit's rows and of all others, and by everything that affects
 plans, results and privileges: columns, constraints, indexes, statistics, views, functions, sequences, rules, row security and
-the privileges of the replay role. The twin must have the rows of D0. Also compare D0 with what create would make from the source's present definitions; if the
+the privileges of the replay role. The twin and the guard must have the rows of D0. Also compare D0 with what create would make from the source's present definitions; if the
 source cannot be reached, the output says so. The exit code is 2 if a pair is not neighbouring, the
 twin has other rows, or D0 does not match.`,
 	}
@@ -164,10 +168,14 @@ func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 			Faults      []string `json:"faults"`
 			NotCompared string   `json:"source_not_compared,omitempty"`
 			Pairs       []pair   `json:"pairs"`
-			Twin        *twin    `json:"twin"` // null = none
-		}{set.Epoch, set.D0, append([]string{}, report.Faults...), report.NotCompared, []pair{}, nil}
+			Twin        *twin    `json:"twin"`  // null = none
+			Guard       *twin    `json:"guard"` // null = none
+		}{set.Epoch, set.D0, append([]string{}, report.Faults...), report.NotCompared, []pair{}, nil, nil}
 		if t := report.Twin; t != nil {
 			out.Twin = &twin{t.Schema, append([]string{}, t.Faults...)}
+		}
+		if t := report.Guard; t != nil {
+			out.Guard = &twin{t.Schema, append([]string{}, t.Faults...)}
 		}
 		for _, d := range pairs {
 			out.Pairs = append(out.Pairs, pair{d.Schema, d.Unit, d.Removed, d.Added, append([]string{}, d.Faults...)})
@@ -211,16 +219,20 @@ func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 	return err
 }
 
-// writeTwin writes what was found of the twin.
+// writeTwin writes what was found of the twin and the guard.
 func writeTwin(w io.Writer, report neighbours.Report) {
 	d0 := report.Set.D0
-	switch t := report.Twin; {
-	case t == nil:
+	if report.Twin == nil {
 		fmt.Fprintf(w, "no twin of %s: `dpwatch neighbours create --replace` makes one, unless shadow.twin is none\n", d0)
-	case len(t.Faults) > 0:
-		fmt.Fprintf(w, "%s: NOT a twin of %s\n  %s\n", t.Schema, d0, strings.Join(t.Faults, "\n  "))
-	default:
-		fmt.Fprintf(w, "%s: a twin of %s, with the same rows\n", t.Schema, d0)
+	}
+	for _, t := range []*neighbours.Twin{report.Twin, report.Guard} {
+		switch {
+		case t == nil:
+		case len(t.Faults) > 0:
+			fmt.Fprintf(w, "%s: NOT a twin of %s\n  %s\n", t.Schema, d0, strings.Join(t.Faults, "\n  "))
+		default:
+			fmt.Fprintf(w, "%s: a twin of %s, with the same rows\n", t.Schema, d0)
+		}
 	}
 }
 
@@ -260,13 +272,15 @@ func writeMembers(w io.Writer, set neighbours.Set, members []neighbours.Member, 
 	}
 	if asJSON {
 		return json.NewEncoder(w).Encode(map[string]any{
-			"epoch": set.Epoch, "d0": set.D0, "twin": set.Twin, "relation": set.Relation, "method": set.Method, "source": set.Source, "made": set.Made, "neighbours": out,
+			"epoch": set.Epoch, "d0": set.D0, "twin": set.Twin, "guard": set.Guard, "relation": set.Relation, "method": set.Method, "source": set.Source, "made": set.Made, "neighbours": out,
 		})
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "epoch %d, made %s from %s: %s, relation %s, method %s\n", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Source, set.D0, set.Relation, set.Method)
-	if set.Twin != "" {
-		fmt.Fprintf(table, "%s\ttwin of %s\n", set.Twin, set.D0)
+	for _, twin := range []string{set.Twin, set.Guard} {
+		if twin != "" {
+			fmt.Fprintf(table, "%s\ttwin of %s\n", twin, set.D0)
+		}
 	}
 	for _, m := range out {
 		fmt.Fprintf(table, "%s\t%s\t%s", m.Schema, m.Unit, m.Why)

@@ -39,7 +39,7 @@ func (l *laplace) Check(context.Context, string, []string, []string) ([]string, 
 
 func (l *laplace) Epoch(context.Context, []string) (string, error) { return "copies", nil }
 
-func (l *laplace) TwinFault(context.Context, string) (string, error) { return "", nil }
+func (l *laplace) TwinFault(context.Context, string) (string, bool, error) { return "", false, nil }
 
 func (l *laplace) Start(s replay.Statement, _ uint64) (trial.Trials, error) {
 	<-l.ready

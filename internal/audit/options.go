@@ -39,6 +39,7 @@ type Options struct {
 	D0         string             // schema of D0
 	D1         []string           // schemas of its neighbours
 	Twin       string             // schema of a second copy of D0; "" = there is none
+	Guard      string             // schema of a third one, which guards control audits; "" = there is none
 	Tables     []string           // names of protected tables, for the check of the shadow database
 	VaryText   bool               // the trials of a confirmation differ in a comment: see replay.Separation
 	Hoist      bool               // trials may reuse the part that is the same in all of them

@@ -20,7 +20,7 @@ func newStages(o *Options, g *guard.Guard, m *replayMetrics, changed func(before
 		Recognizer:  recognize.New(o.Rewriter, o.Unclaimed, o.Announce, func(r any) { g.Recovered("analyze", r) }, o.Evaluate),
 		Environment: newEnvironment(o, changed),
 		Catalogs:    environment.NewCatalogs(o.Renew, o.RenewEvery),
-		Texts:       turn.Texts{D0: o.D0, D1: o.D1, Twin: o.Twin, Own: o.OwnText},
+		Texts:       turn.Texts{D0: o.D0, D1: o.D1, Twin: o.Twin, Guard: o.Guard, Own: o.OwnText},
 	}
 	s.Catalogs.Use, s.Catalogs.Failed, s.Catalogs.Adopted = s.Recognizer.Use, func(error) {}, func(bool) {}
 	s.Catalogs.Before = func(ctx context.Context) { _ = s.Environment.ReadEngine(ctx) } // the catalogs then have its functions
@@ -45,19 +45,22 @@ func runStages(ctx context.Context, s *fleet.Stages, group *errgroup.Group, o *O
 
 // newEnvironment returns the Reader of an auditor or worker.
 func newEnvironment(o *Options, changed func(before, after *environment.Environment)) *environment.Reader {
-	copies := func(ctx context.Context) (version string, twin bool, err error) {
+	copies := func(ctx context.Context) (c environment.Copies, err error) {
 		schemas := append([]string{o.D0}, o.D1...)
 		if o.Twin != "" {
-			fault, err := o.Player.TwinFault(ctx, o.D0)
+			fault, guard, err := o.Player.TwinFault(ctx, o.D0)
 			if err != nil {
-				return "", false, err
+				return c, err
 			}
-			if twin = fault == ""; twin {
+			if c.Twin = fault == ""; c.Twin {
 				schemas = append(schemas, o.Twin)
 			}
+			if c.Guard = guard; guard {
+				schemas = append(schemas, o.Guard)
+			}
 		}
-		version, err = o.Player.Epoch(ctx, schemas)
-		return version, twin, err
+		c.Version, err = o.Player.Epoch(ctx, schemas)
+		return c, err
 	}
 	return environment.New(environment.Sources{Copies: copies, Engine: o.Engine, Production: o.Production}, changed)
 }

@@ -27,13 +27,20 @@ func TestTwin(t *testing.T) {
 				t.Errorf("a set without a twin has %+v, error %v", report.Twin, err)
 			}
 
-			o.Twin = "d0_twin"
+			o.Twin, o.Guard, o.GuardLimit = "d0_twin", "d0_guard", 1
 			role := "nbr_twin_" + string(method)
 			run(t, o.Target, "CREATE ROLE "+role)
 			o.Grant = []string{role}
 			set, err := neighbours.Refresh(t.Context(), o)
-			if err != nil || set.Twin != "d0_twin" {
-				t.Fatalf("twin %q, error %v", set.Twin, err)
+			if err != nil || set.Twin != "d0_twin" || set.Guard != "" {
+				t.Fatalf("twin %q, guard %q of tables above its limit, error %v", set.Twin, set.Guard, err)
+			}
+			o.GuardLimit = 64 << 20
+			if set, err = neighbours.Refresh(t.Context(), o); err != nil || set.Guard != "d0_guard" {
+				t.Fatalf("guard %q, error %v", set.Guard, err)
+			}
+			if n := lines(t, o.Target, "SELECT count(*)::text FROM ((TABLE d0.users EXCEPT ALL TABLE d0_guard.users) UNION ALL (TABLE d0_guard.users EXCEPT ALL TABLE d0.users)) x"); n[0] != "0" {
+				t.Errorf("%s rows differ between D0 and the guard", n[0])
 			}
 			verified(t, o)
 			report, err := neighbours.Verify(t.Context(), o)
@@ -58,6 +65,13 @@ func TestTwin(t *testing.T) {
 			if err != nil || report.OK() || !strings.Contains(strings.Join(report.Twin.Faults, "; "), want) {
 				t.Errorf("after a change: %v, %+v", err, report.Twin)
 			}
+			if len(report.Guard.Faults) > 0 {
+				t.Errorf("guard %+v", report.Guard)
+			}
+			run(t, o.Target, strings.ReplaceAll(spoil, "d0_twin", "d0_guard"))
+			if report, err = neighbours.Verify(t.Context(), o); err != nil || !strings.Contains(strings.Join(report.Guard.Faults, "; "), want) {
+				t.Errorf("after a change of the guard: %v, %+v", err, report.Guard)
+			}
 			if err := neighbours.Drop(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +87,7 @@ func TestTwinNames(t *testing.T) {
 	t.Parallel()
 	o := options("postgres://a/x", "postgres://a/y")
 	o.Twin = "d1_2"
-	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "has two roles: d0, each d1, the twin and the control schema must differ") {
+	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "has two roles: d0, each d1, the twin, the guard and the control schema must differ") {
 		t.Error(err)
 	}
 }

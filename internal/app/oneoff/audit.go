@@ -177,7 +177,7 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 	if err != nil {
 		return nil, nil, s, err
 	}
-	fault, err := player.TwinFault(ctx, f.D0) // Check prints it
+	fault, _, err := player.TwinFault(ctx, f.D0) // Check prints it
 	if err != nil {
 		return nil, nil, s, err
 	}

@@ -192,7 +192,7 @@ func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (op
 	// The catalog shows views and functions that read the same copy in every world: they would make a query that leaks
 	// look private.
 	opt.Shadow, err = read.Catalog(ctx, f.DSN, stages.CatalogTimeout)
-	opt.Neighbours = stages.WithTwin(f.schemas(), f.Twin, opt.Shadow)
+	opt.Neighbours = stages.WithTwin(f.schemas(), opt.Shadow, f.Twin)
 	return opt, err
 }
 

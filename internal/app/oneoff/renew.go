@@ -13,10 +13,6 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// renewedBytes is the greatest size of the source's tables, in bytes, at which an audit makes the copies anew before it
-// confirms a violation: that takes seconds.
-const renewedBytes = 64 << 20
-
 // renewal makes the copies of an audit anew, between the control of a suspicion and its confirmation: what was drawn for
 // the first copies is not what shows the violation on the second ones.
 type renewal struct {
@@ -64,7 +60,7 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 	for _, d1 := range f.D1 {
 		worlds = append(worlds, slices.Index(o.D1, d1))
 	}
-	anew, err := neighbours.OpenRecreation(ctx, o, append(worlds, neighbours.AllRows), renewedBytes)
+	anew, err := neighbours.OpenRecreation(ctx, o, append(worlds, neighbours.AllRows), stages.SmallCopies)
 	if err != nil {
 		return nil, err
 	}

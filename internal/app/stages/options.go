@@ -39,7 +39,7 @@ func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 		DSN: c.Shadow.DSN.Reveal(), SearchPath: c.Shadow.SearchPath, Public: c.Privacy.Public, Originals: schemas(c.Privacy.Protected),
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
-		Engines: c.Shadow.Engines(append(c.Shadow.Copies(), c.Shadow.TwinSchema())), Copies: c.Shadow.Copies(), Twin: c.Shadow.TwinSchema(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
+		Engines: c.Shadow.Engines(append(c.Shadow.Copies(), c.Shadow.TwinSchema(), c.Shadow.GuardSchema())), Copies: c.Shadow.Copies(), Twin: c.Shadow.TwinSchema(), Guard: c.Shadow.GuardSchema(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
 	}
 }
 
@@ -160,11 +160,14 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 		return neighbours.Column{Table: table(name[:i]), Name: name[i+1:]}
 	}
 	o := neighbours.Options{
-		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: c.ControlSchema(), D0: c.Shadow.D0, D1: c.Shadow.D1, Twin: c.Shadow.TwinSchema(),
+		Source: n.Source.Reveal(), Target: n.Target.Reveal(), Control: c.ControlSchema(), D0: c.Shadow.D0, D1: c.Shadow.D1, Twin: c.Shadow.TwinSchema(), Guard: c.Shadow.GuardSchema(),
 		Unit:       neighbours.Unit{Table: table(c.Privacy.Unit.Table), Key: c.Privacy.Unit.Key},
 		SearchPath: c.Privacy.SearchPath, FunctionPath: c.Shadow.SearchPath, Noise: NoiseFunctions(c),
 		Relation: neighbours.Relation(n.Relation), Method: neighbours.Method(n.Method), CopyLimit: int64(n.CopyLimit),
 		Grant: n.Grant, Workers: neighbourWorkers, RenameBody: rewrite.RenameBody,
+	}
+	if c.Shadow.Guard == "" {
+		o.GuardLimit = SmallCopies
 	}
 	for _, name := range c.Privacy.Protected {
 		o.Protected = append(o.Protected, table(name))
@@ -206,13 +209,20 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 	return o, nil
 }
 
-// WithTwin adds the twin of D0 to the schemas of the copies if the shadow database has it: copies that were made before
-// there were twins have none.
-func WithTwin(copies []string, twin string, shadow *catalog.Catalog) []string {
-	if shadow == nil || twin == "" || !slices.ContainsFunc(shadow.Relations, func(r catalog.Relation) bool { return r.Schema == twin }) {
-		return copies
+// SmallCopies is the greatest size of the source's tables, in bytes, at which copies are made without being asked for:
+// that takes seconds.
+const SmallCopies = 64 << 20
+
+// WithTwin adds those of the twins of D0 to the schemas of the copies that the shadow database has: copies that were
+// made before there were twins have none.
+func WithTwin(copies []string, shadow *catalog.Catalog, twins ...string) []string {
+	all := slices.Clone(copies)
+	for _, twin := range twins {
+		if shadow != nil && twin != "" && slices.ContainsFunc(shadow.Relations, func(r catalog.Relation) bool { return r.Schema == twin }) {
+			all = append(all, twin)
+		}
 	}
-	return append(slices.Clone(copies), twin)
+	return all
 }
 
 // CatalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
@@ -246,7 +256,7 @@ func Rewriters(c config.Config) func(context.Context) (*rewrite.Rewriter, error)
 			return last, errors.Join(errs...)
 		}
 		now := opt
-		now.Neighbours = WithTwin(opt.Neighbours, c.Shadow.TwinSchema(), opt.Shadow)
+		now.Neighbours = WithTwin(opt.Neighbours, opt.Shadow, c.Shadow.TwinSchema(), c.Shadow.GuardSchema())
 		r, err := rewrite.New(now)
 		last = r
 		return r, errors.Join(append(errs, err)...)

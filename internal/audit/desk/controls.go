@@ -133,7 +133,7 @@ func (c *Controls) drop(j *job) {
 func (c *Controls) FalseAlarms() view.FalseAlarms {
 	return view.FalseAlarms{
 		FalseAlarms: read.NewFalseAlarms(c.counts[analysis.Violation], c.counts[analysis.NoEvidence], c.counts[analysis.Inconclusive]),
-		Running:     len(c.jobs) - len(c.order), ErrorRate: math.Round((1-c.opt.Analysis.Confidence)*1e12) / 1e12, Off: c.off(),
+		Running:     len(c.jobs) - len(c.order), ErrorRate: math.Round((1-c.opt.Analysis.Confidence)*1e12) / 1e12, Guard: c.environment.Guard, Off: c.off(),
 	}
 }
 

@@ -37,8 +37,8 @@ type simulation struct{ coin *rand.Rand }
 func (simulation) Check(context.Context, string, []string, []string) ([]string, error) {
 	return nil, nil
 }
-func (simulation) Epoch(context.Context, []string) (string, error)   { return "", nil }
-func (simulation) TwinFault(context.Context, string) (string, error) { return "", nil }
+func (simulation) Epoch(context.Context, []string) (string, error)         { return "", nil }
+func (simulation) TwinFault(context.Context, string) (string, bool, error) { return "", false, nil }
 
 func (s simulation) Start(q replay.Statement, _ uint64) (trial.Trials, error) {
 	if s.coin.IntN(12) == 0 {

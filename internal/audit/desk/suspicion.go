@@ -53,6 +53,9 @@ func (v *violations) confirmationEnded(j *job, verdict analysis.Verdict) {
 
 // blocked counts, logs and reports that the control of a violation has blocked it.
 func (v *violations) blocked(j *job) {
+	if j.control {
+		return
+	}
 	i := evidence.Worst(j.reports)
 	r := j.reports[i]
 	v.do(Counted{ConfirmationsCounter, blocked})

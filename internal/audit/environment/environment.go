@@ -18,6 +18,7 @@ import (
 type Environment struct {
 	Copies             string           // their version; "" = not read yet
 	Twin               bool             // there is a twin of D0 that can be used, which is part of the version
+	Guard              bool             // and a second one, which guards control audits
 	Shadow, Production *engine.Snapshot // the engine of the trials, and that of the clients; nil = not read yet, or unknown
 	Label              string           // of the last deploy; "" = none
 	ShadowKnown        bool             // Shadow can be read
@@ -41,8 +42,14 @@ func (e *Environment) Version(calls engine.Calls) string {
 
 // Sources read the parts of an Environment. Engine and Production may be nil: then they are not known.
 type Sources struct {
-	Copies             func(context.Context) (version string, twin bool, err error)
+	Copies             func(context.Context) (Copies, error)
 	Engine, Production func(context.Context) (*engine.Snapshot, error)
+}
+
+// Copies is what a Source reads of the copies: see Environment.
+type Copies struct {
+	Version     string
+	Twin, Guard bool
 }
 
 // Reader reads an Environment and publishes it. It is safe for concurrent use.
@@ -77,12 +84,12 @@ func (r *Reader) publish(change func(*Environment)) (before, after *Environment)
 
 // ReadCopies reads the version of the copies.
 func (r *Reader) ReadCopies(ctx context.Context) error {
-	version, twin, err := r.sources.Copies(ctx)
+	now, err := r.sources.Copies(ctx)
 	if err != nil {
 		return err
 	}
-	before, after := r.publish(func(e *Environment) { e.Copies, e.Twin = version, twin })
-	if before.Copies != version {
+	before, after := r.publish(func(e *Environment) { e.Copies, e.Twin, e.Guard = now.Version, now.Twin, now.Guard })
+	if before.Copies != now.Version {
 		r.changed(before, after)
 	}
 	return nil

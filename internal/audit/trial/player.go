@@ -12,7 +12,7 @@ import (
 type Player interface {
 	Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error)
 	Epoch(ctx context.Context, schemas []string) (string, error)
-	TwinFault(ctx context.Context, d0 string) (string, error)
+	TwinFault(ctx context.Context, d0 string) (fault string, guard bool, err error)
 	Start(s replay.Statement, seed uint64) (Trials, error)
 }
 

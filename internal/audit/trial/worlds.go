@@ -14,24 +14,24 @@ func OnWorlds(s replay.Statement, e *evidence.Evidence, twin []string) replay.St
 	if e == nil || !e.Controlling() && !e.TwinInPlace() {
 		return s
 	}
-	at := len(s.Worlds) // the place of the twin
-	pick := func(worlds []string, text string) []string {
-		if e.Controlling() {
-			return []string{worlds[0], text}
-		}
-		return append([]string{text}, worlds[1:]...)
-	}
-	if e.Controlling() {
-		s.Places = []int{0, at}
-	} else {
-		s.Places = []int{at}
-		for i := 1; i < at; i++ {
-			s.Places = append(s.Places, i)
+	places := s.Places
+	if places == nil {
+		for i := range s.Worlds {
+			places = append(places, i)
 		}
 	}
-	s.Worlds, s.Then, s.Hoist = pick(s.Worlds, twin[0]), slices.Clone(s.Then), nil
+	s.Places = pick(e, places, slices.Max(places)+1) // the twin, or the guard after it, follows
+	s.Worlds, s.Then, s.Hoist = pick(e, s.Worlds, twin[0]), slices.Clone(s.Then), nil
 	for i := range s.Then {
-		s.Then[i].Worlds = pick(s.Then[i].Worlds, twin[1+i])
+		s.Then[i].Worlds = pick(e, s.Then[i].Worlds, twin[1+i])
 	}
 	return s
+}
+
+// pick returns of the worlds those of a control or of a confirmation after it.
+func pick[T any](e *evidence.Evidence, worlds []T, twin T) []T {
+	if e.Controlling() {
+		return []T{worlds[0], twin}
+	}
+	return append([]T{twin}, worlds[1:]...)
 }

@@ -120,7 +120,7 @@ func (p *play) current(ctx context.Context) error {
 		err = &errRestart{Restart{Environment: e}}
 	}
 	if err == nil {
-		p.hasTwin = e.Twin && p.t.twin() != nil
+		p.hasTwin = p.t.controlled(e)
 	}
 	return err
 }

@@ -12,15 +12,16 @@ type World struct {
 	Schema string
 	SQL    view.SQLPair
 	Steps  [2][]string // of a sequence: the texts of its statements on D0 and on the neighbour
-	Twin   []string    // the texts of the statements on the twin of D0; nil = there is none
+	Twin   []string    // the texts of the statements on the twin of D0, in a control audit on the guard; nil = there is none
 }
 
 // Texts are the rules for the texts of queries.
 type Texts struct {
-	D0   string
-	D1   []string
-	Twin string // "" = there is none
-	Own  bool   // every world has an engine of its own: statements are replayed unchanged
+	D0    string
+	D1    []string
+	Twin  string // "" = there is none
+	Guard string // a second twin; "" = there is none
+	Own   bool   // every world has an engine of its own: statements are replayed unchanged
 }
 
 // Worlds returns the neighbours with the texts of a plan, or of a sequence of plans. It parses each text once more for
@@ -55,8 +56,11 @@ func (x Texts) Worlds(plan *rewrite.Plan, sequence bool) ([]World, error) {
 	return worlds, nil
 }
 
-// OfControl returns the rules of control audits, in which the twin is the only neighbour.
-func (x Texts) OfControl() Texts { return Texts{D0: x.D0, D1: []string{x.Twin}, Own: x.Own} }
+// OfControl returns the rules of control audits, in which the twin is the only neighbour, and the guard is
+// the twin.
+func (x Texts) OfControl() Texts {
+	return Texts{D0: x.D0, D1: []string{x.Twin}, Twin: x.Guard, Own: x.Own}
+}
 
 // texts returns the texts of plans for one world.
 func (x Texts) texts(plans []*rewrite.Plan, schema string) (texts []string, err error) {

@@ -53,7 +53,7 @@ type Turn struct {
 	Settings   map[string]string // with which the query runs
 	SearchPath []string
 	Worlds     []World // one per neighbour
-	Places     []int   // of D0 and the neighbours, see replay.Statement; nil = in their order
+	Places     []int   // of D0 and the neighbour of a control audit, see replay.Statement; nil = this is another audit
 	Calls      engine.Calls
 	Copies     string // version of the copies of the evidence
 	Engine     string // version of the engine of the evidence; "" = it is not compared
@@ -135,7 +135,17 @@ func (t *Turn) statement(hoist *replay.Hoisting, varyText bool) replay.Statement
 	return trial.OnWorlds(s, t.Evidence, t.twin())
 }
 
-// twin returns the texts on the twin of D0.
+// controlled reports whether a suspicion has a control in an environment: the twin is there, or in a control audit, whose
+// neighbour is the twin, the guard.
+func (t *Turn) controlled(e *environment.Environment) bool {
+	there := e.Twin
+	if t.Places != nil {
+		there = e.Guard
+	}
+	return there && t.twin() != nil
+}
+
+// twin returns the texts on the twin of D0, or the guard.
 func (t *Turn) twin() []string { return t.Worlds[0].Twin }
 
 // ofSequence makes s the statements of a sequence. All trials are separate: see docs/statistics.md.

@@ -94,6 +94,7 @@ type FalseAlarms struct {
 	read.FalseAlarms
 	Running   int     `json:"running"`       // control audits that are not decided
 	ErrorRate float64 `json:"error_rate"`    // the largest rate that the tests allow: 1 - audit.confidence
+	Guard     bool    `json:"guard"`         // a second twin of D0 controls their suspicions, as the twin does those of other audits
 	Off       string  `json:"off,omitempty"` // why there are no control audits now; empty = there are
 }
 

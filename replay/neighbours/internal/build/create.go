@@ -34,7 +34,8 @@ func prepare(ctx context.Context, o *spec.Options, refresh bool) (b *Builder, er
 			s.Close(ctx)
 		}
 	}()
-	s.Options = o // further notes go to the plan
+	o.Guard = p.o.Guard // none if the tables are too large for one
+	s.Options = o       // further notes go to the plan
 	there, err := s.Exists(ctx)
 	if err == nil && there && len(p.plan.Faults) == 0 { // types left by a killed command may differ from the source's present ones
 		err = s.RemoveLeftovers(ctx)
@@ -160,7 +161,7 @@ func (b *Builder) makeBase(ctx context.Context) error {
 	return err
 }
 
-// makeNeighbours builds the D1 schemas and the twin, several at a time.
+// makeNeighbours builds the D1 schemas, the twin and the guard, several at a time.
 func (b *Builder) makeNeighbours(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, b.Options.Workers))

@@ -17,11 +17,11 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
-// neighbour fills one neighbour, or the twin.
+// neighbour fills one neighbour, the twin or the guard.
 type neighbour struct {
 	objects *objects
 	g       *source.Graph
-	unit    *units.Chosen // nil = all rows of D0: the twin, or D0 made anew
+	unit    *units.Chosen // nil = all rows of D0: the twin, the guard, or D0 made anew
 	world   int
 }
 

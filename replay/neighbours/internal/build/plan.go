@@ -174,6 +174,9 @@ func (p *planner) inspectSource(ctx context.Context, s *shadow.DB) error {
 	}); err != nil {
 		return src.Explain(err)
 	}
+	if p.o.GuardLimit > 0 && m.Bytes() > p.o.GuardLimit {
+		p.o.Guard = ""
+	}
 	p.b = &Builder{DB: s, Options: p.o, Model: m}
 	p.fault(p.validate(ctx, src))
 	if p.types, err = source.ReadTypes(ctx, conn, m.Types, m.Collations); err != nil {

@@ -15,7 +15,7 @@ type staging struct {
 	epoch   int64 // 0 = a dry run, which has no record
 }
 
-// stage returns the staging name of world i: 0 = D0, then the neighbours, then the twin.
+// stage returns the staging name of world i: 0 = D0, then the neighbours, then the twin, then the guard.
 func (s *staging) stage(i int) string {
 	return fmt.Sprintf("%s%d_%d", s.options.Prefixes()[0], s.epoch, i)
 }

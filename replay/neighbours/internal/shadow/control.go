@@ -28,7 +28,7 @@ const recordTables = `
 CREATE TABLE %[1]s.neighbour_version (version int NOT NULL, salt text NOT NULL);
 CREATE TABLE %[1]s.neighbour_set (epoch bigint PRIMARY KEY, state text NOT NULL CHECK (state IN ('building', 'current', 'old')),
 	d0 text NOT NULL, d1 text[] NOT NULL, relation text NOT NULL, method text NOT NULL, source text NOT NULL,
-	tables text[] NOT NULL, made timestamptz NOT NULL DEFAULT now(), twin text NOT NULL DEFAULT '');
+	tables text[] NOT NULL, made timestamptz NOT NULL DEFAULT now(), twin text NOT NULL DEFAULT '', guard text NOT NULL DEFAULT '');
 CREATE UNIQUE INDEX ON %[1]s.neighbour_set (state) WHERE state = 'current';
 CREATE TABLE %[1]s.neighbour_unit (epoch bigint NOT NULL, schema text NOT NULL, key text[] NOT NULL, why text NOT NULL,
 	rows bigint NOT NULL, PRIMARY KEY (epoch, schema));
@@ -182,13 +182,13 @@ func (s *DB) Grant(ctx context.Context, tx pgx.Tx, schemas []string) error {
 
 // Begin records a set that is being built, before any of its objects is created.
 func (s *DB) Begin(ctx context.Context, source string, method spec.Method, tables []string) (epoch int64, err error) {
-	if err = connect.Run(ctx, s.Conn, "ALTER TABLE "+s.Record("neighbour_set")+" ADD COLUMN IF NOT EXISTS twin text NOT NULL DEFAULT ''"); err != nil {
+	if err = connect.Run(ctx, s.Conn, "ALTER TABLE "+s.Record("neighbour_set")+" ADD COLUMN IF NOT EXISTS twin text NOT NULL DEFAULT '', ADD COLUMN IF NOT EXISTS guard text NOT NULL DEFAULT ''"); err != nil {
 		return 0, err // the records are of an earlier version
 	}
-	err = s.Conn.QueryRow(ctx, `INSERT INTO `+s.Record("neighbour_set")+` (epoch, state, d0, d1, relation, method, source, tables, twin)
-		SELECT greatest(extract(epoch FROM now())::bigint, coalesce(max(epoch), 0) + 1), 'building', $1, $2, $3, $4, $5, $6, $7
+	err = s.Conn.QueryRow(ctx, `INSERT INTO `+s.Record("neighbour_set")+` (epoch, state, d0, d1, relation, method, source, tables, twin, guard)
+		SELECT greatest(extract(epoch FROM now())::bigint, coalesce(max(epoch), 0) + 1), 'building', $1, $2, $3, $4, $5, $6, $7, $8
 		FROM `+s.Record("neighbour_set")+` RETURNING epoch`,
-		s.Options.D0, s.Options.D1, string(s.Options.Relation), string(method), source, tables, s.Options.Twin).Scan(&epoch)
+		s.Options.D0, s.Options.D1, string(s.Options.Relation), string(method), source, tables, s.Options.Twin, s.Options.Guard).Scan(&epoch)
 	return epoch, err
 }
 

@@ -45,7 +45,7 @@ func (s *DB) CheckNames(ctx context.Context, current Set) error {
 		if _, taken := there[name]; !taken || slices.Contains(current.Schemas(), name) {
 			continue
 		}
-		faults = append(faults, fmt.Errorf("schema %s of the shadow database was not created by `dpwatch neighbours`: drop it, or give shadow.d0, shadow.d1 and shadow.twin other names", name))
+		faults = append(faults, fmt.Errorf("schema %s of the shadow database was not created by `dpwatch neighbours`: drop it, or give shadow.d0, shadow.d1, shadow.twin and shadow.guard other names", name))
 	}
 	return errors.Join(faults...)
 }

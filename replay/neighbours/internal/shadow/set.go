@@ -51,10 +51,11 @@ type Set struct {
 	Tables   []string // names of the relations in every schema
 	Made     time.Time
 	Twin     string // schema of a second copy of D0; "" = none, as in a set of an earlier version
+	Guard    string // schema of a third one; "" = none
 }
 
-// Schemas returns the schemas of the set: D0, the neighbours, and the twin if there is one.
-func (s *Set) Schemas() []string { return spec.Schemas(s.D0, s.D1, s.Twin) }
+// Schemas returns the schemas of the set: D0, the neighbours, and the twin and the guard if there are any.
+func (s *Set) Schemas() []string { return spec.Schemas(s.D0, s.D1, s.Twin, s.Guard) }
 
 // Member is one neighbour and its difference from D0.
 type Member struct {
@@ -74,8 +75,8 @@ func (s *DB) Current(ctx context.Context) (Set, error) {
 	if !there {
 		return Set{}, ErrNoSet
 	}
-	sets, err := connect.Structs[Set](ctx, s.Conn, `SELECT epoch, d0, d1, relation, method, source, tables, made, coalesce(to_jsonb(s)->>'twin', '')
-		FROM `+s.Record("neighbour_set")+` s WHERE state = 'current'`) // records of earlier versions have no column twin
+	sets, err := connect.Structs[Set](ctx, s.Conn, `SELECT epoch, d0, d1, relation, method, source, tables, made, coalesce(to_jsonb(s)->>'twin', ''), coalesce(to_jsonb(s)->>'guard', '')
+		FROM `+s.Record("neighbour_set")+` s WHERE state = 'current'`) // records of earlier versions have no column twin or guard
 	if err != nil {
 		return Set{}, fmt.Errorf("read the records in schema %s: %w", s.Options.Control, s.Explain(err))
 	}

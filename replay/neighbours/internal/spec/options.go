@@ -116,6 +116,9 @@ type Options struct {
 	D0      string
 	D1      []string // one schema for each chosen unit
 	Twin    string   // schema of a second copy of D0; "" = none
+	Guard   string   // schema of a third one, which guards control audits; "" = none
+	// GuardLimit is the size of the source's tables, in bytes, above which no guard is made; 0 = any size.
+	GuardLimit int64
 
 	Protected []ident.Table // the tables and views to copy; their partitions, children and dependent views are included
 	Public    []ident.Table // tables that views may read in place
@@ -176,7 +179,7 @@ func (o *Options) Check() error {
 		case name == "" || len(name) > 63:
 			add("%q cannot be the name of a schema", name)
 		case slices.Contains(names[:i], name):
-			add("the schema %q has two roles: d0, each d1, the twin and the control schema must differ", name)
+			add("the schema %q has two roles: d0, each d1, the twin, the guard and the control schema must differ", name)
 		case strings.HasPrefix(name, "pg_") || strings.HasPrefix(name, StagePrefix) || strings.HasPrefix(name, RecreatePrefix):
 			add("the schema name %q is reserved", name)
 		}
@@ -188,7 +191,7 @@ func (o *Options) Check() error {
 // and schemas of their own beside those of the set. All are full copies: views over one D0 would share what is drawn for
 // D0.
 func (o Options) Recreated(most int64) Options {
-	o.Recreate, o.MostBytes, o.Control, o.Twin, o.Method = true, most, o.Control+"_recreate", "", Copy
+	o.Recreate, o.MostBytes, o.Control, o.Twin, o.Guard, o.Method = true, most, o.Control+"_recreate", "", "", Copy
 	o.D0 = "dpwatch_recreated_d0" // these names identify the units; no schema has them
 	d1 := make([]string, len(o.D1))
 	for i := range d1 {
@@ -207,14 +210,16 @@ func (o *Options) Prefixes() []string {
 	return []string{StagePrefix, OldPrefix}
 }
 
-// Schemas returns the schemas of the copies: D0, the neighbours, and the twin if there is one.
-func (o *Options) Schemas() []string { return Schemas(o.D0, o.D1, o.Twin) }
+// Schemas returns the schemas of the copies: D0, the neighbours, and the twin and the guard if there are any.
+func (o *Options) Schemas() []string { return Schemas(o.D0, o.D1, o.Twin, o.Guard) }
 
 // Schemas returns the schemas of the copies of a set.
-func Schemas(d0 string, d1 []string, twin string) []string {
+func Schemas(d0 string, d1 []string, twins ...string) []string {
 	all := append([]string{d0}, d1...)
-	if twin != "" {
-		all = append(all, twin)
+	for _, twin := range twins {
+		if twin != "" {
+			all = append(all, twin)
+		}
 	}
 	return all
 }

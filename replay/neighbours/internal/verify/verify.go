@@ -30,6 +30,7 @@ type Report struct {
 	Set    shadow.Set
 	Pairs  []Difference
 	Twin   *Twin    // nil = the set has none
+	Guard  *Twin    // nil = the set has none
 	Faults []string // of D0 itself, and its differences from the source; empty = none
 	// NotCompared is why D0 was not compared with the source; empty = it was.
 	NotCompared string
@@ -37,7 +38,8 @@ type Report struct {
 
 // OK reports whether no faults were found in what was compared.
 func (r *Report) OK() bool {
-	return len(r.Faults) == 0 && (r.Twin == nil || len(r.Twin.Faults) == 0) && !slices.ContainsFunc(r.Pairs, func(d Difference) bool { return len(d.Faults) > 0 })
+	return len(r.Faults) == 0 && (r.Twin == nil || len(r.Twin.Faults) == 0) && (r.Guard == nil || len(r.Guard.Faults) == 0) &&
+		!slices.ContainsFunc(r.Pairs, func(d Difference) bool { return len(d.Faults) > 0 })
 }
 
 // Run verifies the current set: see neighbours.Verify.
@@ -84,10 +86,11 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 		o.ReportProgress("verify "+m.Schema, int64(i+1), int64(len(members)))
 		report.Pairs = append(report.Pairs, d)
 	}
-	if set.Twin != "" {
-		if report.Twin, err = v.compareTwin(ctx); err != nil {
-			return report, fmt.Errorf("verify %s: %w", set.Twin, s.Explain(err))
-		}
+	if report.Twin, err = v.compareTwin(ctx, set.Twin); err != nil {
+		return report, fmt.Errorf("verify %s: %w", set.Twin, s.Explain(err))
+	}
+	if report.Guard, err = v.compareTwin(ctx, set.Guard); err != nil {
+		return report, fmt.Errorf("verify %s: %w", set.Guard, s.Explain(err))
 	}
 	return report, nil
 }
