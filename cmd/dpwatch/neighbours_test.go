@@ -59,7 +59,7 @@ neighbours: {source: %q, target: %q, choose: [{rule: most_rows}, {rule: largest,
 		t.Errorf("plan: %q, %v", plan, err)
 	}
 	out, progress := dpwatch(exitDone, "create")
-	if !strings.Contains(out, "d0 and d1_1, d1_2, and the twin d0_twin, by method copy") || !strings.Contains(progress, "rows") {
+	if !strings.Contains(out, "d0 and d1_1, d1_2, and the twin d0_twin, and the guard d0_guard, by method copy") || !strings.Contains(progress, "rows") {
 		t.Errorf("create: %q, %q", out, progress)
 	}
 	check := call(t, "", "doctor", "--config", file)
