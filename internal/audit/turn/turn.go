@@ -135,8 +135,8 @@ func (t *Turn) statement(hoist *replay.Hoisting, varyText bool) replay.Statement
 	return trial.OnWorlds(s, t.Evidence, t.twin())
 }
 
-// controlled reports whether a suspicion has a control in an environment: the twin is there, or in a control audit, whose
-// neighbour is the twin, the guard.
+// controlled reports whether a suspicion has a control in an environment: the twin is there, or in a control audit,
+// whose neighbour is the twin, the guard.
 func (t *Turn) controlled(e *environment.Environment) bool {
 	there := e.Twin
 	if t.Places != nil {
