@@ -12,8 +12,8 @@ type Twin struct {
 	Faults []string // empty = it has the rows and the definitions of D0
 }
 
-// compareTwin verifies that the twin, or the guard, has the rows and definitions of D0. Rows of materialised views are not
-// compared: each copy computes its own.
+// compareTwin verifies that the twin, or the guard, has the rows and definitions of D0. Rows of materialised views
+// are not compared: each copy computes its own.
 func (v *verifier) compareTwin(ctx context.Context, schema string) (*Twin, error) {
 	if schema == "" {
 		return nil, nil //nolint:nilnil // the set has none
