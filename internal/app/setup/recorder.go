@@ -47,7 +47,7 @@ func ThisProcess(c config.Config) ledger.Process {
 // without what may differ from machine to machine; "" if it cannot be computed. Secrets are not part of it.
 func ConfigurationHash(c config.Config) string {
 	c.Audit.Workers, c.Audit.Memory = 0, 0
-	text, err := json.Marshal([]any{c.Privacy, c.Claims, c.Audit, c.Neighbours, c.Budgets, c.Shadow.D0, c.Shadow.D1, c.Shadow.TwinSchema(), c.Shadow.OwnEngines()})
+	text, err := json.Marshal([]any{c.Privacy, c.Claims, c.Audit, c.Neighbours, c.Budgets, c.Shadow.D0, c.Shadow.D1, c.Shadow.TwinSchema(), c.Shadow.GuardSchema(), c.Shadow.OwnEngines()})
 	if err != nil {
 		return ""
 	}
