@@ -23,8 +23,8 @@ import (
 type Statement struct {
 	// Worlds is the query's text on D0, on D1, and on every further neighbour; at least two. With Places, it is on others.
 	Worlds []string
-	// Places are the places of the worlds among the copies: 0 is D0, then the neighbours, and after them the twin and the guard. nil =
-	// the worlds are D0 and the neighbours.
+	// Places are the places of the worlds among the copies: 0 is D0, then the neighbours, and after them the twin and the
+	// guard. nil = the worlds are D0 and the neighbours.
 	Places   []int
 	Params   []capture.Param
 	Settings map[string]string // the client's session settings, by lower-case name
