@@ -28,13 +28,19 @@ import (
 //go:embed peers.py
 var peersScript string
 
+// tester is a column.
+type tester struct{ key, name string }
+
 // testers are dpwatch and the others, in the order of the columns.
-var testers = []struct{ key, name string }{
+var testers = []tester{
 	{"dpwatch", "dpwatch"},
 	{"statdp", "StatDP (pystatdp 0.1.3.1)"},
 	{"smartnoise", "evaluator of opendp-smartnoise 0.1.4.2"},
 	{"estimates", "privacy-estimates 0.1.0"},
 }
+
+// fixedBudget is dpwatch's bound for a number of pairs that was fixed beforehand, as the others have it.
+var fixedBudget = tester{"fixed", "dpwatch, fixed budget"}
 
 // comparedWrong are mechanisms that leak more than they claim and whose answers all testers can read: numbers, or few
 // values, in few columns.
@@ -203,7 +209,7 @@ func (c *comparison) compare(f family) (compared, error) {
 		if run < c.boundRuns {
 			t.Bounds = boundSizes(c.most)
 		}
-		own, at, err := c.sample(f, c.seed+uint64(run), &t)
+		own, fixed, at, err := c.sample(f, c.seed+uint64(run), &t)
 		if err != nil {
 			return all, err
 		}
@@ -211,7 +217,7 @@ func (c *comparison) compare(f family) (compared, error) {
 		if err != nil {
 			return all, err
 		}
-		found["dpwatch"] = own
+		found["dpwatch"], found[fixedBudget.key] = own, fixed
 		for key, r := range found {
 			all.readings[key] = append(all.readings[key], r)
 		}
@@ -232,7 +238,7 @@ func boundSizes(most int) (sizes []int) {
 }
 
 // sample draws a sample, audits it, and writes it for the others.
-func (c *comparison) sample(f family, seed uint64, t *task) (own reading, at int, err error) {
+func (c *comparison) sample(f family, seed uint64, t *task) (own, fixed reading, at int, err error) {
 	r := rand.New(rand.NewPCG(seed, 20240607))
 	var worlds [2][]float64
 	codes := map[string]float64{}
@@ -247,13 +253,13 @@ func (c *comparison) sample(f family, seed uint64, t *task) (own reading, at int
 	for w := range worlds {
 		t.Files[w] = filepath.Join(c.dir, fmt.Sprintf("d%d", w))
 		if err := writeNumbers(t.Files[w], worlds[w]); err != nil {
-			return own, 0, err
+			return own, fixed, 0, err
 		}
 	}
 	begin := time.Now()
 	a, err := analysis.New(f.claim, analysis.Options{MaxTrials: c.most, Confidence: 1 - alpha})
 	if err != nil {
-		return own, 0, err
+		return own, fixed, 0, err
 	}
 	for _, p := range pairs {
 		if a.Decided() {
@@ -268,20 +274,23 @@ func (c *comparison) sample(f family, seed uint64, t *task) (own reading, at int
 	for _, n := range c.sizes {
 		own.Found = append(own.Found, at <= n)
 	}
-	if len(t.Bounds) == 0 {
-		return own, at, nil
-	}
-	b, err := analysis.New(analysis.Claim{Delta: f.claim.Delta}, analysis.Options{NoClaim: true, MaxTrials: c.most, Confidence: 1 - alpha})
-	if err != nil {
-		return own, 0, err
-	}
-	for i, p := range pairs {
-		b.Add(p[0], p[1])
-		if slices.Contains(t.Bounds, i+1) {
-			own.Bounds = append(own.Bounds, float64(b.Report().EpsilonLower))
+	for _, n := range t.Bounds {
+		b, err := analysis.New(analysis.Claim{Delta: f.claim.Delta}, analysis.Options{NoClaim: true, MaxTrials: n, Confidence: 1 - alpha})
+		if err != nil {
+			return own, fixed, 0, err
 		}
+		for _, p := range pairs[:n] {
+			b.Add(p[0], p[1])
+		}
+		r := b.Report()
+		own.Bounds = append(own.Bounds, float64(r.EpsilonLower))
+		certified := 0.0
+		if r.ClopperPearson != nil {
+			certified = float64(r.ClopperPearson.Epsilon)
+		}
+		fixed.Bounds = append(fixed.Bounds, certified)
 	}
-	return own, at, nil
+	return own, fixed, at, nil
 }
 
 // appendNumbers appends the columns of an answer of one row as the others read it. Texts are numbered in the order in

@@ -39,7 +39,7 @@ func writeFound(w io.Writer, all []compared, c *comparison) {
 	}
 	fmt.Fprintf(w, "Pairs of trials after which nine of ten samples are found, %d samples a row, alpha %g. The others have verdicts after %s pairs.\n\n",
 		c.runs, alpha, strings.Trim(fmt.Sprint(c.sizes), "[]"))
-	header(w, "mechanism")
+	header(w, "mechanism", testers)
 	for i := range all {
 		fmt.Fprintf(w, "| %s ", all[i].name)
 		for _, t := range testers {
@@ -47,22 +47,23 @@ func writeFound(w io.Writer, all []compared, c *comparison) {
 		}
 		fmt.Fprintln(w, "|")
 	}
+	withFixed := slices.Insert(slices.Clone(testers), 1, fixedBudget)
 	for at, n := range boundSizes(c.most) {
 		if c.boundRuns == 0 {
 			break
 		}
 		fmt.Fprintf(w, "\nLower bound of epsilon after %d pairs, confidence %g, median of %d samples.\n\n", n, 1-alpha, c.boundRuns)
-		header(w, "mechanism")
+		header(w, "mechanism", withFixed)
 		for i := range all {
 			fmt.Fprintf(w, "| %s ", all[i].name)
-			for _, t := range testers {
+			for _, t := range withFixed {
 				fmt.Fprintf(w, "| %.3g ", median(all[i].readings[t.key], func(r reading) float64 { return at0(r.Bounds, at) }, c.boundRuns))
 			}
 			fmt.Fprintln(w, "|")
 		}
 	}
 	fmt.Fprintf(w, "\nSeconds of a verdict on %d pairs, median over all samples; dpwatch ends when it has found one.\n\n", c.most)
-	header(w, "")
+	header(w, "", testers)
 	fmt.Fprint(w, "| seconds ")
 	for _, t := range testers {
 		var every []reading
@@ -96,7 +97,7 @@ func median(all []reading, of func(reading) float64, n int) float64 {
 	return xs[(len(xs)-1)/2]
 }
 
-func header(w io.Writer, first string) {
+func header(w io.Writer, first string, testers []tester) {
 	fmt.Fprintf(w, "| %s ", first)
 	for _, t := range testers {
 		fmt.Fprintf(w, "| %s ", t.name)
@@ -109,7 +110,7 @@ func writeAlarms(w io.Writer, all []compared, c *comparison) {
 		return
 	}
 	fmt.Fprintf(w, "Samples of right mechanisms that are called violations: after %d pairs, and (in brackets) at one of the verdicts before, of %d.\n\n", c.most, c.runs)
-	header(w, "mechanism")
+	header(w, "mechanism", testers)
 	for i := range all {
 		fmt.Fprintf(w, "| %s ", all[i].name)
 		for _, t := range testers {
