@@ -115,7 +115,7 @@ func TestAuditRecreateInterrupted(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitFailure {
 		t.Errorf("exit code %d", code)
 	}
-	awaitSQL(t, conn, "no copies are left but those of the set", "string_agg(nspname, ' ' ORDER BY nspname) = 'd0 d0_twin d1_1 d1_2 dpwatch' FROM pg_namespace WHERE nspname ~ '^d'")
+	awaitSQL(t, conn, "no copies are left but those of the set", "string_agg(nspname, ' ' ORDER BY nspname) = 'd0 d0_guard d0_twin d1_1 d1_2 dpwatch' FROM pg_namespace WHERE nspname ~ '^d'")
 	call(t, "", "neighbours", "verify", "--config", path).want(t, exitDone)
 }
 
