@@ -30,7 +30,7 @@ PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/aud
 AT_A_TIME ?= 3
 TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4
 
-.PHONY: build demo test test-program test-pages test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
+.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -49,16 +49,11 @@ bin/dpwatch:
 demo: build ## everything on one machine: temporary PostgreSQL, honest and broken queries, verdicts
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/dpwatch demo $(ARGS)
 
-# The tests of pages run beside the others, which often wait. Both use the SQL parser; without build first, each would compile it.
+# The tests of pages start a program that go test does not see: -count=1 keeps it from reusing results of a former one.
 test: build ## all tests, against a real temporary PostgreSQL; those of pages with a real Chromium
-	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && export TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) && \
-	  $(MAKE) --no-print-directory -k -j 2 test-program test-pages
-test-program:
-	@$(GO) run $(GOTESTSUM) -- $(TEST_FLAGS) $(RUN) $(PACKAGES)
-# They start a program that go test does not see: -count=1 keeps it from reusing results of a former one. What they print is shown at their end.
-test-pages:
-	@output=$$(mktemp) && status=0; $(GO) -C browsertest run $(GOTESTSUM) -- $(TEST_FLAGS) -count=1 $(RUN) ./... >"$$output" 2>&1 || status=1; \
-	  cat "$$output"; rm -f "$$output"; exit $$status
+	@bindir=$(BINDIR) && echo "PostgreSQL: $$bindir" && export TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) && status=0; \
+	  $(GO) run $(GOTESTSUM) -- $(TEST_FLAGS) $(RUN) $(PACKAGES) || status=1; \
+	  $(GO) -C browsertest run $(GOTESTSUM) -- $(TEST_FLAGS) -count=1 $(RUN) ./... || status=1; exit $$status
 
 test-fast: ## the tests that need no server
 	$(GO) test -short -tags $(TAGS) -vet=off -ldflags=-w $$($(GO) list ./analysis/... ./config ./internal/... ./proxy/internal/... ./rewrite ./replay/hoist | grep -v -e /internal/pgtemp -e /internal/zoo)
@@ -68,8 +63,7 @@ LONG = $$(grep -rlE --include=*_test.go '$(USES_LONG)' . | xargs awk 'FNR == 1 {
   /^(func|var|const|type) / {name = ""} /^func Test/ {name = $$2; sub(/\(.*/, "", name); tests = tests name "\n"} \
   /$(USES_LONG)/ {if (name) print name; else all = 1} END {if (all) print tests}' | grep . | sort -u | paste -sd '|' -)
 USES_LONG := longtest\.(Enabled|Count|Number|Omits|Other|Skip\()
-# Those whose simulations take longest come first.
-LONG_PACKAGES = ./analysis ./cmd/dpwatch ./internal/calibrate ./internal/audit/evidence $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
+LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
 test-long: build ## after make test: the deployment files, the benchmarks' tests, the long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
 	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w -count=1 ./...
