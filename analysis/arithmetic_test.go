@@ -43,6 +43,33 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
+// TestConstants: what the query does with its constants is undone, one step and two. Noise on a grid is no violation.
+// Honest audits are at the confidence 0.999999: each fails this test at most once in a million seeds.
+func TestConstants(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		constants []float64
+		do        func(y float64) float64
+	}{
+		{"divided by 37.3", []float64{37.3}, func(y float64) float64 { return y / 37.3 }},
+		{"divided by 1000 times 37", []float64{37, 1000}, func(y float64) float64 { return y / 1000 * 37 }},
+		{"times 1.19 plus 0.1", []float64{.1, 1.19}, func(y float64) float64 { return y*1.19 + .1 }},
+		{"minus 0.3 divided by 7", []float64{7, .3}, func(y float64) float64 { return (y - .3) / 7 }},
+		{"divided by 6, five others", []float64{2.3, 9, 1000, .07, 45, 6}, func(y float64) float64 { return y / 6 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			audit := func(want analysis.Verdict, opt analysis.Options, noisy func(r *rand.Rand, w float64) float64) {
+				opt.Constants = c.constants
+				expect(t, want, 1, opt, 7, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return value(c.do(noisy(r, w))) }))
+			}
+			audit(analysis.Violation, analysis.Options{MaxTrials: 2000}, naive)
+			audit(analysis.NoEvidence, analysis.Options{MaxTrials: 2000, Confidence: .999999}, func(r *rand.Rand, w float64) float64 { return w + lap(r, 1) })
+		})
+	}
+}
+
 // TestFloatingPointPolicy: evidence from lowest bits alone is a violation, a warning, or nothing, and never hides other
 // evidence. The honest audit is at the confidence 0.999999.
 func TestFloatingPointPolicy(t *testing.T) {

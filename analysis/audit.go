@@ -67,7 +67,7 @@ func New(c Claim, o Options) (*Audit, error) {
 	}
 	a.evidence.begin(&book.Epoch{})
 	a.apart = newApart(a.evidence.lead.Null)
-	a.observed.scores.LowBits = o.FloatingPoint.lowBits()
+	a.observed.scores.Options = o.scores()
 	return a, nil
 }
 

@@ -72,6 +72,9 @@ type Options struct {
 	// Bound is the greatest number in the query to which a value may be clipped: a greater shift is that of a value which
 	// is not. 0 = not known.
 	Bound float64
+	// Constants are positive numbers with which the query calculates: by which it divides or multiplies, or which it adds.
+	// What it does with up to two of them is undone before the lowest bits of its numbers are read. At most 6 are used.
+	Constants []float64
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int

@@ -22,6 +22,11 @@ const (
 	FloatingPointIgnore    FloatingPointPolicy = "ignore"    // they are not compared
 )
 
+// scores returns what the scores have to know.
+func (o *Options) scores() score.Options {
+	return score.Options{Unordered: o.Unordered, LowBits: o.FloatingPoint.lowBits(), Constants: o.Constants}
+}
+
 // lowBits returns what is done with the scores of lowest bits.
 func (p FloatingPointPolicy) lowBits() score.LowBits {
 	switch p {

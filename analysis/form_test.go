@@ -19,6 +19,16 @@ func TestForms(t *testing.T) {
 		o.Rows[0][0].Places = uint16(places + 1)
 		return o
 	}
+	besides := func(r *rand.Rand, places int, rows int) (o analysis.Outcome) { // a sum beside three with digits by chance
+		for range rows {
+			var row []analysis.Value
+			for range 3 {
+				row = append(row, decimals(lap(r, 2), r.IntN(12)).Rows[0][0])
+			}
+			o.Rows = append(o.Rows, append(row, decimals(lap(r, 2), places).Rows[0][0]))
+		}
+		return o
+	}
 	failing := func(r *rand.Rand, message string) analysis.Outcome {
 		if r.IntN(2) == 0 {
 			return analysis.Outcome{SQLState: "P0001", Message: message}
@@ -48,9 +58,12 @@ func TestForms(t *testing.T) {
 		leak bool
 		d    draw
 	}{
-		"digits of a sum":  {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(lap(r, 2), 2+int(w)) })},
-		"fixed digits":     {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(w+lap(r, 1), 2) })},
-		"digits by chance": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(w+lap(r, 1), 2+r.IntN(9)) })},
+		"digits of a sum":               {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(lap(r, 2), 2+int(w)) })},
+		"fixed digits":                  {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(w+lap(r, 1), 2) })},
+		"digits by chance":              {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return decimals(w+lap(r, 1), 2+r.IntN(9)) })},
+		"digits of one of four sums":    {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return besides(r, 2+int(w), 1) })},
+		"digits of one of four columns": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return besides(r, 2+int(w), 5) })},
+		"digits of four sums by chance": {false, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return besides(r, r.IntN(12), 1) })},
 		"number in a message": {true, worlds(func(r *rand.Rand, w float64) analysis.Outcome {
 			return failing(r, fmt.Sprint("cannot add noise to ", 200+w))
 		})},

@@ -16,7 +16,7 @@ import (
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 19
+const stateVersion = 20
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -134,7 +134,7 @@ func (a *Audit) pointers(c *state.Codec) {
 	o.scores.Errors.State(c)
 	c.Check(o.scores.Errors.First == code.FirstError && o.scores.Errors.Rest == code.OtherError)
 	tables := v.tables(c, &o.scores)
-	o.scores.LowBits = a.opts.FloatingPoint.lowBits()
+	o.scores.Options = a.opts.scores()
 	o.scores.State(c, tables, a.opts.Salt)
 	v.book.State(c, v.mix[:], tables)
 	state.Made(c, &v.epoch).State(c, tables)
@@ -156,6 +156,7 @@ func (a *Audit) pointers(c *state.Codec) {
 
 func (o *Options) state(c *state.Codec) {
 	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), (*string)(&o.FloatingPoint), &o.Unordered, &o.Bound, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
+	c.Floats(&o.Constants)
 	c.All(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 

@@ -96,7 +96,7 @@ func (a *Audit) learnLayout(e, apart *book.Epoch) {
 	a.phases.first.kept = 0
 	o.unmatched, o.buckets = 0, nil
 	errors := o.scores.Errors
-	o.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.Unordered, a.opts.FloatingPoint.lowBits())
+	o.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.scores())
 	for i := range o.retained {
 		p := &o.retained[i]
 		if d0, d1 := &p.worlds[0], &p.worlds[1]; !p.cut {

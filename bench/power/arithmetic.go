@@ -16,6 +16,9 @@ type then struct {
 	do   func(y float64) float64
 }
 
+// inThousandths is two steps of arithmetic.
+func inThousandths(y float64) float64 { return y / 1000 * 37 }
+
 func thens() []then {
 	return []then{
 		{"divided by 6", func(y float64) float64 { return y / 6 }},
@@ -39,7 +42,11 @@ func wrongArithmetic() []family {
 	for _, t := range thens() {
 		fs = append(fs, sum(", "+t.name, 956, t.do))
 	}
-	return fs
+	return append(fs, family{
+		name: "naive floating-point Laplace around 0 and 1, in thousandths, times 37, claim 1", claim: only(1), budget: 5000, numbers: []float64{37, 1000},
+		draw: naiveThen(0, inThousandths),
+		laws: sampled(naiveThen(0, inThousandths), 1<<15, 1, naiveThenRatio(0, 8, inThousandths, func(y float64) float64 { return y / 37 * 1000 })),
+	})
 }
 
 // coarseLaplace is Laplace noise of scale 1 from a uniform number with so many bits.
@@ -74,6 +81,10 @@ func rightArithmetic() (fs []family) {
 	for _, t := range thens() {
 		fs = append(fs, family{name: "Laplace 1, " + t.name, claim: only(1), draw: each(3.0, 4.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(t.do(x + lap(r, 1))) })})
 	}
+	fs = append(fs, family{
+		name: "Laplace 1, in thousandths, times 37", claim: only(1), numbers: []float64{37, 1000},
+		draw: each(3.0, 4.0, func(r *rand.Rand, x float64) analysis.Outcome { return value(inThousandths(x + lap(r, 1))) }),
+	})
 	return append(fs, family{name: "Laplace 1 in hundredths, times 1.1", claim: only(1), draw: each(3.0, 4.0, func(r *rand.Rand, x float64) analysis.Outcome {
 		return value(math.Round(100*(x+lap(r, 1))) / 100 * 1.1)
 	})})

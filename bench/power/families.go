@@ -16,6 +16,7 @@ type family struct {
 	budget  int
 	derived int // the median that docs/statistics.md derives for this way of learning, if it is above the goal; 0 = none
 	draw    func(r *rand.Rand) (d0, d1 analysis.Outcome)
+	numbers []float64               // with which the query calculates after the noise
 	laws    func() (p, q []float64) // of what is sufficient; nil for right mechanisms
 }
 

@@ -18,6 +18,20 @@ func decimals(r *rand.Rand, p float64) analysis.Outcome {
 	return o
 }
 
+// fourDecimals is decimals beside three numbers with up to eleven digits by chance.
+func fourDecimals(r *rand.Rand, p float64) analysis.Outcome {
+	var xs [4]float64
+	for i := range xs {
+		xs[i] = float64(r.IntN(1000)-500) / 100
+	}
+	o := columns(xs[:]...)
+	for i := range o.Rows[0] {
+		o.Rows[0][i].Places = uint16(1 + r.IntN(12))
+	}
+	o.Rows[0][0].Places = oneOf(r, p, uint16(4), uint16(3))
+	return o
+}
+
 // document is a document of noise, with an optional key with probability p.
 func document(r *rand.Rand, p float64) analysis.Outcome {
 	return word(fmt.Sprintf(`{"n": %v%s}`, lap(r, 1), oneOf(r, p, `, "vip": true`, "")))
@@ -110,6 +124,7 @@ func wrongForms() []family {
 	return []family{
 		{name: "the digits after the point, claim 1", claim: only(1), budget: 20_000, draw: each(1.0, 0, decimals), laws: disjoint},
 		{name: "the digits after the point (0.9 against 0.1), claim 1", claim: only(1), budget: 20_000, draw: each(.9, .1, decimals), laws: responseLaws(2, .9)},
+		{name: "the digits of one of four columns, claim 1", claim: only(1), budget: 20_000, draw: each(1.0, 0, fourDecimals), laws: disjoint},
 		{name: "an optional key of a document, claim 1", claim: only(1), budget: 20_000, derived: 134, draw: each(1.0, 0, document), laws: disjoint},
 		{name: "the length of an array is odd, claim 1", claim: only(1), budget: 20_000, draw: each(1.0, 0, list), laws: disjoint},
 		{name: "one bit of a hash, claim 1", claim: only(1), budget: 20_000, draw: each(1.0, 0, hash), laws: disjoint},
@@ -129,6 +144,7 @@ func rightForms() []family {
 	p := pOf(2, 1)
 	return []family{
 		{name: "the digits after the point by binary response 1", claim: only(1), draw: each(p, 1-p, decimals)},
+		{name: "the digits of one of four columns by binary response 1", claim: only(1), draw: each(p, 1-p, fourDecimals)},
 		{name: "an optional key of a document by binary response 1", claim: only(1), draw: each(p, 1-p, document)},
 		{name: "an odd length of an array by binary response 1", claim: only(1), draw: each(p, 1-p, list)},
 		{name: "one bit of a hash by binary response 1", claim: only(1), draw: each(p, 1-p, hash)},

@@ -90,9 +90,27 @@ func repeated(n int, law []float64) []float64 {
 // naiveRatio returns the log-ratio of [naiveLaplace] of scale 1 around x and around x + 1: how many of the 2^53 uniform
 // numbers that it starts from give the result. Around 0 most results are possible in one world only.
 func naiveRatio(x float64) func(o analysis.Outcome) float64 {
+	same := func(y float64) float64 { return y }
+	return naiveThenRatio(x, 0, same, same)
+}
+
+// naiveThenRatio is the same after something public is done to the result, of which undo is roughly the inverse: it is
+// off by at most so many last places.
+func naiveThenRatio(x float64, places int, do, undo func(y float64) float64) func(o analysis.Outcome) float64 {
 	return func(o analysis.Outcome) float64 {
-		y := o.Rows[0][0].Num
-		return math.Log(naiveCount(y, x)) - math.Log(naiveCount(y, x+1))
+		answer := o.Rows[0][0].Num
+		y, counts := undo(answer), [2]float64{}
+		for range places {
+			y = math.Nextafter(y, math.Inf(-1))
+		}
+		for range 2*places + 1 {
+			if do(y) == answer {
+				counts[0] += naiveCount(y, x)
+				counts[1] += naiveCount(y, x+1)
+			}
+			y = math.Nextafter(y, math.Inf(1))
+		}
+		return math.Log(counts[0]) - math.Log(counts[1])
 	}
 }
 

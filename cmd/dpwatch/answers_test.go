@@ -33,6 +33,8 @@ const answersOf = `
 	INSERT INTO d0.p SELECT i, i % 40, 0.25 FROM generate_series(1, 200) i; INSERT INTO d0.p VALUES (999, 7, 0.500);
 	CREATE SCHEMA d1; CREATE TABLE d1.p AS SELECT * FROM d0.p WHERE id <> 999; CREATE TABLE p AS TABLE d0.p`
 
+const roundedAtRandom = "round(fixed(1), (9 * random())::int) AS a, round(fixed(1), (9 * random())::int) AS b, round(fixed(1), (9 * random())::int) AS c"
+
 const neverRepeat = "the first letter of texts that never repeat"
 
 // answers are wrong and right queries of the same kinds.
@@ -40,6 +42,10 @@ var answers = []struct{ what, leaks, right string }{
 	{
 		"digits of a sum", "SELECT sum(x) + fixed(1) AS s FROM p",
 		"SELECT round(sum(x) + fixed(1), 2) AS s FROM p",
+	},
+	{
+		"digits of one of four sums", "SELECT " + roundedAtRandom + ", sum(x) + fixed(1) AS s FROM p",
+		"SELECT " + roundedAtRandom + ", round(sum(x) + fixed(1), 2) AS s FROM p",
 	},
 	{
 		"a message", "SELECT fails(count(*)) AS n FROM p",

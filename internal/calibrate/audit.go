@@ -25,15 +25,15 @@ func newPlayer(dsn string, copies, searchPath []string, timeout time.Duration) (
 	})
 }
 
-// run audits one pair of queries, from the first trial to the verdict; sorted: they determine the order of their rows.
-func (a *auditor) run(ctx context.Context, s replay.Statement, sorted bool, claim analysis.Claim) (analysis.Report, error) {
+// run audits one pair of queries, from the first trial to the verdict.
+func (a *auditor) run(ctx context.Context, s replay.Statement, q zooQuery, claim analysis.Claim) (analysis.Report, error) {
 	copies, err := trial.WatchCopies(ctx, a.player, a.schemas)
 	if err != nil {
 		return analysis.Report{}, err
 	}
 	once := trial.Once{
 		Worlds: trial.Worlds{Player: trial.Replays(a.player), Statement: s}, Copies: copies, Claim: claim,
-		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: !sorted},
+		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: !q.sorted, Constants: q.constants},
 		Begin:    func() {}, Controlling: func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
 	}
 	e, err := once.Run(ctx)

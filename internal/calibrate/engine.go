@@ -184,7 +184,7 @@ func (b *battery) run(ctx context.Context, c *Case) error {
 	} else if err = b.fit(ctx, c, d); err != nil {
 		return err
 	}
-	r, err := audits.run(ctx, s, false, analysis.Claim{Epsilon: c.Epsilon, Delta: b.o.Delta})
+	r, err := audits.run(ctx, s, zooQuery{}, analysis.Claim{Epsilon: c.Epsilon, Delta: b.o.Delta})
 	if err != nil {
 		return err
 	}

@@ -50,8 +50,14 @@ type Row struct {
 	Cause      string         `json:"cause,omitempty"`
 	CauseFirst int            `json:"cause_first"`
 
-	pairs  []int
-	sorted bool // the query determines the order of its rows
+	pairs []int
+	query zooQuery
+}
+
+// zooQuery is what the text of a query says to the analysis.
+type zooQuery struct {
+	sorted    bool      // it determines the order of its rows
+	constants []float64 // with which it calculates
 }
 
 // intervalAlpha is the error rate of the intervals of a report.
@@ -131,7 +137,7 @@ func zooRows(only []string) (rows []Row) {
 		}
 	}
 	for _, m := range zoo.Mistakes() {
-		add(Row{Name: m.Name, SQL: m.SQL, Cause: m.Cause, sorted: m.Sorted()})
+		add(Row{Name: m.Name, SQL: m.SQL, Cause: m.Cause, query: zooQuery{m.Sorted(), m.Constants()}})
 	}
 	return rows
 }
@@ -148,7 +154,7 @@ func (z *zooAudits) add(ctx context.Context, r *Row) error {
 	if r.Hoisted {
 		s.Hoist = replay.NewHoisting(nil)
 	}
-	found, err := z.run(ctx, s, r.sorted, analysis.Claim{Epsilon: 1})
+	found, err := z.run(ctx, s, r.query, analysis.Claim{Epsilon: 1})
 	if err != nil {
 		return err
 	}

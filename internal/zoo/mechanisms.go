@@ -2,6 +2,8 @@ package zoo
 
 import (
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -27,6 +29,17 @@ type Mistake struct {
 
 // Sorted reports whether the query determines the order of its rows.
 func (m Mistake) Sorted() bool { return strings.Contains(m.SQL, " ORDER BY ") }
+
+var constant = regexp.MustCompile(` [*/+-] ([\d.]+)::float8`)
+
+// Constants returns the numbers with which the query calculates, the last operation first: those with a cast to float8.
+func (m Mistake) Constants() (all []float64) {
+	for _, found := range constant.FindAllStringSubmatch(m.SQL, -1) {
+		x, _ := strconv.ParseFloat(found[1], 64) // the pattern matches numbers alone
+		all = append([]float64{x}, all...)
+	}
+	return all
+}
 
 // Mechanisms returns right and wrong mechanisms. If a figure depends on the data, its derivation is in Why.
 func Mechanisms() []Mechanism {
@@ -125,7 +138,9 @@ func Mistakes() []Mistake {
 		{"a scale from the data", "SELECT noisy(500, 1 + 4 * count(*)) FROM users WHERE id = 0", "data_dependent_scale"},
 		{"naive floating point", "SELECT count(*) + 2 * ln((1 - random()) / (1 - random())) FROM users WHERE id = 0", "floating_point"},
 		{"naive floating point, times 1.1", "SELECT (count(*) + 2 * ln((1 - random()) / (1 - random()))) * 1.1::float8 FROM users WHERE id = 0", "floating_point"},
+		{"naive floating point, in thousandths, times 37", "SELECT (count(*) + 2 * ln((1 - random()) / (1 - random()))) / 1000::float8 * 37::float8 FROM users WHERE id = 0", "floating_point"},
 		{"digits of a sum", "SELECT round(noisy(count(*), 1)::numeric, 2) + sum(CASE id WHEN 0 THEN 0.500 ELSE 0.25 END) FROM users", "form"},
+		{"digits of one of four sums", "SELECT round(noisy(0, 1)::numeric, (9 * random())::int), round(noisy(0, 1)::numeric, (9 * random())::int), round(noisy(0, 1)::numeric, (9 * random())::int), round(noisy(count(*), 1)::numeric, 2) + sum(CASE id WHEN 0 THEN 0.500 ELSE 0.25 END) FROM users", "form"},
 		{"an optional key", `SELECT jsonb_build_object('n', noisy(count(*), 1)) || CASE count(*) FILTER (WHERE id = 0) WHEN 0 THEN '{}' ELSE '{"vip": true}'::jsonb END FROM users`, "form"},
 		{"an error with the count", "SELECT CASE WHEN random() < 0.5 THEN noisy(count(*), 1) ELSE (count(*) || ' people')::float8 END FROM users", "form"},
 		{"a value in an error", "SELECT CASE WHEN random() < 0.5 THEN noisy(0, 1) ELSE (noisy(count(*), 0.25) || ' people')::float8 END FROM users", "form"},

@@ -28,11 +28,12 @@ const (
 
 // Limits.
 const (
-	textColumns  = 2 // sources beside what the server says
-	wordReadings = 16
-	maxTextRows  = 64
-	maxTextBytes = 4 << 10 // of a text that are read
-	maxNumbers   = 512     // of a result
+	maxPlaceColumns = 8 // whose digits after the point are read
+	textColumns     = 2 // sources beside what the server says
+	wordReadings    = 16
+	maxTextRows     = 64
+	maxTextBytes    = 4 << 10 // of a text that are read
+	maxNumbers      = 512     // of a result
 )
 
 // What is read of the characters of a text: how many bytes it has, how many of these are of each class, the first ones
@@ -50,6 +51,9 @@ const (
 	// TextCharacters is how many readings these are.
 	TextCharacters = countReadings + firstBytes + lastBytes
 )
+
+// PlaceReadings is how many numbers of digits after the point are read, two of each column.
+const PlaceReadings = 2 * maxPlaceColumns
 
 // TextReadings is how many numbers are read of the texts of a result: the readings of each source, and the first number
 // after each of the words that come first before numbers, such as the keys of a document.
@@ -147,6 +151,42 @@ func (r *Reader) TextCharacters(o *outcome.Outcome, dst []byte) []byte {
 	return dst
 }
 
+// Places appends to dst, for the first measured columns, the fewest and the most digits after the point in the numbers of
+// a result: PlaceReadings bytes as those of TextCharacters. It appends nothing if fewer than two columns have such digits:
+// the form of the result shows those of one.
+func (r *Reader) Places(o *outcome.Outcome, dst []byte) []byte {
+	if w := WidthOf(o); len(r.Measures) < 2 || w < 0 || w != r.Width {
+		return dst
+	}
+	var of [PlaceReadings]byte
+	columns := 0
+	for i, c := range r.placeColumns() {
+		fewest, most := &of[2*i], &of[2*i+1]
+		for _, row := range o.Rows {
+			if c < len(row) && row[c].Places > 0 {
+				b := more(int(row[c].Places) - 1)
+				*most = max(*most, b)
+				if *fewest == 0 || b < *fewest {
+					*fewest = b
+				}
+			}
+		}
+		if *most > 0 {
+			columns++
+		}
+	}
+	if columns < 2 {
+		return dst
+	}
+	return append(dst, of[:]...)
+}
+
+// placeColumns are the columns whose digits after the point are read.
+func (r *Reader) placeColumns() []int {
+	columns := slices.Compact(slices.Clone(r.Measures)) // a text with several numbers is as many measures
+	return columns[:min(len(columns), maxPlaceColumns)]
+}
+
 // more returns a number and one, at most 255.
 func more(n int) byte { return byte(min(n+1, math.MaxUint8)) }
 
@@ -185,10 +225,17 @@ func (r *Reader) wordReading(source int, word string) int {
 	return c - code.FirstText
 }
 
-// TextReadingName says which of TextNumbers' codes one is, or after these which of TextCharacters'. The words of texts are
-// withheld.
+// TextReadingName says which of TextNumbers' codes one is, or after these which of the bytes of TextCharacters and Places.
+// The words of texts are withheld.
 func (r *Reader) TextReadingName(i int) withheld.Text {
 	switch {
+	case i >= TextReadings+TextCharacters:
+		i -= TextReadings + TextCharacters
+		which := [2]string{"the fewest", "the most"}[i%2] + " digits after the point"
+		if columns := r.placeColumns(); i/2 < len(columns) {
+			which += " in column " + r.ColumnName(columns[i/2])
+		}
+		return withheld.Public(which)
 	case i >= TextReadings:
 		return withheld.Public(characterReading(i-TextReadings) + " in " + r.sourceName(1))
 	case i < TextReadings-wordReadings:

@@ -11,8 +11,13 @@ import (
 // This file finds what a query does to a number after noise was added to it in floating point, so that the lowest bits
 // can be read as they were before: the answer divided by 6, say, has other ones.
 
-// arithmetic divides a number by a public constant, multiplies it, or adds to it. The zero value does nothing.
+// arithmetic is what a query does to a number, in up to two steps. The zero value does nothing.
 type arithmetic struct {
+	last, before operation
+}
+
+// operation divides a number by a public constant, multiplies it, or adds to it. The zero value does nothing.
+type operation struct {
 	step arithmeticStep
 	by   float64
 }
@@ -27,9 +32,9 @@ const (
 	arithmeticSteps // their number
 )
 
-// arithmetics are those that are looked for, nothing first. Powers of two move all binary places alike, so that one
-// factor stands for all its multiples by them.
-var arithmetics = listArithmetics()
+// single are the operations that are looked for whatever the query says, nothing first. Powers of two move all binary
+// places alike, so that one factor stands for all its multiples by them.
+var single = listOperations()
 
 // Limits of the search.
 const (
@@ -38,15 +43,17 @@ const (
 	mostTenths           = 19  // of a factor
 	mostAdded            = 99  // hundredths
 	arithmeticPairs      = 256 // kept pairs that are used
-	leastArithmetic      = 9   // nats of evidence, also beyond those for nothing: chance gives one of all of them 6
+	leastArithmetic      = 9   // nats of evidence, also beyond those for nothing: chance gives one of all single ones 6
+	leastPair            = 12  // the same for two steps
+	mostConstants        = 6   // of the query that are used
 	arithmeticExceptions = .05 // of the numbers, since the centre is not known exactly
 	mostByChance         = .9  // of numbers that would fit by chance, where a number is evidence
 )
 
-func listArithmetics() []arithmetic {
-	list := []arithmetic{{}}
+func listOperations() []operation {
+	list := []operation{{}}
 	factor := func(x float64) {
-		list = append(list, arithmetic{division, x}, arithmetic{multiplication, x})
+		list = append(list, operation{division, x}, operation{multiplication, x})
 	}
 	for n := 3.; n <= mostFactor; n += 2 {
 		factor(n)
@@ -66,29 +73,50 @@ func listArithmetics() []arithmetic {
 	}
 	for n := 1; n <= mostAdded; n++ {
 		if n%25 != 0 {
-			list = append(list, arithmetic{addition, float64(n) / 100}, arithmetic{addition, -float64(n) / 100})
+			list = append(list, operation{addition, float64(n) / 100}, operation{addition, -float64(n) / 100})
 		}
 	}
 	return list
 }
 
-// undo returns a number to which the arithmetic gives y, as a sum of two, and how far others may lie from it: y was
-// rounded.
-func (a arithmetic) undo(y float64) (x, rest, within float64) {
-	half := lastPlace(y) / 2
-	switch a.step {
-	case division:
-		x = y * a.by
-		return x, math.FMA(y, a.by, -x), half * a.by
-	case multiplication:
-		x = y / a.by
-		return x, math.FMA(-x, a.by, y) / a.by, half / a.by
-	case addition:
-		x = y - a.by
-		back := x - y
-		return x, (y - (x - back)) - (a.by + back), half
+// operationsWith lists what a query can do with the constants that it has.
+func operationsWith(constants []float64) (list []operation) {
+	for _, x := range constants[:min(len(constants), mostConstants)] {
+		if m, _ := math.Frexp(x); m != .5 { // a factor that is a power of two leaves the bits as they are
+			list = append(list, operation{division, x}, operation{multiplication, x})
+		}
+		list = append(list, operation{addition, x}, operation{addition, -x})
 	}
-	return y, 0, 0
+	return list
+}
+
+// undo returns a number to which the operation gives y, as a sum of two, how far others may lie from it, since y was
+// rounded, and by what a distance between values of y is multiplied.
+func (o operation) undo(y float64) (x, rest, within, scale float64) {
+	half := lastPlace(y) / 2
+	switch o.step {
+	case division:
+		x = y * o.by
+		return x, math.FMA(y, o.by, -x), half * o.by, o.by
+	case multiplication:
+		x = y / o.by
+		return x, math.FMA(-x, o.by, y) / o.by, half / o.by, 1 / o.by
+	case addition:
+		x = y - o.by
+		back := x - y
+		return x, (y - (x - back)) - (o.by + back), half, 1
+	}
+	return y, 0, 0, 1
+}
+
+// undo returns a number to which the arithmetic gives y, as a sum of two, and how far others may lie from it.
+func (a arithmetic) undo(y float64) (x, rest, within float64) {
+	x, rest, within, _ = a.last.undo(y)
+	if a.before.step == nothing {
+		return x, rest, within
+	}
+	x, more, rounded, scale := a.before.undo(x)
+	return x, more + rest*scale, (rounded + within*scale) * (1 + 0x1p-40) // a little more: these are rounded, too
 }
 
 // lastPlace is the value of the last place of a number with 53 bits, 0 if it is too small for one.
@@ -127,7 +155,7 @@ func (a arithmetic) evidence(values [2][]float64, medians [2]float64) float64 {
 		for _, y := range values[w] {
 			x, rest, within := a.undo(y)
 			unit, fit := lastPlace(x-center), 2*within
-			if a.step == nothing {
+			if a.last.step == nothing {
 				fit = lastPlace(x)
 			}
 			if fit /= unit; !(fit > 0 && fit <= mostByChance) || unit <= lastPlace(x) {
@@ -146,8 +174,9 @@ func (a arithmetic) evidence(values [2][]float64, medians [2]float64) float64 {
 	return nats + math.Log(ratio)
 }
 
-// findArithmetic returns the arithmetic for which the past of a slot gives the most evidence, nothing if it is little.
-func (s *Series) findArithmetic() (best arithmetic) {
+// findArithmetic returns the arithmetic for which the past of a slot gives the most evidence, nothing if it is little: a
+// single step, or two with constants of the query.
+func (s *Series) findArithmetic(constants []float64) (best arithmetic) {
 	p := PortionOf(len(s.Past[0]), arithmeticPairs)
 	var values [2][]float64
 	var medians [2]float64
@@ -165,10 +194,19 @@ func (s *Series) findArithmetic() (best arithmetic) {
 		// arithmetic, and so is no evidence.
 		values[w] = slices.DeleteFunc(values[w], func(y float64) bool { return math.Abs(y-medians[w]) < math.Abs(y)*(1-1e-6) })
 	}
-	most := max(best.evidence(values, medians), 0) + leastArithmetic
-	for _, a := range arithmetics[1:] {
-		if nats := a.evidence(values, medians); nats > most {
-			best, most = a, nats
+	least := max(best.evidence(values, medians), 0)
+	most, public := least+leastArithmetic, operationsWith(constants)
+	for _, last := range slices.Concat(single[1:], public) {
+		if nats := (arithmetic{last: last}).evidence(values, medians); nats > most {
+			best, most = arithmetic{last: last}, nats
+		}
+	}
+	for _, last := range public {
+		for _, before := range public {
+			a := arithmetic{last, before}
+			if nats := a.evidence(values, medians); last.by != before.by && nats > most && nats > least+leastPair {
+				best, most = a, nats
+			}
 		}
 	}
 	return best
@@ -176,11 +214,16 @@ func (s *Series) findArithmetic() (best arithmetic) {
 
 // words says before what the numbers were as they are read, "" for nothing.
 func (a arithmetic) words() string {
-	return [arithmeticSteps]string{division: " before the last division", multiplication: " before the last multiplication", addition: " before the last addition"}[a.step]
+	if a.before.step != nothing {
+		return " before the last two steps of arithmetic"
+	}
+	return [arithmeticSteps]string{division: " before the last division", multiplication: " before the last multiplication", addition: " before the last addition"}[a.last.step]
 }
 
 func (a *arithmetic) state(c *state.Codec) {
-	state.Num(c, &a.step)
-	c.Float(&a.by)
-	c.Check(a.step < arithmeticSteps)
+	for _, o := range []*operation{&a.last, &a.before} {
+		state.Num(c, &o.step)
+		c.Float(&o.by)
+		c.Check(o.step < arithmeticSteps)
+	}
 }

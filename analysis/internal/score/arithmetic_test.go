@@ -19,20 +19,21 @@ func TestUndo(t *testing.T) {
 		return sum
 	}
 	r := rand.New(rand.NewPCG(4, 4))
-	for _, a := range arithmetics {
+	var all []arithmetic
+	for _, last := range single {
+		all = append(all, arithmetic{last: last})
+	}
+	for _, last := range operationsWith([]float64{6, 1.1, .1, 37.5}) {
+		for _, before := range operationsWith([]float64{6, 1.1, .1, 37.5}) {
+			all = append(all, arithmetic{last, before})
+		}
+	}
+	for _, a := range all {
 		for range 100 {
 			z := r.NormFloat64() * math.Exp2(float64(r.IntN(8)))
 			center := float64(r.IntN(20) - 10)
 			from := center + z
-			y := from
-			switch a.step {
-			case division:
-				y /= a.by
-			case multiplication:
-				y *= a.by
-			case addition:
-				y += a.by
-			}
+			y := a.last.do(a.before.do(from))
 			x, rest, within := a.undo(y)
 			off := exact(x, rest, -from)
 			if most := within * (1 + 0x1p-40); off.Abs(off).Cmp(big.NewFloat(most)) > 0 {
@@ -43,4 +44,16 @@ func TestUndo(t *testing.T) {
 			}
 		}
 	}
+}
+
+func (o operation) do(x float64) float64 {
+	switch o.step {
+	case division:
+		return x / o.by
+	case multiplication:
+		return x * o.by
+	case addition:
+		return x + o.by
+	}
+	return x
 }

@@ -27,7 +27,7 @@ func drive(t *testing.T, pairs int, draw func(world int) outcome.Outcome) *Set {
 		}
 	}
 	errors := code.NewDictionary(code.FirstError, code.OtherError)
-	set := NewSet(results.NewReader(results.Learn(seen), 4096, "", errors), errors, seen, false, Counted)
+	set := NewSet(results.NewReader(results.Learn(seen), 4096, "", errors), errors, seen, Options{})
 	mix := NewMixtures(false)
 	turn := &Turn{Null: eprocess.NewNull(1, 0), Book: &book.Book{}, Mixtures: &mix}
 	next := 1

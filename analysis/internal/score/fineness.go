@@ -86,7 +86,7 @@ func (f *fineness) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool
 	for _, s := range in.Slots[:min(len(in.Slots), maxFineSlots)] {
 		of := finenessOf{centers: [2]float64{math.NaN(), math.NaN()}}
 		if !s.Shared {
-			of.arithmetic = s.findArithmetic()
+			of.arithmetic = s.findArithmetic(in.Constants)
 			for w, past := range s.Past {
 				of.centers[w] = of.arithmetic.centerOf(&in.scratch, past, p)
 			}

@@ -29,7 +29,7 @@ type Input struct {
 	Stride   int       // of the pairs that are kept
 	Repeats  Repeats
 
-	LowBits LowBits // what is done with the scores of lowest bits
+	Options
 
 	ranges    ranges
 	orders    orders
@@ -42,6 +42,13 @@ type Input struct {
 	order     []uint8 // scratch
 }
 
+// Options say which scores there are and what is known of the query.
+type Options struct {
+	Unordered bool      // the order of rows has no meaning
+	LowBits   LowBits   // what is done with the scores of lowest bits
+	Constants []float64 // with which the query calculates
+}
+
 // Result is what scores are computed from: a result as the reader returned it, and what came before it.
 type Result struct {
 	Codes      []code.Code // of the slots
@@ -51,6 +58,7 @@ type Result struct {
 	order      []int32     // keys of the rows
 	texts      []code.Code // see results.Reader.TextNumbers
 	characters []byte      // see results.Reader.TextCharacters
+	places     []byte      // see results.Reader.Places
 	recalled
 	ranges *ranges // of the numbers of the only slot, nil if there are several
 

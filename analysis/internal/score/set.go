@@ -19,11 +19,11 @@ type Set struct {
 
 // NewSet returns the scores of a layout, which have learned nothing. seen are the results from which the layout was
 // learned.
-func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome, unordered bool, low LowBits) Set {
-	set := Set{Input: Input{Layout: Layout{Reader: r, Errors: errors}, Stride: 1, LowBits: low}}
-	settings := settingsOf(&r.Layout, seen, unordered)
+func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome, opt Options) Set {
+	set := Set{Input: Input{Layout: Layout{Reader: r, Errors: errors}, Stride: 1, Options: opt}}
+	settings := settingsOf(&r.Layout, seen, opt.Unordered)
 	for _, k := range kinds {
-		if k.where&settings != 0 && !(k.lowBits && low == Left) {
+		if k.where&settings != 0 && !(k.lowBits && opt.LowBits == Left) {
 			set.specials = append(set.specials, newSeries(k, 0))
 		}
 	}
@@ -47,6 +47,7 @@ func (set *Set) Read(p *Pair) {
 		n.order = append(n.order[:0], r.Order...)
 		n.form, n.cells = r.FormCode(o), r.Cells()
 		n.texts, n.characters = r.TextNumbers(o, n.texts[:0]), r.TextCharacters(o, n.characters[:0])
+		n.places = r.Places(o, n.places[:0])
 	}
 	for n := &set.Now[0]; len(n.Codes) < len(set.Now[1].Codes); {
 		n.Codes = append(n.Codes, r.Filling(p.Results[0]))

@@ -12,8 +12,8 @@ import (
 )
 
 // textScore is a number or a character in texts that have no fixed form: an element of an array of random length, a
-// number after a key of a document with optional parts, a value in an error or a notice, a character of a hash. The past
-// decides which.
+// number after a key of a document with optional parts, a value in an error or a notice, a character of a hash; or the
+// number of digits after the point in one of several columns. The past decides which.
 var textScore = &kind{
 	name: "text_part", make: func(int) statistic { return new(textPart) }, where: everyResult, single: .001, several: .001,
 	views: []event.View{event.Ascending, event.Sorted}, lifetime: lifetime{pairs: 65, learned: 1, growth: 1.5},
@@ -23,27 +23,34 @@ var textScore = &kind{
 	},
 }
 
-// textPart scores a result by one of its readings: results.Reader.TextNumbers, and after them TextCharacters.
+// textPart scores a result by one of its readings: results.Reader.TextNumbers, after them TextCharacters, then Places.
 type textPart struct{ reading int }
 
-const textReadings = results.TextReadings + results.TextCharacters
+const (
+	firstPlaces  = results.TextReadings + results.TextCharacters
+	textReadings = firstPlaces + results.PlaceReadings
+)
 
 // leastTextPart is the squared studentised gap of an event in the past (searched) from which a reading is bet on: there
 // are many readings.
 const leastTextPart = 20
 
 func (m *textPart) score(r *Result) code.Code {
-	switch i := m.reading - results.TextReadings; {
-	case i >= 0 && i < len(r.characters):
-		return character(r.characters[i])
+	i, bytes := m.reading-results.TextReadings, r.characters
+	if m.reading >= firstPlaces {
+		i, bytes = m.reading-firstPlaces, r.places
+	}
+	switch {
+	case i >= 0 && i < len(bytes):
+		return ofByte(bytes[i])
 	case i < 0 && m.reading < len(r.texts):
 		return r.texts[m.reading]
 	}
 	return code.Category(code.Absent)
 }
 
-// character returns the code of a byte of results.Reader.TextCharacters.
-func character(b byte) code.Code {
+// ofByte returns the code of a byte of results.Reader.TextCharacters and Places.
+func ofByte(b byte) code.Code {
 	if b == 0 {
 		return code.Category(code.Absent)
 	}
@@ -87,11 +94,11 @@ func (m *textPart) state(c *state.Codec) {
 	c.Check(m.reading >= 0 && m.reading < textReadings)
 }
 
-// texts are the readings of texts of the latest kept pairs, per world: TextReadings codes and TextCharacters bytes for
-// each pair. Either is empty until a result has such a text.
+// texts are the readings of texts of the latest kept pairs, per world: for each pair TextReadings codes, TextCharacters
+// bytes and PlaceReadings bytes. Each is empty until a result has what is read.
 type texts struct {
-	numbers    [2][]code.Code
-	characters [2][]byte
+	numbers            [2][]code.Code
+	characters, places [2][]byte
 }
 
 // textPast is the number of pairs that are kept at most; half as many stay when there are more.
@@ -101,6 +108,7 @@ const textPast = 256
 func (t *texts) add(now *[2]Result) {
 	keepTexts(&t.numbers, [2][]code.Code{now[0].texts, now[1].texts}, results.TextReadings, code.Category(code.Absent))
 	keepTexts(&t.characters, [2][]byte{now[0].characters, now[1].characters}, results.TextCharacters, 0)
+	keepTexts(&t.places, [2][]byte{now[0].places, now[1].places}, results.PlaceReadings, 0)
 }
 
 // keepTexts appends the readings of a pair: a number of them, or none.
@@ -122,10 +130,14 @@ func keepTexts[T any](past *[2][]T, now [2][]T, readings int, none T) {
 // of returns the past of a reading; none if it is the same in all results.
 func (t *texts) of(reading int) (past [2][]code.Code) {
 	varies := false
+	bytes, first, width := &t.characters, results.TextReadings, results.TextCharacters
+	if reading >= firstPlaces {
+		bytes, first, width = &t.places, firstPlaces, results.PlaceReadings
+	}
 	for w := range past {
-		if i := reading - results.TextReadings; i >= 0 {
-			for k := i; k < len(t.characters[w]); k += results.TextCharacters {
-				past[w] = append(past[w], character(t.characters[w][k]))
+		if reading >= first {
+			for k := reading - first; k < len(bytes[w]); k += width {
+				past[w] = append(past[w], ofByte(bytes[w][k]))
 			}
 		} else {
 			for k := reading; k < len(t.numbers[w]); k += results.TextReadings {
@@ -154,20 +166,25 @@ func (t *texts) filled(reading int) bool {
 // TextsSize returns how many bytes of memory the readings of texts take.
 func (set *Set) TextsSize() (n int) {
 	for w := range set.texts.numbers {
-		n += 8*cap(set.texts.numbers[w]) + cap(set.texts.characters[w])
+		n += 8*cap(set.texts.numbers[w]) + cap(set.texts.characters[w]) + cap(set.texts.places[w])
 	}
 	return n
 }
 
 func (t *texts) state(c *state.Codec) {
 	for w := range t.numbers {
-		characters := string(t.characters[w])
 		c.Floats(&t.numbers[w])
-		c.Text(&characters)
-		if c.Reading {
-			t.characters[w] = []byte(characters)
-		}
 		c.Check(len(t.numbers[w]) == len(t.numbers[0]) && len(t.numbers[w])%results.TextReadings == 0 && len(t.numbers[w]) <= textPast*results.TextReadings)
-		c.Check(len(characters) == len(t.characters[0]) && len(characters)%results.TextCharacters == 0 && len(characters) <= textPast*results.TextCharacters)
+		bytesState(c, &t.characters, w, results.TextCharacters)
+		bytesState(c, &t.places, w, results.PlaceReadings)
 	}
+}
+
+func bytesState(c *state.Codec, past *[2][]byte, w, readings int) {
+	text := string(past[w])
+	c.Text(&text)
+	if c.Reading {
+		past[w] = []byte(text)
+	}
+	c.Check(len(text) == len(past[0]) && len(text)%readings == 0 && len(text) <= textPast*readings)
 }
