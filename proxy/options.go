@@ -62,6 +62,10 @@ type Options struct {
 	// query, from one goroutine at a time. It must be fast and must not retain the text. Nil means that every statement
 	// is captured.
 	MaybeProtected func(sql string) bool
+	// ClaimPrefix, for example "dp", makes the tap read the claims that the engine states in its answers: in a notice
+	// with the message "dp.epsilon=1.5 dp.delta=1e-6", or in ParameterStatus messages for dp.epsilon, dp.delta, dp.rho
+	// and dp.mu, before the CommandComplete of a statement. Only the numbers are kept. "" means that none are read.
+	ClaimPrefix string
 	// Samples receives a few of the statements and sessions that are not captured, except for those that MaybeProtected
 	// rejects. Nil means none.
 	Samples *Samples
@@ -138,7 +142,7 @@ func (o Options) legs() startup.Options {
 func (o Options) tap() tap.Options {
 	return tap.Options{
 		Sink: o.Sink, Samples: o.Samples, MaybeProtected: o.MaybeProtected, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
-		Interval: o.DrainInterval, Logger: o.Logger,
+		ClaimPrefix: o.ClaimPrefix, Interval: o.DrainInterval, Logger: o.Logger,
 	}
 }
 

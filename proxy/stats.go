@@ -43,6 +43,7 @@ type Stats struct {
 
 	QueriesCaptured uint64 `json:"queries_captured"` // offered to the sink
 	QueriesDropped  uint64 `json:"queries_dropped"`  // of these, those that the sink rejected
+	ClaimsUnread    uint64 `json:"claims_unread"`    // messages of the engine with a claim (Options.ClaimPrefix) that could not be read
 
 	// Completed statements that were not captured, by reason.
 	SkippedEncoding         uint64 `json:"skipped_encoding"`          // client_encoding is unknown, or not UTF8 or SQL_ASCII with ASCII text
@@ -125,6 +126,7 @@ func (s *Server) Stats() Stats {
 	stats.CertificateExpiry, stats.CertificateLoads, stats.CertificateFaults = s.legs.Certificate()
 	counts, dropped := s.drainer.Counts()
 	stats.add(&counts, dropped)
+	stats.ClaimsUnread = s.drainer.UnreadClaims()
 	stats.unfollowed(s.drainer.Unfollowed())
 	return stats
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// binaryVersion is the first byte of the binary form. Every change of the layout changes it.
-const binaryVersion = 3
-
-// versionWithoutOutcome is an earlier layout that can still be read, because spools and ledgers hold it: without the
-// outcome.
-const versionWithoutOutcome = 2
+// The first byte of the binary form is the version of the layout. All of them can be read, because spools and ledgers
+// hold them. A query without a claim that the engine states has no newer version than a former dpwatch can read.
+const (
+	versionWithoutOutcome = 2
+	versionWithoutStated  = 3
+	binaryVersion         = 4
+)
 
 // The bits of the flags byte after the version.
 const (
@@ -35,7 +36,8 @@ var errShort = errors.New("input is too short")
 // Completed keeps its instant to the nanosecond, but not its location.
 //
 // The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last:
-// integers as varints, strings and lists after their length, settings sorted by name.
+// integers as varints, strings and lists after their length, settings sorted by name. In the present version, Stated of
+// the query and of each of Then follows.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
@@ -53,7 +55,11 @@ func AppendBinary(dst []byte, q Query) []byte {
 	if len(q.Then) > 0 {
 		flags |= flagThen
 	}
-	dst = append(dst, binaryVersion, flags, byte(q.Outcome))
+	version := byte(versionWithoutStated)
+	if q.states() {
+		version = binaryVersion
+	}
+	dst = append(dst, version, flags, byte(q.Outcome))
 	dst = binary.AppendUvarint(dst, q.SessionID)
 	for _, s := range [...]string{q.User, q.Database, q.ApplicationName, q.SQL, q.Tag, q.SQLState} {
 		dst = appendString(dst, s)
@@ -82,7 +88,18 @@ func AppendBinary(dst []byte, q Query) []byte {
 			dst = appendParams(appendString(append(dst, how), s.SQL), s.Params)
 		}
 	}
+	if version == binaryVersion {
+		dst = q.Stated.AppendBinary(dst)
+		for _, s := range q.Then {
+			dst = s.Stated.AppendBinary(dst)
+		}
+	}
 	return dst
+}
+
+// states reports whether the engine states something about the query or one of Then.
+func (q Query) states() bool {
+	return !q.Stated.None() || slices.ContainsFunc(q.Then, func(s Step) bool { return !s.Stated.None() })
 }
 
 func appendString(dst []byte, s string) []byte {
@@ -156,7 +173,7 @@ type decoder struct {
 func (d *decoder) query() Query {
 	var q Query
 	v := d.byte()
-	if d.err == nil && v != binaryVersion && v != versionWithoutOutcome {
+	if d.err == nil && (v < versionWithoutOutcome || v > binaryVersion) {
 		d.err = fmt.Errorf("version %d of the format is not supported, only up to %d: relay and auditor must be the same build of dpwatch", v, binaryVersion)
 	}
 	flags := d.byte()
@@ -193,7 +210,22 @@ func (d *decoder) query() Query {
 	if flags&flagThen != 0 {
 		q.Then = list(d, 3, d.step)
 	}
+	if v == binaryVersion {
+		q.Stated = d.stated()
+		for i := range q.Then {
+			q.Then[i].Stated = d.stated()
+		}
+	}
 	return q
+}
+
+func (d *decoder) stated() Stated {
+	n := min(StatedLen, len(d.b))
+	s, ok := DecodeStated(d.b[:n])
+	if d.b = d.b[n:]; !ok {
+		d.fail(errors.New("what the engine states is no claim"))
+	}
+	return s
 }
 
 // list reads a list whose items take at least size bytes of input each; nil if it is empty.

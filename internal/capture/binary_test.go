@@ -35,10 +35,13 @@ func queries() map[string]capture.Query {
 		"doubt": {SQL: "SELECT 1", Doubt: capture.Doubt{Names: []string{"a.b", "role"}, Temporary: true, Calls: []capture.Calls{
 			{Functions: []string{"f", "g"}, Except: []string{"a.c"}}, {Functions: []string{capture.UnknownCode}, Only: []string{"role"}}, {},
 		}}, Completed: time.Unix(7, 0).UTC()},
-		"sequence": {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT $1", Protocol: capture.Extended, Named: true, Params: []capture.Param{{OID: 23, Value: []byte("7")}}}, {}}, Completed: time.Unix(7, 0).UTC()},
-		"failed":   {SQL: "SELECT 1/x FROM t", Outcome: capture.Failed, SQLState: "22012"},
-		"lost":     {SQL: "SELECT 1", Outcome: capture.Lost},
-		"not utf8": {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
+		"sequence":     {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT $1", Protocol: capture.Extended, Named: true, Params: []capture.Param{{OID: 23, Value: []byte("7")}}}, {}}, Completed: time.Unix(7, 0).UTC()},
+		"failed":       {SQL: "SELECT 1/x FROM t", Outcome: capture.Failed, SQLState: "22012"},
+		"lost":         {SQL: "SELECT 1", Outcome: capture.Lost},
+		"stated":       {SQL: "SELECT 1", Stated: capture.Stated{Epsilon: 1.5, Delta: 1e-6}},
+		"unclear":      {SQL: "SELECT 1", Stated: capture.Stated{Unclear: true}, Completed: time.Unix(7, 0).UTC()},
+		"stated later": {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT 2"}, {SQL: "SELECT 3", Stated: capture.Stated{Rho: 0.5, Mu: math.MaxFloat64}}}},
+		"not utf8":     {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
 	}
 }
 
@@ -65,9 +68,12 @@ func TestBinaryRoundTrip(t *testing.T) {
 func TestDecodeBinaryRefuses(t *testing.T) {
 	t.Parallel()
 	good := capture.AppendBinary(nil, queries()["extended"])
+	stated := capture.AppendBinary(nil, queries()["stated"])
 	tests := []struct{ name, in, want string }{
 		{"empty", "", "too short"},
-		{"other version", "\x04" + string(good[1:]), "version 4"},
+		{"other version", "\x05" + string(good[1:]), "version 5"},
+		{"stated is short", string(stated[:len(stated)-1]), "no claim"},
+		{"stated is not a number", string(stated[:len(stated)-8]) + "\xff\xf8\x00\x00\x00\x00\x00\x00", "no claim"},
 		{"trailing byte", string(good) + "x", "1 bytes follow the query"},
 		{"unknown outcome", "\x03\x00\x05", "outcome 5"},
 		{"huge string", "\x02\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too short"},
@@ -101,6 +107,20 @@ func TestDecodeEarlierVersion(t *testing.T) {
 	want := capture.Query{SessionID: 7, User: "ann", Database: "bank", SQL: "SELECT 1", Tag: "SELECT 1", Completed: time.Unix(1, 5).UTC()}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
+	}
+}
+
+// TestOlderReaders: a query about which the engine states nothing has the version that a former dpwatch reads.
+func TestOlderReaders(t *testing.T) {
+	t.Parallel()
+	for name, q := range queries() {
+		want := byte(3)
+		if strings.HasPrefix(name, "stated") || name == "unclear" {
+			want = 4
+		}
+		if got := capture.AppendBinary(nil, q)[0]; got != want {
+			t.Errorf("%s: version %d, want %d", name, got, want)
+		}
 	}
 }
 

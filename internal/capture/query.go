@@ -69,6 +69,8 @@ type Query struct {
 	// Outcome is how it ended, and SQLState the code of the error, if there was one and it is known.
 	Outcome  Outcome
 	SQLState string
+	// Stated is the claim that the engine states in its answer, if the proxy reads it.
+	Stated Stated
 }
 
 // Step is a statement of a sequence after the first one; see Query.
@@ -77,13 +79,14 @@ type Step struct {
 	Protocol Protocol
 	Params   []Param
 	Named    bool
+	Stated   Stated
 }
 
 // Step returns the statement at the index i of a sequence, 0 first, as a query without Then.
 func (q Query) Step(i int) Query {
 	if i > 0 {
 		s := q.Then[i-1]
-		q.SQL, q.Protocol, q.Params, q.Named = s.SQL, s.Protocol, s.Params, s.Named
+		q.SQL, q.Protocol, q.Params, q.Named, q.Stated = s.SQL, s.Protocol, s.Params, s.Named, s.Stated
 	}
 	q.Then = nil
 	return q
@@ -91,12 +94,13 @@ func (q Query) Step(i int) Query {
 
 // AsStep returns the statement as a part of a sequence.
 func (q Query) AsStep() Step {
-	return Step{SQL: q.SQL, Protocol: q.Protocol, Params: q.Params, Named: q.Named}
+	return Step{SQL: q.SQL, Protocol: q.Protocol, Params: q.Params, Named: q.Named, Stated: q.Stated}
 }
 
-// querySize and paramSize are the approximate memory sizes of the fixed parts of a Query and a Param, in bytes.
+// The approximate memory sizes of the fixed parts of a Query, a Step and a Param, in bytes.
 const (
-	querySize = 256
+	querySize = 296
+	stepSize  = 88
 	paramSize = 48
 )
 
@@ -112,7 +116,7 @@ func (q Query) Size() int {
 	}
 	n += q.Doubt.size()
 	for _, s := range q.Then {
-		n += paramSize + len(s.SQL) + sizeOf(s.Params)
+		n += stepSize + len(s.SQL) + sizeOf(s.Params)
 	}
 	return n
 }

@@ -29,6 +29,7 @@ type conversation struct {
 	saved    map[string]string // those of the transaction's beginning; nil outside
 	failed   bool              // the transaction has failed
 	prepared map[string]string // texts
+	said     capture.Stated    // about the answer in progress
 }
 
 // mark is a position in one stream that depends on the other.
@@ -43,6 +44,7 @@ type want struct {
 	params   string
 	epsilon  string // the setting when it ran
 	extended bool
+	stated   capture.Stated
 }
 
 func frame(typ byte, body string) []byte {
@@ -60,6 +62,9 @@ func (c *conversation) front(typ byte, body string) { c.client = append(c.client
 
 func (c *conversation) back(typ byte, body string) {
 	c.needs = append(c.needs, mark{len(c.server), len(c.client)})
+	if strings.IndexByte("123nZ", typ) >= 0 && c.rnd.IntN(6) == 0 { // about no statement
+		c.notice("dp.epsilon=777")
+	}
 	c.server = append(c.server, frame(typ, body)...)
 	if c.quiet || c.rnd.IntN(6) > 0 {
 		return
@@ -72,6 +77,30 @@ func (c *conversation) back(typ byte, body string) {
 	case 2:
 		c.server = append(c.server, frame('S', "some_setting\x00"+strings.Repeat("x", c.rnd.IntN(3000))+"\x00")...)
 	}
+}
+
+func (c *conversation) notice(message string) {
+	pad := strings.Repeat("z", c.rnd.IntN(2)*c.rnd.IntN(500))
+	c.server = append(c.server, frame('N', "SHINWEIS\x00VNOTICE\x00C00000\x00M"+message+"\x00D"+pad+"\x00\x00")...)
+}
+
+// state states claims about the answer in progress, or nothing. The largest one counts.
+func (c *conversation) state() {
+	for range c.rnd.IntN(3) {
+		x := float64(1 + c.rnd.IntN(1000))
+		switch c.rnd.IntN(3) {
+		case 0:
+			c.notice(fmt.Sprintf("dp.epsilon=%g", x))
+			c.said.Epsilon = max(c.said.Epsilon, x)
+		case 1:
+			c.notice(fmt.Sprintf("dp.epsilon=%g, dp.delta=%g", x, x/2000))
+			c.said.Epsilon, c.said.Delta = max(c.said.Epsilon, x), max(c.said.Delta, x/2000)
+		case 2:
+			c.server = append(c.server, frame('S', fmt.Sprintf("dp.rho\x00%g\x00", x))...)
+			c.said.Rho = max(c.said.Rho, x)
+		}
+	}
+	c.notice("dp.epsilon=many")
 }
 
 func (c *conversation) ready() {
@@ -132,7 +161,9 @@ func (c *conversation) statement(params bool) statement {
 }
 
 func (c *conversation) ran(s statement, params []string, extended, suspended bool) {
-	w := want{sql: s.sql, params: strings.Join(params, ","), epsilon: c.values["epsilon"], tag: s.tag, state: s.state, extended: extended}
+	said := c.said
+	c.said = capture.Stated{}
+	w := want{sql: s.sql, stated: said, params: strings.Join(params, ","), epsilon: c.values["epsilon"], tag: s.tag, state: s.state, extended: extended}
 	switch {
 	case s.bad || s.state == "25P02":
 		return
@@ -145,6 +176,7 @@ func (c *conversation) ran(s statement, params []string, extended, suspended boo
 	case s.does != nil:
 		s.does()
 	}
+	w.stated.Unclear = w.outcome != capture.Complete && said.None()
 	c.wants = append(c.wants, w)
 }
 
@@ -157,6 +189,7 @@ func (c *conversation) simple(n int) {
 		statements[i] = c.statement(false)
 		texts[i] = statements[i].sql
 	}
+	first := len(c.wants)
 	broken := slices.ContainsFunc(statements, func(s statement) bool { return s.bad })
 	c.front('Q', strings.Join(texts, "; ")+"\x00")
 	for _, s := range statements {
@@ -169,6 +202,9 @@ func (c *conversation) simple(n int) {
 				c.back('D', "\x00\x00")
 			}
 		}
+		if !s.bad && s.state != "25P02" {
+			c.state()
+		}
 		c.ran(s, nil, false, false)
 		if s.state != "" {
 			c.errorResponse(s.state)
@@ -178,6 +214,11 @@ func (c *conversation) simple(n int) {
 			break
 		}
 		c.back('C', s.tag+"\x00")
+	}
+	if ran := c.wants[first:]; n > 1 && slices.ContainsFunc(ran, func(w want) bool { return w.stated != capture.Stated{Unclear: w.stated.Unclear} }) {
+		for i := range ran {
+			ran[i].stated = capture.Stated{Unclear: true}
+		}
 	}
 	c.ready()
 }
@@ -269,6 +310,7 @@ func (c *conversation) extended(n int) {
 		}
 		c.front('E', portal+"\x00"+limit)
 		if !skipping {
+			c.state()
 			c.ran(s, params, true, suspended)
 			switch {
 			case s.state != "":
@@ -431,6 +473,7 @@ func (c *conversation) batch(n int) {
 		c.front('B', bindBody("", "", params))
 		c.back('2', "")
 		c.front('E', "\x00\x00\x00\x00\x00")
+		c.state()
 		c.ran(s, params, true, false)
 		c.back('C', s.tag+"\x00")
 	}

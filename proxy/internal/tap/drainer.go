@@ -2,6 +2,7 @@ package tap
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -25,6 +26,9 @@ type Drainer struct {
 	unfollowed map[*Session]Unfollowed // guarded by mu
 	idle       []*Session              // used by the drainer only: the other list, empty
 
+	unread atomic.Uint64 // claims of the engine that could not be read
+	warned bool          // about them; used by the drainer only
+
 	counts  tracker.Counts // used by the drainer only
 	dropped uint64         // used by the drainer only
 
@@ -41,6 +45,7 @@ type Options struct {
 	Samples                        *Samples
 	MaybeProtected                 func(sql string) bool
 	BudgetBytes, MaxStatementBytes int
+	ClaimPrefix                    string
 	Interval                       time.Duration
 	Logger                         *zap.Logger
 }
@@ -58,7 +63,7 @@ type Samples = capture.Samples
 func NewDrainer(o Options) *Drainer {
 	return &Drainer{
 		opts: o, log: o.Logger.Named("capture"), wake: make(chan struct{}, 1),
-		frontend: frontendKinds(), backend: backendKinds(), unfollowed: map[*Session]Unfollowed{},
+		frontend: frontendKinds(), backend: backendKinds(o.ClaimPrefix != ""), unfollowed: map[*Session]Unfollowed{},
 	}
 }
 
@@ -71,7 +76,7 @@ func (d *Drainer) Open(id uint64, startup tracker.Startup) *Session {
 	t.tracker = tracker.New(tracker.Config{
 		SessionID: id, Startup: startup,
 		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.BudgetBytes,
-		MaybeProtected: o.MaybeProtected, Emit: d.emit, Counts: &d.counts, Samples: o.Samples,
+		StatedClaims: o.ClaimPrefix != "", MaybeProtected: o.MaybeProtected, Emit: d.emit, Counts: &d.counts, Samples: o.Samples,
 	})
 	return t
 }
@@ -206,6 +211,10 @@ func recordsOf(b *recordBuffer) []byte {
 }
 
 func (d *Drainer) publish() {
+	if !d.warned && d.unread.Load() > 0 {
+		d.warned = true
+		d.log.Warn("a claim that the engine states in an answer (claims.answer) cannot be read and is ignored; later ones are only counted")
+	}
 	d.published.Lock()
 	defer d.published.Unlock()
 	d.published.counts, d.published.dropped = d.counts, d.dropped
@@ -217,3 +226,6 @@ func (d *Drainer) Counts() (counts tracker.Counts, dropped uint64) {
 	defer d.published.Unlock()
 	return d.published.counts, d.published.dropped
 }
+
+// UnreadClaims returns the number of messages of the engine with a claim that could not be read.
+func (d *Drainer) UnreadClaims() uint64 { return d.unread.Load() }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
@@ -116,6 +117,16 @@ func (t *tap) stamp() {
 	}
 	t.buf.b = tracker.AppendTime(t.buf.b, time.Now())
 	t.committed = len(t.buf.b)
+}
+
+// stated records what the engine states about the answer that the next record ends; false if there is no room.
+func (t *tap) stated(s capture.Stated) bool {
+	if t.backlog+len(t.room().b)+tracker.StatedLen > t.limit {
+		return false
+	}
+	t.buf.b = tracker.AppendStated(t.buf.b, s)
+	t.committed = len(t.buf.b)
+	return true
 }
 
 // take returns the whole records, nil if there are none. The caller returns the buffer to the pool.

@@ -24,7 +24,7 @@ func (discard) Offer(capture.Query) bool { return true }
 
 // newTapped returns the capture state of a session without a drainer.
 func newTapped(budget int) *Session {
-	o := Options{Sink: discard{}, BudgetBytes: budget, MaxStatementBytes: 16 << 10, Interval: time.Hour, Logger: zap.NewNop()}
+	o := Options{Sink: discard{}, ClaimPrefix: "dp", BudgetBytes: budget, MaxStatementBytes: 16 << 10, Interval: time.Hour, Logger: zap.NewNop()}
 	return NewDrainer(o).Open(1, tracker.Startup{Version: 3 << 16})
 }
 
@@ -41,6 +41,7 @@ func FuzzWalk(f *testing.F) {
 	session := join(typed('Q', "SELECT 1\x00"), typed('P', "\x00SELECT $1\x00\x00\x00"), typed('d', strings.Repeat("x", 300)), typed('S', ""))
 	f.Add(session, []byte{1, 4, 5, 9, 200})
 	f.Add(join(typed('T', "\x00\x00"), typed('D', "\x00\x00"), typed('Z', "I")), []byte{})
+	f.Add(join(typed('N', "SINFO\x00Mdp.epsilon=2\x00\x00"), typed('N', ""), typed('D', "Mdp.epsilon=3\x00"), typed('S', "dp.rho\x001\x00"), typed('C', "SELECT 1\x00")), []byte{3, 9, 5})
 	f.Add([]byte("Q\x00\x00\x00\x03"), []byte{2})
 	f.Add([]byte("Q\x7f\xff\xff\xffabc"), []byte{3, 3})
 	f.Add([]byte("!!!!!!!!"), []byte{1, 1, 1, 1})

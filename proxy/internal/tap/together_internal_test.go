@@ -37,7 +37,7 @@ func (g *together) Offer(q capture.Query) bool {
 
 func newTogether(t *testing.T, rnd *rand.Rand, c *conversation, budget, longest int) *together {
 	g := &together{t: t, c: c, rnd: rnd, longest: longest, largest: 1 + rnd.IntN(5)*rnd.IntN(2000), drains: rnd.IntN(4) * rnd.IntN(20)}
-	g.drainer = NewDrainer(Options{Sink: g, BudgetBytes: budget, MaxStatementBytes: longest, Interval: time.Hour, Logger: zap.NewNop(), MaybeProtected: capture.Mentions([]string{"users"})})
+	g.drainer = NewDrainer(Options{Sink: g, ClaimPrefix: "dp", BudgetBytes: budget, MaxStatementBytes: longest, Interval: time.Hour, Logger: zap.NewNop(), MaybeProtected: capture.Mentions([]string{"users"})})
 	g.session = g.drainer.Open(1, tracker.Startup{Version: 3 << 16, User: "ann", Database: "bank", Settings: map[string]string{}})
 	g.cw, g.sw = g.session.Walkers()
 	c.back('S', "client_encoding\x00UTF8\x00")
@@ -120,6 +120,8 @@ func (g *together) check(all bool) {
 			wants = wants[1:]
 			found = w.sql == q.SQL && w.outcome == q.Outcome && w.state == q.SQLState && w.tag == q.Tag && w.params == text(q.Params) && w.extended == (q.Protocol == capture.Extended)
 			switch {
+			case found && q.Stated != w.stated:
+				g.t.Errorf("%.60q: the engine states %+v, want %+v", q.SQL, q.Stated, w.stated)
 			case found && !q.Doubt.Has("dp.epsilon") && q.Settings["dp.epsilon"] != w.epsilon:
 				g.t.Errorf("%.60q: epsilon is certain to be %q, want %q", q.SQL, q.Settings["dp.epsilon"], w.epsilon)
 			case !found && all && len(w.sql) <= g.longest && strings.Contains(w.sql, "users"):

@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 	"github.com/dpwatch/dpwatch/proxy/internal/wire"
 )
@@ -9,6 +10,7 @@ import (
 const (
 	impossible = iota // no message of this direction has this type
 	ignore
+	hear // nothing, but what the engine states in it
 	note // its type only
 	keep // its type and body
 )
@@ -39,28 +41,37 @@ type Walker struct {
 	partial    bool   // the body is not recorded, or not all of it: it is inspected
 	overflowed bool   // there was no room for the last message
 	inspect    inspection
+	stating    *stating // nil: what the engine states is not read
 }
 
 // Walkers returns the walkers of both directions.
 func (t *Session) Walkers() (client, server *Walker) {
 	client = &Walker{session: t, tap: &t.client, kinds: t.drainer.frontend, maxBody: t.client.limit}
 	server = &Walker{session: t, tap: &t.server, kinds: t.drainer.backend, maxBody: maxServerBody, server: true, stamps: true}
+	if prefix := t.drainer.opts.ClaimPrefix; prefix != "" {
+		server.stating = &stating{prefix: prefix}
+	}
 	return client, server
 }
 
 // frontendKinds classifies the client's messages (manual, chapter 55.7). Passwords ('p') are never recorded.
 func frontendKinds() *[256]byte {
-	return kinds("dHXp", "DSFcf", "QPBEC")
+	return kinds("dHXp", "", "DSFcf", "QPBEC")
 }
 
-// backendKinds classifies the server's messages. CopyBothResponse ('W') belongs to replication only.
-func backendKinds() *[256]byte {
-	return kinds("RKNADtdcv", "I123sTnGHV", "ECSZ")
+// backendKinds classifies the server's messages. CopyBothResponse ('W') belongs to replication only. Notices matter if
+// the engine can state claims in them.
+func backendKinds(stating bool) *[256]byte {
+	ignored, heard := "RKADtdcv", "N"
+	if !stating {
+		ignored, heard = ignored+heard, ""
+	}
+	return kinds(ignored, heard, "I123sTnGHV", "ECSZ")
 }
 
-func kinds(ignored, noted, kept string) *[256]byte {
+func kinds(ignored, heard, noted, kept string) *[256]byte {
 	var k [256]byte
-	for kind, types := range map[byte]string{ignore: ignored, note: noted, keep: kept} {
+	for kind, types := range map[byte]string{ignore: ignored, hear: heard, note: noted, keep: kept} {
 		for i := range len(types) {
 			k[types[i]] = kind
 		}
@@ -197,6 +208,9 @@ func (w *Walker) body(b []byte) ([]byte, finding) {
 	if w.partial {
 		w.inspect.add(b[:n])
 	}
+	if w.stating != nil {
+		w.hear(b[:n], w.rest == uint32(n)) //nolint:gosec // n is at most rest
+	}
 	if w.wanted > 0 {
 		k := min(n, w.wanted)
 		w.wanted -= k
@@ -241,6 +255,13 @@ func (w *Walker) message() finding {
 	if kind == ignore {
 		return nothing
 	}
+	var stated capture.Stated
+	if w.stating != nil {
+		stated = w.stating.message(typ, w.rest)
+	}
+	if kind == hear {
+		return nothing
+	}
 	w.count(typ)
 	if w.tap.lost {
 		w.miss(typ)
@@ -250,9 +271,12 @@ func (w *Walker) message() finding {
 		w.stamped = true
 		w.tap.stamp()
 	}
-	if kind == note {
+	ok = stated.None() || w.tap.stated(stated)
+	switch {
+	case !ok:
+	case kind == note:
 		ok = w.tap.header(typ)
-	} else {
+	default:
 		ok = w.keep(typ)
 	}
 	if !ok {

@@ -87,5 +87,5 @@ func (t *Tracker) Unanswered() Unanswered { return t.settled }
 
 // unasked reports whether a server message can be handled although the client's next message is not known yet.
 func (b *bare) unasked(r record) bool {
-	return r.typ == 'Z' && b.active && b.most > 0 || r.typ == 'S' || r.typ == timeRecord
+	return r.typ == 'Z' && b.active && b.most > 0 || r.typ == 'S' || r.typ == timeRecord || r.typ == statedRecord
 }

@@ -9,8 +9,9 @@ import (
 
 // emitter emits the statements that are captured, and counts the others.
 type emitter struct {
-	cfg *Config
-	now time.Time
+	cfg    *Config
+	now    time.Time
+	stated capture.Stated // about the answer that the present record ends
 }
 
 // skip counts a statement that is not captured; sql is its text, "" if that is not known.
@@ -33,6 +34,10 @@ func (o *emitter) capture(q capture.Query, e *ending, v *view, own capture.Doubt
 	q.SessionID = o.cfg.SessionID
 	q.User, q.Database, q.ApplicationName = o.cfg.Startup.User, o.cfg.Startup.Database, v.app
 	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
+	q.Stated = e.stated
+	if o.cfg.StatedClaims && e.outcome != capture.Complete && e.stated.None() {
+		q.Stated.Unclear = true
+	}
 	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
 	o.cfg.Counts.Captured++
 	o.cfg.Emit(q)
@@ -94,7 +99,7 @@ func (o *emitter) maybeProtected(sql string) bool {
 
 // failure returns the end of a statement by this ErrorResponse.
 func (o *emitter) failure(r record) ending {
-	e := ending{at: o.now, outcome: capture.Failed, state: sqlState(r.body)}
+	e := ending{at: o.now, outcome: capture.Failed, state: sqlState(r.body), stated: o.stated}
 	switch {
 	case e.state == "57014":
 		e.outcome = capture.Cancelled

@@ -272,10 +272,10 @@ func (x *extended) executed(r record) {
 	if x.executedUnprotected() {
 		return
 	}
-	e, shown := ending{at: x.out.now, outcome: capture.Suspended}, "SELECT"
+	e, shown := ending{at: x.out.now, outcome: capture.Suspended, stated: x.out.stated}, "SELECT"
 	if r.typ == 'C' {
 		b, _ := decodeText(r.body)
-		e, shown = ending{at: x.out.now, tag: string(b)}, string(b)
+		e, shown = ending{at: x.out.now, tag: string(b), stated: x.out.stated}, string(b)
 	}
 	p := x.message.portal
 	switch {

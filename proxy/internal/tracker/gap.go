@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
@@ -144,7 +145,7 @@ func (t *Tracker) endGap() bool {
 
 // resume is the state after a gap with this risk.
 func (t *Tracker) resume(risk sqltext.Risk, syncs int) {
-	t.gap = gap{}
+	t.gap, t.out.stated = gap{}, capture.Stated{}
 	t.typ, t.copyIn, t.skipping, t.started = 0, false, false, true
 	t.failedCopy = failedCopy{}
 	t.bare = bare{active: syncs > 0, after: true, most: syncs}

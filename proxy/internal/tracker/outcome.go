@@ -12,6 +12,7 @@ type ending struct {
 	at      time.Time
 	outcome capture.Outcome
 	state   string // SQLSTATE of an error
+	stated  capture.Stated
 }
 
 // sqlState returns the SQLSTATE of an ErrorResponse whose beginning was recorded, or "". The fields before it are the

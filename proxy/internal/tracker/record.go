@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
@@ -36,6 +37,18 @@ const (
 
 // AppendGap appends the beginning of a gap.
 func AppendGap(dst []byte) []byte { return appendHeader(dst, gapRecord, whole, 0) }
+
+// statedRecord is another type that no message uses: what the engine states about the answer that the next record ends
+// or suspends.
+const statedRecord = 3
+
+// AppendStated appends what the engine states about an answer, before the record of the message that ends it.
+func AppendStated(dst []byte, s capture.Stated) []byte {
+	return s.AppendBinary(appendHeader(dst, statedRecord, whole, StatedLen-HeaderLen))
+}
+
+// StatedLen is the size of what AppendStated appends.
+const StatedLen = HeaderLen + capture.StatedLen
 
 // Gap is what one direction knows about the messages of a gap.
 type Gap struct {

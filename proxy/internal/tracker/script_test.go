@@ -16,6 +16,7 @@ import (
 // script holds the records of a session, each direction in order.
 type script struct {
 	client, server [][]byte
+	states         bool // the engine states claims
 }
 
 func record(typ byte, body string) []byte {
@@ -97,6 +98,13 @@ func (s *script) run1(sql, tag string, status byte) *script {
 	return s.query(sql).complete(tag).ready(status)
 }
 
+// state adds what the engine states about the answer that the next record ends.
+func (s *script) state(epsilon float64) *script {
+	s.states = true
+	s.server = append(s.server, tracker.AppendStated(nil, capture.Stated{Epsilon: epsilon}))
+	return s
+}
+
 // result holds a tracker's output for a script.
 type result struct {
 	Queries []capture.Query
@@ -112,6 +120,7 @@ func (s *script) config(r *result) tracker.Config {
 		},
 		MaxStatementBytes: 200,
 		MaxHeldBytes:      1 << 20,
+		StatedClaims:      s.states,
 		Counts:            &r.Counts,
 		Emit:              func(q capture.Query) { r.Queries = append(r.Queries, q) },
 	}

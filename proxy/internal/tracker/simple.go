@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -138,7 +139,7 @@ func (m *simple) complete(r record) {
 		q.done = append(q.done, completion{})
 		return
 	}
-	c := completion{ending: ending{tag: string(tag), at: m.out.now}, view: m.session.settings.current()}
+	c := completion{ending: ending{tag: string(tag), at: m.out.now, stated: m.out.stated}, view: m.session.settings.current()}
 	if i := len(q.done); i < len(q.statements) {
 		c.effect = m.session.analyze(q.statements[i], q.text)
 		c.ran = m.session.effect(c.effect, nil, c.tag)
@@ -177,14 +178,19 @@ func (m *simple) end() bool {
 	return true
 }
 
-// captureQuery captures the statements that were run.
+// captureAll captures the statements that were run. Of several statements, it is not certain about which ones the engine
+// states claims: it may have read the message as a whole.
 func (m *simple) captureAll() {
 	q := &m.query
 	done := q.done
 	if q.failure != nil && len(done) < q.count {
 		done = append(done, *q.failure)
 	}
+	unclear := q.count > 1 && slices.ContainsFunc(done, func(c completion) bool { return !c.stated.None() })
 	for i := range done {
+		if unclear {
+			done[i].stated = capture.Stated{Unclear: true}
+		}
 		if q.unprotected {
 			m.out.skip(cmp.Or(q.skip, Unprotected), "")
 		} else {

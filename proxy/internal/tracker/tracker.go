@@ -13,6 +13,8 @@ type Config struct {
 	MaxStatementBytes int
 	// MaxHeldBytes approximately bounds the state kept: half for prepared statements, half for portals.
 	MaxHeldBytes int
+	// StatedClaims is set if the records hold what the engine states about its answers.
+	StatedClaims bool
 	// Emit receives each captured query. It must not block.
 	Emit func(capture.Query)
 	// MaybeProtected reports whether a statement may read protected data; its argument is valid only during the call.
@@ -116,6 +118,9 @@ func (t *Tracker) step() bool {
 	}
 	if t.off == On {
 		t.server.drop(n)
+		if r.typ != statedRecord {
+			t.out.stated = capture.Stated{}
+		}
 	}
 	return true
 }
@@ -177,6 +182,9 @@ func (t *Tracker) answer(r record) bool {
 	switch r.typ {
 	case timeRecord:
 		t.out.now = recordTime(r.body)
+		return true
+	case statedRecord:
+		t.out.stated, _ = capture.DecodeStated(r.body)
 		return true
 	case 'S':
 		t.session.reported(r)
