@@ -152,7 +152,8 @@ type UnclaimedRule struct {
 
 // Claims configures how the claimed privacy loss of a query is determined.
 type Claims struct {
-	Ask       string     `yaml:"ask"` // a query in which $1 is the statement: the engine states its claim
+	Answer    string     `yaml:"answer"` // prefix of the names with which the engine states claims in its answers; "" = none
+	Ask       string     `yaml:"ask"`    // a query in which $1 is the statement: the engine states its claim
 	Functions []Function `yaml:"functions"`
 	Combine   string     `yaml:"combine"` // add | share
 	Settings  Settings   `yaml:"settings"`

@@ -13,7 +13,7 @@ var reloadable = []string{
 }
 
 // fixed lists exceptions from reloadable: the relay uses them.
-var fixed = []string{"privacy.database"}
+var fixed = []string{"claims.answer", "privacy.database"}
 
 // Reloadable reports whether a change of a key takes effect without a restart. A key of an engine in engines is as the
 // same key of the top level.

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -116,9 +117,15 @@ func (e *engineSections) privacy(p *Privacy) {
 	}
 }
 
+// answerPrefix matches the values of claims.answer.
+var answerPrefix = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]{0,59}$`)
+
 func (e *engineSections) claims(c *Claims, protected []string, catalog Secret) {
 	if c.Combine != "add" && c.Combine != "share" {
 		e.add("claims.combine", "must be add (each DP function spends its own epsilon) or share (one epsilon for the query)")
+	}
+	if c.Answer != "" && !answerPrefix.MatchString(c.Answer) {
+		e.add("claims.answer", "must be the part of the names before the last point, at most 60 letters, digits and underscores: dp for dp.epsilon=1.5")
 	}
 	if c.Ask != "" && !strings.Contains(c.Ask, "$1") {
 		e.add("claims.ask", "must be a query that takes the statement as $1: SELECT epsilon, delta FROM dp_cost($1)")

@@ -88,6 +88,7 @@ func (m relayMetrics) proxy(s proxy.Stats) {
 	m.count("dpwatch_proxy_failed_sessions_total", "Sessions ended by a network error or by a panic in the proxy.", s.FailedSessions)
 	m.count("dpwatch_proxy_idle_sessions_ended_total", "Sessions ended because they were idle for proxy.idle_timeout.", s.IdleEnded)
 	m.count("dpwatch_statements_tracked_total", "Statements that were captured, including those that failed.", s.QueriesCaptured)
+	m.count("dpwatch_claims_unread_total", "Messages of the engine with a claim (claims.answer) that could not be read, and was ignored.", s.ClaimsUnread)
 	m.counts("dpwatch_proxy_bytes_total", "Bytes relayed, by the side that sent them.", "from", map[string]uint64{
 		"client": s.BytesFromClients, "server": s.BytesFromServer,
 	})

@@ -43,7 +43,7 @@ func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(index) << setup.SessionIDBits,
-		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected, Samples: samples,
+		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected, Samples: samples, ClaimPrefix: c.Claims.Answer,
 		MaxSessions: p.MaxSessions, StartupTimeout: startupTimeout,
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(c.Tuning.DialTimeout),
 		KeepAlive: keepAlive, IdleTimeout: time.Duration(p.IdleTimeout),

@@ -82,7 +82,7 @@ func RewriteOptions(c config.Config) rewrite.Options {
 		AllowFunctions: c.Claims.SafeFunctions, MaxOfSequence: c.Audit.SequenceComposition == rewrite.SourceMax, MaxBytes: int(c.Proxy.MaxStatement),
 		Neighbours: c.Shadow.Copies(), OwnEngines: c.Shadow.OwnEngines(),
 		Claims: rewrite.ClaimRules{
-			Ask: c.Claims.Ask != "", Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
+			Answer: c.Claims.Answer != "", Ask: c.Claims.Ask != "", Combine: c.Claims.Combine, LabelProviders: c.Claims.SecurityLabels,
 			EpsilonSetting: settingOrNone(c.Claims.Settings.Epsilon), DeltaSetting: settingOrNone(c.Claims.Settings.Delta),
 		},
 	}

@@ -49,3 +49,29 @@ func TestAskedOnce(t *testing.T) {
 		t.Error("an engine that has changed was not asked again")
 	}
 }
+
+// TestAnswersRemembered: a statement is recognized with the claim of each of its answers.
+func TestAnswersRemembered(t *testing.T) {
+	t.Parallel()
+	rewriter, err := rewrite.New(rewrite.Options{
+		Protected: []rewrite.Table{{Schema: "public", Name: "people"}}, Neighbours: []string{"d0", "d1"},
+		Claims: rewrite.ClaimRules{Answer: true, Default: &rewrite.Claim{Epsilon: 0.5}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recognize.New(rewriter, nil, func(string) func() { return func() {} }, func(any) {}, nil)
+	const sql = "SELECT count(*) FROM people"
+	for _, epsilon := range []float64{1, 2, 0, 1} {
+		stated := capture.Stated{Epsilon: epsilon}
+		for _, q := range []capture.Query{{SQL: sql, Stated: stated}, {SQL: sql, Then: []capture.Step{{SQL: sql, Stated: stated}}}} {
+			want := max(epsilon, 0.5)
+			if len(q.Then) > 0 {
+				want += 0.5
+			}
+			if found := r.Recognize(q, inbox.Look{}); found.Query.Claim == nil || found.Query.Claim.Epsilon != want {
+				t.Errorf("%+v: %s %+v, want %g", stated, found.Reason, found.Query.Claim, want)
+			}
+		}
+	}
+}

@@ -206,8 +206,10 @@ func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 		str(name)
 		str(q.Settings[name])
 	}
+	b = q.Stated.AppendBinary(b)
 	for _, step := range q.Then {
 		str(step.SQL)
+		b = step.Stated.AppendBinary(b)
 		b = append(b, byte(step.Protocol))
 		params(step.Params)
 	}

@@ -14,12 +14,15 @@ const maxStating = 256
 // report is kept only until its end: it can hold values of rows.
 type stating struct {
 	prefix string
-	typ    byte // of the message that is read; 0 = none
+	lead   []byte // what the names of claims begin with
+	typ    byte   // of the message that is read; 0 = none
 	body   [maxStating]byte
 	bytes  int
 	cut    bool           // the message is longer than body
 	stated capture.Stated // since the last message that ended the answer to a message of the client
 }
+
+func newStating(prefix string) *stating { return &stating{prefix: prefix, lead: []byte(prefix + ".")} }
 
 // message begins a message with a body of this length. If it ends or suspends the answer to a statement, what was stated about it is returned.
 func (s *stating) message(typ byte, length uint32) (stated capture.Stated) {
@@ -64,7 +67,7 @@ func (s *stating) read() (capture.Stated, error) {
 	if s.typ == 'S' {
 		name, rest, _ := bytes.Cut(rest, zero)
 		value, _, complete := bytes.Cut(rest, zero)
-		if !complete || len(value) == 0 {
+		if !complete || len(value) == 0 || !bytes.HasPrefix(name, s.lead) {
 			return capture.Stated{}, nil
 		}
 		return capture.ParseStated(s.prefix, string(name)+"="+string(value))
@@ -75,6 +78,8 @@ func (s *stating) read() (capture.Stated, error) {
 		rest = after
 		switch {
 		case kind != 'M':
+		case !bytes.Contains(value, s.lead):
+			return capture.Stated{}, nil
 		case complete:
 			return capture.ParseStated(s.prefix, string(value))
 		case s.cut: // it is longer than a claim

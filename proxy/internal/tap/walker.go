@@ -49,7 +49,7 @@ func (t *Session) Walkers() (client, server *Walker) {
 	client = &Walker{session: t, tap: &t.client, kinds: t.drainer.frontend, maxBody: t.client.limit}
 	server = &Walker{session: t, tap: &t.server, kinds: t.drainer.backend, maxBody: maxServerBody, server: true, stamps: true}
 	if prefix := t.drainer.opts.ClaimPrefix; prefix != "" {
-		server.stating = &stating{prefix: prefix}
+		server.stating = newStating(prefix)
 	}
 	return client, server
 }

@@ -5,12 +5,70 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
-// SourceEngine is the source of a claim that the engine states when it is asked.
-const SourceEngine = "engine"
+// SourceEngine is the source of a claim that the engine states: in its answer to the client, then Claim.Rule is
+// RuleAnswer, or when it is asked.
+const (
+	SourceEngine = "engine"
+	RuleAnswer   = "claims.answer"
+)
+
+// engineClaim returns what the engine states about the statement: in its answer, otherwise when it is asked. nil if it
+// states nothing.
+func (c *Claimer) engineClaim(in Input) (*part, error) {
+	if p, err := c.answeredClaim(in.Query.Stated); p != nil || err != nil {
+		return p, err
+	}
+	return c.askedClaim(in)
+}
+
+// answeredClaim returns what the engine states in the answer that the client received; nil if it states nothing.
+func (c *Claimer) answeredClaim(s capture.Stated) (*part, error) {
+	if !c.rules.Answer || s.None() {
+		return nil, nil
+	}
+	if s.Unclear {
+		return nil, &Error{
+			Detail: "it is not known what the engine states in its answer (claims.answer): the answer ended early, or the statement is one of several in a message",
+			Hint:   "an execution of the statement alone that ends without an error is audited", Offset: -1,
+		}
+	}
+	var v Value
+	units := 0
+	for _, u := range []struct {
+		unit   string
+		number float64
+	}{{curve.Rho, s.Rho}, {curve.Mu, s.Mu}} {
+		if u.number == 0 {
+			continue
+		}
+		units++
+		if c, err := curve.New(u.unit, u.number); err != nil {
+			v.Fault = "has a " + u.unit + " that is no claim"
+		} else {
+			v = ofCurve(c)
+		}
+	}
+	switch {
+	case units > 1 || units > 0 && s.Epsilon > 0:
+		v.Fault = "has more than one of epsilon, rho and mu"
+	case units > 0:
+	case s.Epsilon == 0:
+		v.Fault = "has a delta and no epsilon"
+	case check(s.Epsilon, s.Delta) != nil:
+		v.Fault = "is no claim: 0 <= epsilon <= 1000 and 0 <= delta < 1"
+	default:
+		v = Value{Number: s.Epsilon, Delta: s.Delta}
+	}
+	if v.Fault != "" {
+		return nil, &Error{Detail: "what the engine states in its answer (claims.answer) " + v.Fault, Hint: "an answer states epsilon, and delta if it has one, or rho, or mu", Offset: -1}
+	}
+	return &part{claim: Claim{Epsilon: v.Number, Delta: v.Delta, Curve: v.Curve, Source: SourceEngine, Rule: RuleAnswer}, hasDelta: true}, nil
+}
 
 // askedClaim returns what the engine states about the statement; nil if it is not asked, or states nothing.
 func (c *Claimer) askedClaim(in Input) (*part, error) {

@@ -37,7 +37,7 @@ type Claim struct {
 	// Curve is a claim of many (epsilon, delta), of which the above is the headline; "" = the above is the whole claim.
 	Curve  curve.Curve
 	Source string // one of the Source constants
-	Rule   string // rule, DP functions, setting or labelled columns of the claim; "" for a comment and the default
+	Rule   string // rule, DP functions, setting or labelled columns of the claim, or RuleAnswer; "" for a comment and the default
 }
 
 // Claimer applies Rules. It is read-only after construction.
@@ -92,7 +92,7 @@ func (c *Claimer) Resolve(in Input) (claim *Claim, ignored []Claim, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	policy, err := c.askedClaim(in)
+	policy, err := c.engineClaim(in)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,9 +22,10 @@ const (
 // Rules configures the sources of claims. Their order is: comment, argument, setting, label, rule, default.
 //
 // The client controls a comment and a setting. They may lower the claim of an argument, a label, a rule or the default;
-// they may raise it only if trusted; if there is none of these, they are accepted. What the engine states when it is
-// asked takes the place of argument, label, rule and default.
+// they may raise it only if trusted; if there is none of these, they are accepted. What the engine states in its answer
+// to the client, otherwise when it is asked, takes the place of argument, label, rule and default.
 type Rules struct {
+	Answer     bool // the engine states claims in its answers: capture.Query.Stated
 	Ask        bool // the engine is asked about each statement
 	Signatures []Signature
 	// Combine is how the claims of several DP calls in one query combine: "add" (also "") is their sum, sequential
