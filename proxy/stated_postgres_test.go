@@ -106,7 +106,7 @@ func TestStatedClaims(t *testing.T) {
 }
 
 // TestStatedStatus: a gateway states the claim of each answer in ParameterStatus messages. One at the beginning of the
-// session, or while the session is idle, is no claim of an answer.
+// session, or behind CommandComplete, is no claim of an answer.
 func TestStatedStatus(t *testing.T) {
 	t.Parallel()
 	status := func(name, value string) []byte { return message('S', name+"\x00"+value+"\x00") }

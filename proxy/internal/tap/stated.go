@@ -24,7 +24,8 @@ type stating struct {
 
 func newStating(prefix string) *stating { return &stating{prefix: prefix, lead: []byte(prefix + ".")} }
 
-// message begins a message with a body of this length. If it ends or suspends the answer to a statement, what was stated about it is returned.
+// message begins a message with a body of this length. If it ends or suspends the answer to a statement, what was stated
+// about it is returned.
 func (s *stating) message(typ byte, length uint32) (stated capture.Stated) {
 	s.typ = 0
 	switch typ {
