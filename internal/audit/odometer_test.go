@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/odometer"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // TestPrivacyBudget: an analyst whose answers exceed a budget is reported once, also by the next process, and again
@@ -89,5 +90,52 @@ func TestPrivacyBudget(t *testing.T) {
 	check("the answers are older than the period", 1, 0, 0.25)
 	run("ann", 4)
 	check("exceeded again", 2, 1, 1.25)
+	stop()
+}
+
+// TestAnsweredBudget: a budget counts each answer with the claim that the engine states in it, and the audits of one
+// statement with different claims go on with theirs in another process.
+func TestAnsweredBudget(t *testing.T) {
+	t.Parallel()
+	rewriter, err := rewrite.New(rewrite.Options{
+		Protected: []rewrite.Table{{Schema: "public", Name: "people"}}, AllowFunctions: []string{"noisy"}, Claims: rewrite.ClaimRules{Answer: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLedgerRig(t, func(o *audit.Options) {
+		o.Rewriter, o.Workers = rewriter, 0 // nothing but counts
+		o.Budgets = []ledger.PrivacyBudget{{Name: "four", Answers: ledger.Answers{Repeated: true}, Period: 24 * time.Hour, Budget: odometer.Budget{Epsilon: 4, Composition: odometer.Basic}}}
+	})
+	check := func(spent float64) {
+		t.Helper()
+		eventually.True(t, "the executions are recorded", func() bool { return l.Status().Ledger.Waiting == 0 }, func() any { return l.Status().Ledger })
+		if err := l.MeterNow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := l.Status(); s.PrivacyBudgets[0].Spent != spent || len(s.Audits) != 2 {
+			t.Errorf("%d audits and %+v, want a share of %g", len(s.Audits), s.PrivacyBudgets, spent)
+		}
+	}
+	stop := l.begin(t)
+	l.restored(t)
+	for _, epsilon := range []float64{0.5, 2, 0.5} {
+		q := query("SELECT noisy(count(*), 4) FROM people")
+		q.Stated = capture.Stated{Epsilon: epsilon}
+		l.Submit(q)
+	}
+	check(0.75)
+	stop()
+	l.restart(t, nil)
+	stop = l.begin(t)
+	l.restored(t)
+	check(0.75)
+	claims := map[float64]bool{}
+	for _, a := range l.Status().Audits {
+		claims[float64(a.Report.Claimed.Epsilon)] = true
+	}
+	if !claims[0.5] || !claims[2] {
+		t.Errorf("claims %v", claims)
+	}
 	stop()
 }
