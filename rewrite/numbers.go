@@ -3,6 +3,7 @@ package rewrite
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -15,7 +16,7 @@ import (
 // Numbers are numbers in the text of a query from which the analysis knows what the engine and the query do.
 type Numbers struct {
 	// Bound is the greatest absolute value of the numbers that the query gives to functions, such as bounds of values,
-	// without those that are its claim; 0 = none.
+	// without those that are its claim; 0 = none. Of a variance it is the square.
 	Bound float64
 	// Constants are the absolute values of the numbers which the query adds, or by which it multiplies or divides, each
 	// once, without 0, those of the operation that is done last first.
@@ -49,9 +50,15 @@ func numbersOf(s *pg_query.SelectStmt, c *Claim) (n Numbers) {
 	}
 	pgparse.Inspect(s.ProtoReflect(), func(m proto.Message) bool {
 		call, ok := m.(*pg_query.FuncCall)
+		before := n.Bound
+		n.Bound = 0
 		for _, arg := range call.GetArgs() {
 			pgparse.Inspect(arg.ProtoReflect(), number)
 		}
+		if isVariance(call) {
+			n.Bound *= n.Bound
+		}
+		n.Bound = max(n.Bound, before)
 		return !ok
 	})
 	pgparse.Inspect(s.ProtoReflect(), func(m proto.Message) bool {
@@ -64,6 +71,16 @@ func numbersOf(s *pg_query.SelectStmt, c *Claim) (n Numbers) {
 		return true
 	})
 	return n
+}
+
+// variance are names of functions whose answer is in squares of what they are given, nanvar for example.
+var variance = regexp.MustCompile(`(?i)var(iance|_pop|_samp)?$`)
+
+// isVariance reports whether a function, or a text that it is given, is the name of a variance.
+func isVariance(call *pg_query.FuncCall) bool {
+	names := call.GetFuncname()
+	return len(names) > 0 && variance.MatchString(names[len(names)-1].GetString_().GetSval()) ||
+		slices.ContainsFunc(call.GetArgs(), func(a *pg_query.Node) bool { return variance.MatchString(a.GetAConst().GetSval().GetSval()) })
 }
 
 // operand returns the number that an operand is, with a cast or without; 0 = it is none.

@@ -10,13 +10,15 @@ import (
 func TestBound(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]float64{
-		"SELECT count(*) FROM t WHERE x > 7":                                            0,
-		"SELECT dp_sum(x, 0, 100, 0.5) FROM t LIMIT 1000":                               100,
-		"SELECT dp_sum(x, -250.5, 100, 0.5) FROM t":                                     250.5,
-		"SELECT noisy(sum(least(x, 1e3)), 500 / 0.5) FROM t":                            1000,
-		"SELECT s FROM (SELECT dp_sum(x, 0, 4::numeric) AS s FROM t) AS q":              4,
-		"SELECT dp_sum(x, 'NaN', 0.5, 1e-6) FROM t":                                     0,
-		"WITH c AS (SELECT dp_mean(x, 0, 30) AS m FROM t) SELECT m FROM c WHERE m < 60": 30,
+		"SELECT count(*) FROM t WHERE x > 7":                                              0,
+		"SELECT dp_sum(x, 0, 100, 0.5) FROM t LIMIT 1000":                                 100,
+		"SELECT dp_sum(x, -250.5, 100, 0.5) FROM t":                                       250.5,
+		"SELECT noisy(sum(least(x, 1e3)), 500 / 0.5) FROM t":                              1000,
+		"SELECT s FROM (SELECT dp_sum(x, 0, 4::numeric) AS s FROM t) AS q":                4,
+		"SELECT dp_var_pop(x, 0, 30, 0.5) FROM t":                                         900,
+		"SELECT people_score('nanvar', 0, 100, 0.5), people_score('nanstd', 0, 500, 0.5)": 10000,
+		"SELECT dp_sum(x, 'NaN', 0.5, 1e-6) FROM t":                                       0,
+		"WITH c AS (SELECT dp_mean(x, 0, 30) AS m FROM t) SELECT m FROM c WHERE m < 60":   30,
 	} {
 		tree, err := pgparse.Parse(sql)
 		if err != nil {

@@ -103,6 +103,7 @@ func Causes(e Evidence) []Cause {
 	}
 	add(e.seedOrCache())
 	add(e.sharedNoise())
+	add(e.cutOff())
 	add(e.byEvent())
 	add(e.errorOnData())
 	add(e.emptySet())

@@ -66,6 +66,49 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 	return c, false
 }
 
+// cutOff looks for numbers that are cut off at a bound, which is another one in each world: the greatest or the least
+// number comes far more often than any other one.
+func (e *Evidence) cutOff() (c Cause, ok bool) {
+	for i := range e.Slots {
+		s := &e.Slots[i]
+		for _, side := range [...]float64{1, -1} {
+			d0, share0 := s.atEnd(0, side)
+			d1, share1 := s.atEnd(1, side)
+			if share0 == 0 || share1 == 0 || d0 == d1 {
+				continue
+			}
+			return newCause(Support, .98, withheld.Sprintf("In %s the %s number of each dataset is %.3g %% of its answers on D0, %.3g %% on D1, and not the same: the answers are cut off there.",
+				s.Where, map[float64]string{1: "greatest", -1: "least"}[side], 100*share0, 100*share1), map[string]float64{"share_d0": share0, "share_d1": share1}), true
+		}
+	}
+	return c, false
+}
+
+// atEnd returns the greatest number of a world, or with side -1 the least, and its share; 0 if it is less than
+// leastAtEnd of the numbers, not twice as frequent as any other one, or if there are few others.
+func (s *Slot) atEnd(world int, side float64) (end, share float64) {
+	counts := map[float64]int{}
+	xs := s.finite(world)
+	for k, x := range xs {
+		if counts[x]++; k == 0 || side*x > side*end {
+			end = x
+		}
+	}
+	others := 0
+	for x, n := range counts {
+		if x != end {
+			others = max(others, n)
+		}
+	}
+	if share = float64(counts[end]) / float64(len(xs)); len(counts) < 4 || share < leastAtEnd || counts[end] < 2*others+4 {
+		return end, 0
+	}
+	return end, share
+}
+
+// leastAtEnd is the least share of the answers at a bound at which they are cut off.
+const leastAtEnd = .2
+
 // errorOnData looks for failures in one world.
 func (e *Evidence) errorOnData() (c Cause, ok bool) {
 	if !e.leaks(e.Failures, e.Trials) {

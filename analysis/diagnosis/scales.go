@@ -15,6 +15,10 @@ import (
 // visible is the number of standard errors from which a shift counts.
 const visible = 4
 
+// widelyApart is the ratio of the widths of both worlds' noise from which no one scale describes the noise, so that a
+// shift cannot be compared with it.
+const widelyApart = 3
+
 // scales returns the causes that the numbers show.
 func (e *Evidence) scales() (causes []Cause) {
 	var all []moments
@@ -91,7 +95,10 @@ func (e *Evidence) dependentScale(m *moments) (c Cause, ok bool) {
 		return c, false
 	}
 	weight := .75
-	if m.ratio() > 2*e.Epsilon {
+	switch {
+	case math.Abs(math.Log(ratio)) > math.Log(widelyApart):
+		weight = .92
+	case m.ratio() > 2*e.Epsilon:
 		weight = .5
 	}
 	return newCause(DataDependentScale, weight, withheld.Sprintf("The noise on D0 is %.3g times as wide as on D1.", ratio), map[string]float64{"scale_d0_over_d1": ratio}), true

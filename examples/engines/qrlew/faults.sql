@@ -7,8 +7,8 @@ SELECT place, COUNT(*) AS n FROM visits GROUP BY place;
 
 -- name: count, which is clamped to the exact number of rows
 -- expect: violation
--- cause: open
--- named: none, floating_point
+-- cause: support
+-- named: support, none, floating_point
 -- known: new
 SELECT COUNT(*) AS n FROM people;
 
