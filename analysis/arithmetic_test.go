@@ -61,7 +61,7 @@ func TestConstants(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			audit := func(want analysis.Verdict, opt analysis.Options, noisy func(r *rand.Rand, w float64) float64) {
-				opt.Constants = c.constants
+				opt.Query.Constants = c.constants
 				expect(t, want, 1, opt, 7, worlds(func(r *rand.Rand, w float64) analysis.Outcome { return value(c.do(noisy(r, w))) }))
 			}
 			audit(analysis.Violation, analysis.Options{MaxTrials: 2000}, naive)

@@ -42,6 +42,18 @@ func (c Claim) String() string {
 	return fmt.Sprintf("epsilon %v", c.Epsilon)
 }
 
+// Query is what is known of a query.
+type Query struct {
+	// Bound is the greatest number in the query to which a value may be clipped: a greater shift is that of a value which
+	// is not. 0 = not known.
+	Bound float64
+	// Constants are positive numbers with which the query calculates: by which it divides or multiplies, or which it adds.
+	// What it does with up to two of them is undone before the lowest bits of its numbers are read. At most 6 are used.
+	Constants []float64
+	// Average says that a column of the answer is an average, which an engine can make of a sum and a count.
+	Average bool
+}
+
 // Options tune an audit. The zero value of a field means its default.
 type Options struct {
 	// Confidence is the probability with which the bound never exceeds the true epsilon; in (0.5, 1).
@@ -69,12 +81,8 @@ type Options struct {
 	// Unordered means that the order of rows has no meaning: without ORDER BY it depends on how the copies are stored.
 	// Default false: a difference between the worlds in the order of groups is evidence.
 	Unordered bool
-	// Bound is the greatest number in the query to which a value may be clipped: a greater shift is that of a value which
-	// is not. 0 = not known.
-	Bound float64
-	// Constants are positive numbers with which the query calculates: by which it divides or multiplies, or which it adds.
-	// What it does with up to two of them is undone before the lowest bits of its numbers are read. At most 6 are used.
-	Constants []float64
+	// Query is what is known of the query. The zero value is nothing.
+	Query Query
 	// MaxSlots bounds how many (group key, measure) cells are audited one by one; further keys count in the number
 	// of rows only. Default 4096.
 	MaxSlots int

@@ -17,9 +17,9 @@ const (
 
 // diagnosed returns what the causes of a violation are found from: the kept pairs of the slot of the event and of the
 // first others.
-func (o *observations) diagnosed(c Claim, bound float64, best *found) diagnosis.Evidence {
+func (o *observations) diagnosed(c Claim, q Query, best *found) diagnosis.Evidence {
 	e := diagnosis.Evidence{
-		Epsilon: c.Epsilon, Delta: c.Delta, Bound: bound, Constant: o.monotony.constant(),
+		Epsilon: c.Epsilon, Delta: c.Delta, Bound: q.Bound, Average: q.Average, Constant: o.monotony.constant(),
 		Failures: o.failures, Trials: o.pairs,
 	}
 	for w := range 2 {

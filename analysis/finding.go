@@ -149,9 +149,9 @@ type explained struct {
 }
 
 // finding explains a violation. What takes time is computed once for a number of pairs.
-func (x *explained) finding(r *Report, o *observations, v *evidence, best *found, c Claim, bound float64) *Finding {
+func (x *explained) finding(r *Report, o *observations, v *evidence, best *found, c Claim, q Query) *Finding {
 	if !x.is(r, o) {
-		f := &Finding{HowBad: howBad(r), What: o.what(best), Causes: diagnosis.Causes(o.diagnosed(c, bound, best))}
+		f := &Finding{HowBad: howBad(r), What: o.what(best), Causes: diagnosis.Causes(o.diagnosed(c, q, best))}
 		if f.HowBad.Basis == Certified {
 			f.HowBad.Event = eventLoss(best, r.Claimed.Delta)
 			f.FloatingPoint = len(f.Causes) > 0 && f.Causes[0].Code == diagnosis.FloatingPoint && o.lowBitsAlone(v)

@@ -24,7 +24,7 @@ const (
 
 // scores returns what the scores have to know.
 func (o *Options) scores() score.Options {
-	return score.Options{Unordered: o.Unordered, LowBits: o.FloatingPoint.lowBits(), Constants: o.Constants}
+	return score.Options{Unordered: o.Unordered, LowBits: o.FloatingPoint.lowBits(), Constants: o.Query.Constants}
 }
 
 // lowBits returns what is done with the scores of lowest bits.

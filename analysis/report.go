@@ -221,7 +221,7 @@ func (a *Audit) Report() Report {
 		r.CurveLower = here.Curve.Lower(curve.Point{Epsilon: lower, Delta: here.Delta})
 	}
 	if r.Verdict == Violation {
-		r.Finding = a.explained.finding(&r, o, &a.evidence, &best, here, a.opts.Bound)
+		r.Finding = a.explained.finding(&r, o, &a.evidence, &best, here, a.opts.Query)
 	}
 	return r
 }

@@ -155,8 +155,8 @@ func (a *Audit) pointers(c *state.Codec) {
 }
 
 func (o *Options) state(c *state.Codec) {
-	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), (*string)(&o.FloatingPoint), &o.Unordered, &o.Bound, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
-	c.Floats(&o.Constants)
+	c.All(&o.Confidence, &o.Share, &o.NoClaim, (*string)(&o.Deterministic), (*string)(&o.FloatingPoint), &o.Unordered, &o.Query.Bound, &o.Query.Average, &o.Suspicion, &o.PriorOdds, &o.BreachOdds)
+	c.Floats(&o.Query.Constants)
 	c.All(&o.MaxTrials, &o.Buckets, &o.MinCount, &o.MaxSlots, &o.Salt)
 }
 

@@ -87,8 +87,8 @@ type Plan struct {
 	Settings map[string]string
 	// Sorted reports that the query fixes the order of its rows, by more than its group keys. Otherwise the server
 	// chooses the order.
-	Sorted  bool
-	Numbers Numbers // of its text
+	Sorted bool
+	Facts  Facts // of its text
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
 	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the
@@ -194,7 +194,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	if err != nil {
 		return nil, p.refusedClaim(err, question)
 	}
-	p.Numbers = numbersOf(parsed.stmt, p.Claim)
+	p.Facts = factsOf(parsed.stmt, p.Claim)
 	p.Key = p.key(q)
 	if p.Shape, err = p.shape(parsed.wire); err != nil {
 		return nil, refuse(reasons.VerifyFailed, err.Error(), reportBug)

@@ -70,7 +70,7 @@ func (p *Plan) add(step *Plan) {
 	p.Assumed = slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.Assumed, step.Assumed))))
 	p.Ignored = append(p.Ignored, step.Ignored...)
 	p.DPCalls += step.DPCalls
-	p.Sorted, p.Numbers = p.Sorted && step.Sorted, p.Numbers.With(step.Numbers)
+	p.Sorted, p.Facts = p.Sorted && step.Sorted, p.Facts.With(step.Facts)
 	p.UnknownNames = p.UnknownNames || step.UnknownNames
 	switch {
 	case p.Claim == nil:

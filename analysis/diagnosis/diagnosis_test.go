@@ -62,24 +62,76 @@ func TestNoDifference(t *testing.T) {
 	}
 }
 
+// laplaceAt returns n numbers at the quantiles of Laplace noise: nothing is drawn.
+func laplaceAt(n int, center, scale float64) (xs []float64) {
+	for i := range n {
+		p := (float64(i) + .5) / float64(n)
+		xs = append(xs, center+math.Copysign(scale*math.Log(1-2*math.Abs(p-.5)), .5-p))
+	}
+	return xs
+}
+
+// causesOf returns the causes of a column with such numbers at the claim 1.
+func causesOf(e diagnosis.Evidence, xs [2][]float64) []diagnosis.Cause {
+	e.Epsilon, e.Trials, e.Columns, e.Groups = 1, len(xs[0]), 1, 1
+	e.Slots = []diagnosis.Slot{{Where: withheld.Public("column x"), Numbers: xs}}
+	return diagnosis.Causes(e)
+}
+
 // A shift that clipped values can make, by the bound in the query, is too little noise; without that bound it looks like
-// values that are not clipped, since the noise is made for a round sensitivity. The answers are at the quantiles of
-// Laplace noise: nothing is drawn.
+// values that are not clipped, since the noise is made for a round sensitivity.
 func TestBound(t *testing.T) {
 	t.Parallel()
-	const n, scale, shift = 4000, 10, 37.3
-	var xs [2][]float64
-	for i := range n {
-		p := (float64(i) + .5) / n
-		x := math.Copysign(scale*math.Log(1-2*math.Abs(p-.5)), .5-p)
-		xs[0], xs[1] = append(xs[0], 100+shift+x), append(xs[1], 100+x)
-	}
+	xs := [2][]float64{laplaceAt(4000, 137.3, 10), laplaceAt(4000, 100, 10)}
 	for bound, want := range map[float64]diagnosis.Code{0: diagnosis.Clipping, 10: diagnosis.Clipping, 20: diagnosis.Clipping, 50: diagnosis.NoiseScale} {
-		got := diagnosis.Causes(diagnosis.Evidence{
-			Epsilon: 1, Bound: bound, Trials: n, Columns: 1, Groups: 1, Slots: []diagnosis.Slot{{Where: withheld.Public("column x"), Numbers: xs}},
-		})
-		if len(got) < 2 || got[0].Code != want {
+		if got := causesOf(diagnosis.Evidence{Bound: bound}, xs); len(got) < 2 || got[0].Code != want {
 			t.Errorf("bound %v: %+v, want %s", bound, got, want)
+		}
+	}
+}
+
+// An average with half of its noise is a sum and a count that each spend the claim, anything else with half of its noise
+// has too little, and an average with a hundredth of its noise, too.
+func TestAverage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		average bool
+		scale   float64
+		want    diagnosis.Code
+	}{{true, 10, diagnosis.Composition}, {false, 10, diagnosis.NoiseScale}, {true, .2, diagnosis.NoiseScale}} {
+		xs := [2][]float64{laplaceAt(4000, 120, c.scale), laplaceAt(4000, 100, c.scale)}
+		if got := causesOf(diagnosis.Evidence{Bound: 50, Average: c.average}, xs); len(got) == 0 || got[0].Code != c.want {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// Noise that is five times as wide on one dataset has a scale from the data, even if the answers shift, too.
+func TestWidelyApart(t *testing.T) {
+	t.Parallel()
+	got := causesOf(diagnosis.Evidence{}, [2][]float64{laplaceAt(100, 130, 5), laplaceAt(100, 100, 1)})
+	if len(got) == 0 || got[0].Code != diagnosis.DataDependentScale {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Answers that are cut off at a bound of each dataset are support, though they repeat; at a public bound they are not.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	cut := func(center, bound float64) []float64 {
+		xs := laplaceAt(200, center, 3)
+		for i := range xs {
+			xs[i] = min(math.Round(xs[i]), bound)
+		}
+		return xs
+	}
+	e := diagnosis.Evidence{Score: "repeat", Kind: "repeat"}
+	if got := causesOf(e, [2][]float64{cut(100, 100), cut(99, 99)}); len(got) == 0 || got[0].Code != diagnosis.Support {
+		t.Errorf("%+v", got)
+	}
+	for _, c := range causesOf(e, [2][]float64{cut(100, 100), cut(99, 100)}) {
+		if c.Code == diagnosis.Support {
+			t.Errorf("a public bound: %+v", c)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 type Evidence struct {
 	Epsilon, Delta float64 // the claim
 	Bound          float64 // the greatest number in the query to which a value may be clipped; 0 = not known
+	Average        bool    // a column of the answer is an average
 
 	Score, Kind, Tail string // of the event with the strongest evidence, as in the report
 

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +15,13 @@ import (
 
 // visible is the number of standard errors from which a shift counts.
 const visible = 4
+
+// The share of the needed scale that the noise of an average has if its sum and its count, or these and a second sum,
+// each spend the whole claim is between these.
+const (
+	leastOfAverage = .25
+	mostOfAverage  = .75
+)
 
 // widelyApart is the ratio of the widths of both worlds' noise from which no one scale describes the noise, so that a
 // shift cannot be compared with it.
@@ -143,19 +151,33 @@ func (e *Evidence) oneShift(m *moments) (causes []Cause) {
 	}
 	if math.IsInf(need, 0) {
 		delete(figures, "scale_over_needed")
-		return []Cause{newCause(NoiseFamily, .7, withheld.Sprintf("%s %s noise keeps no claim with delta 0, whatever its scale. The answers in %s shift by %.3g standard deviations.",
-			fit, "Gaussian", m.slot.Where, m.ratio()), figures)}
+		causes = append(causes, newCause(NoiseFamily, .7, withheld.Sprintf("%s %s noise keeps no claim with delta 0, whatever its scale. The answers in %s shift by %.3g standard deviations.",
+			fit, "Gaussian", m.slot.Where, m.ratio()), figures))
+		laplace := m.scale / math.Sqrt2 // of Laplace noise with this standard deviation
+		return append(causes, e.average(laplace*e.Epsilon/math.Abs(m.shift), .72, figures)...)
 	}
 	scale := withheld.Sprintf("The answers in %s shift by %.3g scales of their noise%s: the noise has %.2f of the scale that the claim needs for this shift (goodness of fit to that scale: %s). %s",
 		m.slot.Where, m.ratio(), m.units(need), share, readings[reading], fit)
 	implied := m.scale / need * math.Abs(m.shift) // the sensitivity that the noise is made for
 	size := e.sizes(m, implied)
+	if size[NoiseScale] == slices.Max(slices.Collect(maps.Values(size))) {
+		causes = append(causes, e.average(share, size[NoiseScale]+.02, figures)...)
+	}
 	for _, code := range [...]Code{NoiseScale, Clipping, ContributionBounds} {
 		if w := size[code]; w > 0 {
 			causes = append(causes, newCause(code, w, scale, figures))
 		}
 	}
 	return causes
+}
+
+// average returns the cause of an average that has such a share of the noise that the claim needs, none for other shares.
+func (e *Evidence) average(share, weight float64, figures map[string]float64) []Cause {
+	if !e.Average || share < leastOfAverage || share > mostOfAverage {
+		return nil
+	}
+	return []Cause{newCause(Composition, weight, withheld.Sprintf(
+		"The answer is an average, and its noise has %.2f of the scale that the claim needs: so it is if a sum and a count each spend the whole claim.", share), figures)}
 }
 
 var readings = map[noise.Reading]string{noise.Correct: "not refuted", noise.MinorError: "off by at most a half", noise.Wrong: "wrong"}

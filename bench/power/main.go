@@ -172,7 +172,7 @@ func parallel(o options, runs int, audit func(i int) error) error {
 
 // detect returns the pairs to detection, and how the confirmation went.
 func detect(f family, budget int, seed uint64) (int, confirmation, error) {
-	a, err := analysis.New(f.claim, analysis.Options{MaxTrials: budget, Confidence: 1 - alpha, Constants: f.numbers})
+	a, err := analysis.New(f.claim, analysis.Options{MaxTrials: budget, Confidence: 1 - alpha, Query: analysis.Query{Constants: f.numbers}})
 	if err != nil {
 		return 0, confirmation{}, err
 	}

@@ -33,7 +33,7 @@ func (a *auditor) run(ctx context.Context, s replay.Statement, q zooQuery, claim
 	}
 	once := trial.Once{
 		Worlds: trial.Worlds{Player: trial.Replays(a.player), Statement: s}, Copies: copies, Claim: claim,
-		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: !q.sorted, Constants: q.constants},
+		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: !q.sorted, Query: analysis.Query{Constants: q.constants}},
 		Begin:    func() {}, Controlling: func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
 	}
 	e, err := once.Run(ctx)

@@ -45,7 +45,7 @@ func TestCauses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 3000, Unordered: !q.Sorted(), Constants: q.Constants()})
+		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: 3000, Unordered: !q.Sorted(), Query: analysis.Query{Constants: q.Constants()}})
 		if err != nil {
 			t.Fatal(err)
 		}

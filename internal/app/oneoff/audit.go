@@ -50,10 +50,10 @@ type Options struct {
 	Given                      map[string]bool // flags on the command line; they override Config
 
 	// Values that do not come from flags alone.
-	Loaded  *config.Config  // parsed from Config; nil = none
-	source  string          // source of the claim
-	sorted  bool            // the query determines the order of its rows
-	numbers rewrite.Numbers // of the queries
+	Loaded *config.Config // parsed from Config; nil = none
+	source string         // source of the claim
+	sorted bool           // the query determines the order of its rows
+	facts  rewrite.Facts  // of the queries
 
 	Captured  *capture.Query  // replayed instead of SQL or File; nil = none
 	plans     []*rewrite.Plan // of the statements
@@ -201,7 +201,7 @@ func (f *Options) claimed() analysis.Claim { return analysis.CurveClaim(f.Curve,
 func (f *Options) analysisOptions() analysis.Options {
 	return analysis.Options{
 		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic),
-		FloatingPoint: analysis.FloatingPointPolicy(f.FloatingPoint), Unordered: !f.sorted, Bound: f.numbers.Bound, Constants: f.numbers.Constants,
+		FloatingPoint: analysis.FloatingPointPolicy(f.FloatingPoint), Unordered: !f.sorted, Query: analysis.Query(f.facts),
 	}
 }
 

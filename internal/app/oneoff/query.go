@@ -109,7 +109,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	if err := f.claim(plan); err != nil {
 		return replay.Statement{}, err
 	}
-	f.sorted, f.numbers, f.Claimed = plan.Sorted, plan.Numbers, plan.Claim
+	f.sorted, f.facts, f.Claimed = plan.Sorted, plan.Facts, plan.Claim
 	f.twin, f.plans = nil, nil
 	s := replay.Statement{Params: q.Params}
 	if f.Captured != nil {

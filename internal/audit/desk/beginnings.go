@@ -254,7 +254,7 @@ const greatestConfidence = 1 - 0x1p-53
 // shared among all neighbours.
 func (o *Options) terms(plan *rewrite.Plan, share float64) (analysis.Claim, analysis.Options) {
 	opt := o.Analysis
-	opt.Unordered, opt.Bound, opt.Constants = !plan.Sorted, plan.Numbers.Bound, plan.Numbers.Constants
+	opt.Unordered, opt.Query = !plan.Sorted, analysis.Query(plan.Facts)
 	opt.Confidence = min(1-share*(1-opt.Confidence)/float64(len(o.D1)), greatestConfidence)
 	if plan.Claim == nil { // no alarm is possible
 		opt.NoClaim = true

@@ -24,7 +24,27 @@ func TestBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := numbersOf(tree.GetStmts()[0].GetStmt().GetSelectStmt(), &Claim{Epsilon: .5, Delta: 1e-6}).Bound; got != want {
+		if got := factsOf(tree.GetStmts()[0].GetStmt().GetSelectStmt(), &Claim{Epsilon: .5, Delta: 1e-6}).Bound; got != want {
+			t.Errorf("%s: %v, want %v", sql, got, want)
+		}
+	}
+}
+
+// TestAverage: a column is the call of an average alone.
+func TestAverage(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]bool{
+		"SELECT AVG(x) FROM t":                      true,
+		"SELECT g, s.anon_avg(x, 0, 5, 1.0) FROM t": true,
+		"SELECT noisy(avg(x), 1) FROM t":            false,
+		"SELECT sum(x) FROM t WHERE x > (SELECT 1)": false,
+		"SELECT meaning(x), avg(x) + 1 FROM t":      false,
+	} {
+		tree, err := pgparse.Parse(sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := factsOf(tree.GetStmts()[0].GetStmt().GetSelectStmt(), nil).Average; got != want {
 			t.Errorf("%s: %v, want %v", sql, got, want)
 		}
 	}
@@ -45,12 +65,12 @@ func TestConstants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := numbersOf(tree.GetStmts()[0].GetStmt().GetSelectStmt(), nil).Constants; !slices.Equal(got, want) {
+		if got := factsOf(tree.GetStmts()[0].GetStmt().GetSelectStmt(), nil).Constants; !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", sql, got, want)
 		}
 	}
-	n := Numbers{Bound: 3, Constants: []float64{2}}
-	if got := n.With(Numbers{Bound: 1, Constants: []float64{5, 2}}); got.Bound != 3 || !slices.Equal(got.Constants, []float64{2, 5}) {
+	n := Facts{Bound: 3, Constants: []float64{2}}
+	if got := n.With(Facts{Bound: 1, Constants: []float64{5, 2}}); got.Bound != 3 || !slices.Equal(got.Constants, []float64{2, 5}) {
 		t.Error("of two statements:", got)
 	}
 }
