@@ -1,5 +1,5 @@
 // Package clienttest installs client programs and libraries of other languages for tests, at the versions that the
-// files in testdata pin, from their registries.
+// files in testdata pin, from their registries, and has programs for them (Script).
 //
 // An installation is kept in the user's cache (dpwatch/clients), one directory for each content of the pinned files.
 // Tests install what is missing there only with DPWATCH_TEST_CLIENTS=1; then an installation that fails fails the test.
@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ import (
 
 //go:embed testdata
 var pinned embed.FS
+
+//go:embed scripts
+var scripts embed.FS
 
 // set is a group of clients that one package manager installs.
 type set struct {
@@ -74,6 +78,23 @@ func Java(t testing.TB) string { return filepath.Join(need(t, maven), "jars", "*
 
 // Rust returns the directory of the programs of testdata/cargo.
 func Rust(t testing.TB) string { return filepath.Join(need(t, cargo), "bin") }
+
+// Script returns a client program that uses the protocol in the ways of its library, and writes the same output every
+// time. It connects to what PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE say. Without postgres, what an engine that
+// only answers queries does not support is left out: lines between the comments "PostgreSQL only: what" and "end".
+func Script(t testing.TB, name string, postgres bool) string {
+	t.Helper()
+	text, err := scripts.ReadFile("scripts/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if postgres {
+		return string(text)
+	}
+	return postgresOnly.ReplaceAllString(string(text), "")
+}
+
+var postgresOnly = regexp.MustCompile(`(?ms)^ *(?:#|//|--) PostgreSQL only: .*?^ *(?:#|//|--) end\n`)
 
 // errMissing is why clients are not there if nothing was installed.
 var errMissing = errors.New("not installed")

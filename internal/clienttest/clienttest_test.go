@@ -62,3 +62,18 @@ func TestInstall(t *testing.T) {
 		t.Errorf("%v; want that the test is skipped without the program", err)
 	}
 }
+
+// Scripts have pairs of comments around what is left out, and something remains.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	files, err := scripts.ReadDir("scripts")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		all, some := Script(t, f.Name(), true), Script(t, f.Name(), false)
+		if strings.Contains(some, "PostgreSQL only") || strings.Contains(some, "# end") || len(some) < 300 || strings.Contains(all, "PostgreSQL only") == (all == some) {
+			t.Errorf("%s without what only PostgreSQL supports:\n%s", f.Name(), some)
+		}
+	}
+}
