@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,11 +24,14 @@ import (
 
 // TestMain is also the child of these tests.
 func TestMain(m *testing.M) {
-	if os.Getenv("GATEWAY_TEST_CHILD") != "" {
+	switch os.Getenv("GATEWAY_TEST_CHILD") {
+	case "":
+		pgtest.Main(m)
+	case "sql":
+		sqlMain()
+	default:
 		childMain()
-		return
 	}
-	pgtest.Main(m)
 }
 
 // childMain answers a fixed text for what the statement contains.
@@ -34,14 +39,20 @@ func childMain() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		line := lines.Text()
 		for _, c := range []struct{ has, answer string }{
-			{"types", `{"columns": [{"name": "b", "type": "bool"}, {"name": "i", "type": "int8"}, {"name": "f", "type": "float8"}, {"name": "t", "type": "text"}],
-				"rows": [[true, 9007199254740993, 0.1, "é"], [null, null, null, null], [false, -1, -1.5, ""]]}`},
+			{"types", `{"columns": [{"name": "b", "type": "bool"}, {"name": "i", "type": "int8"}, {"name": "f", "type": "float8"}, {"name": "t", "type": "text"},
+					{"name": "n", "type": "numeric"}, {"name": "d", "type": "date"}, {"name": "j", "type": "jsonb"}],
+				"rows": [[true, 9007199254740993, 0.1, "é", 123456789012345678901234567890.10, "2020-02-29", {"a": 9007199254740993}], [null, null, null, null, null, null, null],
+					[false, -1, -1.5, "", "-0.50", "0001-01-01", "[1.0]"]]}`},
+			{"unknown type", `{"columns": [{"name": "i", "type": "flaot8"}], "rows": [[1]]}`},
+			{"short row", `{"columns": [{"name": "i", "type": "int8"}, {"name": "j", "type": "int8"}], "rows": [[1]]}`},
+			{"many", `{"columns": [{"name": "i", "type": "int8"}], "rows": [[1], [2], [3], [4], [5], [6], [7]]}`},
+			{"wrong", `{"columns": [{"name": "i", "type": "int8"}], "rows": [["secret"]]}`},
+			{"fails to describe", `{"error": "too much", "code": "22003"}`},
 			{`"describe":true`, `{"columns": [{"name": "a", "type": "text"}]}`},
 			{"process", fmt.Sprintf(`{"columns": [{"name": "a", "type": "int8"}], "rows": [[%d]]}`, os.Getpid())},
 			{"echo", fmt.Sprintf(`{"columns": [{"name": "a", "type": "text"}], "rows": [[%q]]}`, line)},
 			{"fails", `{"error": "too much", "code": "22003"}`},
 			{"garbage", "?"},
-			{"wrong", `{"columns": [{"name": "i", "type": "int8"}], "rows": [["x"]]}`},
 			{"sleeps", "-"},
 			{"dies", "."},
 			{"", `{"error": "what?", "code": "42601"}`},
@@ -61,25 +72,30 @@ func childMain() {
 }
 
 // serveOn serves an engine of n children and returns a connection string.
-func serveOn(t *testing.T, n int, source string, command ...string) string {
+func serveOn(t *testing.T, n int, command ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	engine, err := startPool(ctx, command, source, n)
-	if err != nil {
-		t.Fatal(err)
+	p := make(pool, n)
+	for range n {
+		p <- start(command)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close(); engine.stop(); cancel() })
+	t.Cleanup(func() {
+		_ = listener.Close()
+		for len(p) > 0 {
+			c := <-p
+			_, _ = c.Process.Kill(), c.Wait()
+		}
+	})
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go serve(ctx, conn, engine)
+			go serve(conn, p)
 		}
 	}()
 	return "postgres://u@" + listener.Addr().String() + "/x?sslmode=prefer"
@@ -88,7 +104,7 @@ func serveOn(t *testing.T, n int, source string, command ...string) string {
 // script serves childMain.
 func script(t *testing.T, n int) string {
 	t.Helper()
-	return serveOn(t, n, "", "env", "GATEWAY_TEST_CHILD=1", os.Args[0])
+	return serveOn(t, n, "env", "GATEWAY_TEST_CHILD=script", os.Args[0])
 }
 
 var modes = []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec}
@@ -102,33 +118,11 @@ func failsWith(t *testing.T, conn *pgx.Conn, code, sql string, args ...any) {
 	}
 }
 
-// Values of every type arrive in text and binary, NULL too, several rows; parameters reach the child as texts.
-func TestTypes(t *testing.T) {
-	t.Parallel()
-	conn := pgtest.Connect(t, script(t, 1))
-	for _, mode := range modes {
-		rows, err := conn.Query(t.Context(), "types", mode)
-		if err != nil {
-			t.Fatal(err)
-		}
-		type row struct {
-			B *bool
-			I *int64
-			F *float64
-			T *string
-		}
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-		if err != nil || len(all) != 3 || !*all[0].B || *all[0].I != 9007199254740993 || *all[0].F != 0.1 || *all[0].T != "é" ||
-			all[1] != (row{}) || *all[2].B || *all[2].I != -1 || *all[2].F != -1.5 || *all[2].T != "" {
-			t.Errorf("%v: %+v, %v", mode, all, err)
-		}
-	}
-	var got string
-	if err := conn.QueryRow(t.Context(), "echo $1 $2", pgx.QueryExecModeDescribeExec, "it's", nil).Scan(&got); err != nil ||
-		got != `{"sql":"echo $1 $2","parameters":["it's",null],"describe":false}` {
-		t.Errorf("%q, %v", got, err)
-	}
-	failsWith(t, conn, "58000", "wrong")
+// each runs a test with a connection to the gateway, and with one through the proxy.
+func each(t *testing.T, dsn string, test func(t *testing.T, conn *pgx.Conn)) {
+	t.Helper()
+	t.Run("direct", func(t *testing.T) { test(t, pgtest.Connect(t, dsn)) })
+	t.Run("proxy", func(t *testing.T) { test(t, pgtest.Connect(t, through(t, dsn))) })
 }
 
 // The engine's errors keep their SQLSTATE; a child that dies, answers no JSON, or does not answer in time is replaced,
@@ -167,60 +161,57 @@ func TestFaults(t *testing.T) {
 		_, err := conn.Exec(context.Background(), "sleeps")
 		canceled <- err
 	}()
-	for done := false; !done; { // a request that comes before the statement does has no effect
-		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case err := <-canceled:
-			var pg *pgconn.PgError
-			if done = true; !errors.As(err, &pg) || pg.Code != "57014" {
-				t.Errorf("canceled: %v", err)
-			}
-		case <-time.After(10 * time.Millisecond):
-		}
+	var pg *pgconn.PgError
+	if err := cancel(t, conn, canceled); !errors.As(err, &pg) || pg.Code != "57014" {
+		t.Errorf("canceled: %v", err)
 	}
 	process()
 }
 
-// Two children answer two statements at the same time.
+// cancel asks to cancel the statement of a connection until it has ended, and returns how. A request that comes before
+// the statement does has no effect.
+func cancel(t *testing.T, conn *pgx.Conn, ended <-chan error) error {
+	t.Helper()
+	for {
+		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Two children answer two statements at the same time; a third statement that waits can be canceled.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	dsn := script(t, 2)
 	busy, conn := pgtest.Connect(t, dsn), pgtest.Connect(t, dsn)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { _, _ = busy.Exec(ctx, "sleeps"); close(done) }()
+	sleep := func(conn *pgx.Conn) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(context.Background(), "sleeps")
+			ended <- err
+		}()
+		return ended
+	}
+	first := sleep(busy)
 	for range 10 {
 		if _, err := conn.Exec(t.Context(), "process"); err != nil {
 			t.Error(err)
 		}
 	}
-	cancel()
-	<-done
-}
-
-// What drivers send beside queries works.
-func TestLocal(t *testing.T) {
-	t.Parallel()
-	conn := pgtest.Connect(t, script(t, 1))
-	for _, mode := range modes {
-		for _, sql := range []string{"SET application_name TO x", "SELECT 1", "SHOW TimeZone", "BEGIN", "ROLLBACK", "", "COMMIT"} {
-			if _, err := conn.Exec(t.Context(), sql, mode); err != nil {
-				t.Errorf("%q, %v: %v", sql, mode, err)
-			}
+	waiting := pgtest.Connect(t, dsn)
+	second, third := sleep(conn), sleep(waiting)
+	for _, c := range []struct {
+		conn  *pgx.Conn
+		ended <-chan error
+	}{{waiting, third}, {conn, second}, {busy, first}} {
+		if err := cancel(t, c.conn, c.ended); err == nil {
+			t.Error("a canceled statement has an answer")
 		}
-		failsWith(t, conn, "0A000", "SET work_mem TO '1MB'", mode)
-		failsWith(t, conn, "42704", "SHOW nothing", mode)
-	}
-	tx, err := conn.Begin(t.Context())
-	if err != nil || conn.PgConn().TxStatus() != 'T' {
-		t.Fatal(err)
-	}
-	failsWith(t, conn, "22003", "fails")
-	failsWith(t, conn, "25P02", "SELECT 1")
-	if err := tx.Commit(t.Context()); !errors.Is(err, pgx.ErrTxCommitRollback) || conn.PgConn().TxStatus() != 'I' {
-		t.Error(err)
 	}
 }
 
@@ -232,8 +223,8 @@ func TestPsql(t *testing.T) {
 		t.Skip("psql is not installed")
 	}
 	out, err := exec.CommandContext(t.Context(), psql, "-XAt", script(t, 1), "-c", "types", "-c", "BEGIN", "-c", "fails", "-c", "ROLLBACK", "-c", `\d`).CombinedOutput()
-	if text := string(out); err == nil || !strings.Contains(text, "t|9007199254740993|0.1|é\n|||\nf|-1|-1.5|\n") || !strings.Contains(text, "ERROR:  too much") ||
-		!strings.Contains(text, "ROLLBACK") || !strings.Contains(text, "ERROR:  what?") {
+	if text := string(out); err == nil || !strings.Contains(text, "t|9007199254740993|0.1|é|123456789012345678901234567890.10|2020-02-29|{\"a\": 9007199254740993}\n||||||\nf|-1|-1.5||-0.50|0001-01-01|[1.0]\n") || !strings.Contains(text, "ERROR:  too much") ||
+		!strings.Contains(text, "ROLLBACK") || !strings.Contains(text, "ERROR:  this engine has no catalog") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
@@ -248,8 +239,8 @@ func TestNoisy(t *testing.T) {
 	}
 	source := pgtest.Database(t)
 	pgtest.Exec(t, source, "CREATE TABLE visits AS SELECT g % 10 AS id, g::float8 AS cost FROM generate_series(1, 100) g")
-	clipped := pgtest.Connect(t, serveOn(t, 1, source, noisy, "-epsilon", "1e9"))
-	unclipped := pgtest.Connect(t, serveOn(t, 1, source, noisy, "-epsilon", "1e9", "-broken", "no-clip"))
+	clipped := pgtest.Connect(t, serveOn(t, 1, "env", "SOURCE="+source, noisy, "-epsilon", "1e9"))
+	unclipped := pgtest.Connect(t, serveOn(t, 1, "env", "SOURCE="+source, noisy, "-epsilon", "1e9", "-broken", "no-clip"))
 	for _, mode := range modes {
 		var count, sum float64
 		scan := func(conn *pgx.Conn, sql string) {
@@ -279,9 +270,33 @@ func TestHostileClients(t *testing.T) {
 	for _, bytes := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\x00\x00\x00\x04", "\x7f\xff\xff\xff\x00\x03\x00\x00", "\x00\x00\x00\x08\x04\xd2\x16\x2e"} {
 		client, server := net.Pipe()
 		done := make(chan struct{})
-		go func() { serve(t.Context(), server, nil); close(done) }()
+		go func() { serve(server, nil); close(done) }()
 		_, _ = client.Write([]byte(bytes))
 		_ = client.Close()
 		<-done
+	}
+	dsn := script(t, 1)
+	conn := pgtest.Connect(t, dsn)
+	const startup = "\x00\x00\x00\x10\x00\x03\x00\x00user\x00u\x00\x00"
+	for _, bytes := range []string{
+		"P\x00\x00\x00\x04", "B\x00\x00\x00\x05\x00", "B\x00\x00\x00\x0a\x00\x00\x7f\xff\x00\x00", "D\x00\x00\x00\x06X\x00", "E\x00\x00\x00\x05\x00", "C\x00\x00\x00\x04",
+		"\x01\x00\x00\x00\x04", "Q\x7f\xff\xff\xff", "Q\x00\x00\x00\x04", "Q\x00\x00\x00\x06'\x00", "F\x00\x00\x00\x04", "d\x00\x00\x00\x04", "p\x00\x00\x00\x04",
+		"P\x00\x00\x00\x12\x00$99999999\x00\x00\x00D\x00\x00\x00\x06S\x00", "P\x00\x00\x00\x0e\x00many\x00\x00\x00\x00\x00",
+	} {
+		raw, err := net.Dial("tcp", conn.PgConn().Conn().RemoteAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := raw.Write([]byte(startup + bytes + "S\x00\x00\x00\x04X\x00\x00\x00\x04")); err != nil {
+			t.Fatal(err)
+		}
+		_ = raw.(*net.TCPConn).CloseWrite()
+		if _, err := io.Copy(io.Discard, raw); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%q: %v", bytes, err)
+		}
+		_ = raw.Close()
+		if _, err := conn.Exec(t.Context(), "many"); err != nil {
+			t.Fatalf("after %q: %v", bytes, err)
+		}
 	}
 }

@@ -1,286 +1,275 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
-	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgproto3/v2"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
+	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// oids are the types of columns.
-var oids = map[string]uint32{"bool": pgtype.BoolOID, "int8": pgtype.Int8OID, "float8": pgtype.Float8OID, "text": pgtype.TextOID}
-
-var parameter = regexp.MustCompile(`\$(\d+)`)
-
-// running has the sessions by their key, for requests to cancel a statement.
+// running has for each session, by its key, the function that cancels its statement.
 var running sync.Map
 
-// portal is a statement with its parameters. Describe runs it, because its columns are known then.
+// portal is a statement: prepared, or with its parameters. To describe the latter is to run it.
 type portal struct {
-	request
-	formats []int16 // of the columns
-	answer  *answer // nil until it has run
+	sql, words string   // as the client sent it; without comments and with one blank between words
+	describe   bool     // prepared: only the columns are wanted
+	types      []uint32 // of the parameters; 0 = not known
+	parameters []*string
+	formats    []int16 // of the columns
+	answer     *answer // what the client does not have of it; nil = it has not run
 }
 
 // session is the session of one client.
 type session struct {
-	backend    *pgproto3.Backend
-	engine     pool
-	types      *pgtype.Map
-	timeout    time.Duration // statement_timeout; 0 = none
-	statements map[string]pgproto3.Parse
-	portal     portal // the last one bound
-	failed     bool   // an error was reported: messages up to Sync are skipped
-	status     byte   // of the transaction, as in ReadyForQuery. A transaction has no effect
-	mutex      sync.Mutex
-	cancel     context.CancelFunc // of the statement that runs
+	*pgproto3.Backend
+	key               pgproto3.BackendKeyData
+	engine            pool
+	types             *pgtype.Map
+	portals           map[string]*portal // the key is S and the name of a prepared statement, or P and the name of a portal
+	initial, settings map[string]string  // when the session began, and now
+	status            byte               // of the transaction, as in ReadyForQuery; 0 before
+	skipping          bool               // an error was sent: messages up to Sync are skipped
 }
 
 // serve serves one client until it disconnects.
-func serve(ctx context.Context, conn net.Conn, engine pool) {
+func serve(conn net.Conn, engine pool) {
 	defer conn.Close() //nolint:errcheck // the session is over
-	defer func() {     // the decoder is known to panic on some malformed messages
-		if r := recover(); r != nil {
-			fmt.Fprintln(os.Stderr, "gateway: session:", r)
-		}
-	}()
 	s := &session{
-		backend: pgproto3.NewBackend(pgproto3.NewChunkReader(conn), conn), engine: engine, types: pgtype.NewMap(),
-		statements: map[string]pgproto3.Parse{}, status: 'I', cancel: func() {},
+		Backend: pgproto3.NewBackend(conn, conn), engine: engine, types: pgtype.NewMap(), portals: map[string]*portal{},
+		key:     pgproto3.BackendKeyData{ProcessID: rand.Uint32(), SecretKey: binary.BigEndian.AppendUint32(nil, rand.Uint32())},
+		initial: maps.Clone(defaults), settings: map[string]string{},
 	}
-	key := rand.Uint64()
-	if s.startup(conn, key) != nil {
-		return
-	}
-	running.Store(key, s)
-	defer running.Delete(key)
-	for {
-		message, err := s.backend.Receive()
-		if _, over := message.(*pgproto3.Terminate); over || err != nil || s.take(ctx, message) != nil {
+	defer running.Delete(fmt.Sprint(s.key.ProcessID, s.key.SecretKey))
+	for s.startup(conn); s.status != 0 && s.Flush() == nil; {
+		message, err := s.Receive()
+		if err != nil {
 			return
 		}
+		if !s.skipping {
+			s.take(message)
+		}
+		switch message.(type) {
+		case *pgproto3.Query, *pgproto3.Sync:
+			if s.status == 'I' { // portals end with the transaction
+				s.drop('P', "")
+			}
+			s.skipping = false
+			s.Send(&pgproto3.ReadyForQuery{TxStatus: s.status})
+		}
 	}
 }
 
-// startup refuses encryption and accepts every user.
-func (s *session) startup(conn net.Conn, key uint64) error {
-	message, err := s.backend.ReceiveStartupMessage()
+// startup refuses encryption, accepts every user, and ignores settings that it does not support.
+func (s *session) startup(conn net.Conn) {
+	message, _ := s.ReceiveStartupMessage()
 	switch m := message.(type) {
 	case *pgproto3.SSLRequest, *pgproto3.GSSEncRequest:
-		if _, err := conn.Write([]byte{'N'}); err != nil {
-			return err
-		}
-		return s.startup(conn, key)
+		_, _ = conn.Write([]byte{'N'})
+		s.startup(conn)
 	case *pgproto3.CancelRequest:
-		if other, ok := running.Load(uint64(m.ProcessID)<<32 | uint64(m.SecretKey)); ok {
-			other.(*session).interrupt(nil)
+		if cancel, ok := running.Load(fmt.Sprint(m.ProcessID, m.SecretKey)); ok {
+			cancel.(context.CancelFunc)()
 		}
 	case *pgproto3.StartupMessage:
-		messages := []pgproto3.BackendMessage{&pgproto3.AuthenticationOk{}}
-		for name, value := range settings {
-			messages = append(messages, &pgproto3.ParameterStatus{Name: name, Value: value})
+		s.Send(&pgproto3.AuthenticationOk{})
+		maps.DeleteFunc(m.Parameters, func(name, _ string) bool { return !changeable[name] })
+		maps.Copy(s.initial, m.Parameters)
+		s.report(s.initial)
+		s.status = 'I'
+		s.Send(&s.key)
+		s.Send(&pgproto3.ReadyForQuery{TxStatus: s.status})
+	}
+}
+
+// find returns a prepared statement (kind S) or a portal (P).
+func (s *session) find(kind byte, name string) *portal {
+	p, ok := s.portals[string(kind)+name]
+	if !ok {
+		panic(failure(map[byte]string{'S': "26000", 'P': "34000"}[kind], "%q does not exist", name))
+	}
+	return p
+}
+
+// drop forgets the one of a name, or all of a kind.
+func (s *session) drop(kind byte, name string) {
+	maps.DeleteFunc(s.portals, func(key string, _ *portal) bool { return key[0] == kind && (name == "" || key[1:] == name) })
+}
+
+// take answers a message, or sends the failure with which it panics.
+func (s *session) take(message pgproto3.FrontendMessage) {
+	defer func() {
+		if r := recover(); r != nil {
+			f, ok := r.(*pgproto3.ErrorResponse)
+			if !ok {
+				f = failure("XX000", "internal error: %v", r)
+			}
+			s.Send(f)
+			s.skipping, s.status = true, cmp.Or(map[byte]byte{'T': 'E'}[s.status], s.status)
 		}
-		return s.send(append(messages, &pgproto3.BackendKeyData{ProcessID: uint32(key >> 32), SecretKey: uint32(key)}, &pgproto3.ReadyForQuery{TxStatus: s.status})...)
-	}
-	return errors.Join(err, errors.New("not a session"))
-}
-
-// interrupt cancels the statement that runs, and sets the function that cancels the next one.
-func (s *session) interrupt(next context.CancelFunc) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.cancel()
-	if next != nil {
-		s.cancel = next
-	}
-}
-
-func (s *session) send(messages ...pgproto3.BackendMessage) error {
-	for _, m := range messages {
-		if err := s.backend.Send(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// take answers one message. A returned error ends the session; errors of the statement are sent to the client.
-func (s *session) take(ctx context.Context, message pgproto3.FrontendMessage) error {
+	}()
 	switch m := message.(type) {
 	case *pgproto3.Query:
-		if err := s.execute(ctx, &portal{request: request{SQL: m.String}}, true); err != nil {
-			return err
+		p := parse(m.String)
+		if s.run(p); len(p.answer.Columns) > 0 {
+			s.Send(s.rowDescription(p))
 		}
-		s.failed = false
-		return s.send(&pgproto3.ReadyForQuery{TxStatus: s.status})
-	case *pgproto3.Sync:
-		s.failed = false
-		return s.send(&pgproto3.ReadyForQuery{TxStatus: s.status})
-	}
-	if s.failed {
-		return nil
-	}
-	switch m := message.(type) {
+		s.execute(p, 0)
 	case *pgproto3.Parse:
-		for _, match := range parameter.FindAllStringSubmatch(m.Query, -1) {
-			for n, _ := strconv.Atoi(match[1]); len(m.ParameterOIDs) < min(n, 1000); {
-				m.ParameterOIDs = append(m.ParameterOIDs, pgtype.TextOID) // unless the client says another type
-			}
-		}
-		s.statements[m.Name] = *m
-		return s.send(&pgproto3.ParseComplete{})
+		p := parse(m.Query)
+		copy(p.types, m.ParameterOIDs)
+		p.describe = true
+		s.portals["S"+m.Name] = p
+		s.Send(&pgproto3.ParseComplete{})
 	case *pgproto3.Bind:
-		return s.bind(m)
-	case *pgproto3.Describe:
-		p := &s.portal
-		if m.ObjectType == 'S' {
-			p = &portal{request: request{SQL: s.statements[m.Name].Query, Describe: true}}
-			if err := s.send(&pgproto3.ParameterDescription{ParameterOIDs: s.statements[m.Name].ParameterOIDs}); err != nil {
-				return err
+		st := s.find('S', m.PreparedStatement)
+		p := &portal{sql: st.sql, words: st.words, formats: m.ResultFormatCodes, parameters: make([]*string, len(m.Parameters))}
+		for i, value := range m.Parameters {
+			oid := cmp.Or(append(st.types, make([]uint32, i+1)...)[i], pgtype.TextOID)
+			if text := string(s.recode(oid, format(m.ParameterFormatCodes, i), pgtype.TextFormatCode, value)); value != nil {
+				p.parameters[i] = &text
 			}
 		}
-		if err := s.run(ctx, p); err != nil {
-			return s.refuse(err)
+		s.portals["P"+m.DestinationPortal] = p
+		s.Send(&pgproto3.BindComplete{})
+	case *pgproto3.Describe:
+		p := s.find(m.ObjectType, m.Name)
+		s.run(p)
+		if m.ObjectType == 'S' {
+			s.Send(&pgproto3.ParameterDescription{ParameterOIDs: p.types})
 		}
-		return s.send(p.head())
+		s.Send(s.rowDescription(p))
 	case *pgproto3.Execute:
-		return s.execute(ctx, &s.portal, false)
+		s.execute(s.find('P', m.Portal), int(m.MaxRows))
 	case *pgproto3.Close:
-		return s.send(&pgproto3.CloseComplete{})
-	case *pgproto3.Flush:
-		return nil
+		delete(s.portals, string(m.ObjectType)+m.Name)
+		s.Send(&pgproto3.CloseComplete{})
 	}
-	return s.refuse(&failure{"0A000", fmt.Sprintf("this engine does not support %T", message)})
 }
 
-// bind makes texts of the parameters.
-func (s *session) bind(m *pgproto3.Bind) error {
-	st := s.statements[m.PreparedStatement]
-	s.portal = portal{request: request{SQL: st.Query}, formats: m.ResultFormatCodes}
-	for i, value := range m.Parameters {
-		oid := uint32(pgtype.TextOID)
-		if i < len(st.ParameterOIDs) && format(m.ParameterFormatCodes, i) == pgtype.BinaryFormatCode {
-			oid = st.ParameterOIDs[i]
-		}
-		var text *string
-		if err := s.types.Scan(oid, format(m.ParameterFormatCodes, i), value, &text); err != nil {
-			return s.refuse(&failure{"0A000", fmt.Sprintf("parameter $%d: %v", i+1, err)})
-		}
-		s.portal.Parameters = append(s.portal.Parameters, text)
+// parse finds the words of a statement and its parameters.
+func parse(sql string) *portal {
+	words, types, ended := []string{}, []uint32{}, false
+	scan, err := pg_query.Scan(sql)
+	if err != nil { // in the engine's own dialect, or an error of it
+		words = append(words, sql)
 	}
-	return s.send(&pgproto3.BindComplete{})
+	for _, t := range scan.GetTokens() {
+		switch word := sql[t.Start:t.End]; {
+		case t.Token == pg_query.Token_SQL_COMMENT || t.Token == pg_query.Token_C_COMMENT:
+		case word == ";":
+			ended = len(words) > 0
+		case ended:
+			panic(failure("0A000", "this engine answers one statement in a query: send each by itself"))
+		case t.Token == pg_query.Token_PARAM:
+			for n, _ := strconv.Atoi(word[1:]); len(types) < min(n, 1<<16-1); {
+				types = append(types, pgtype.TextOID)
+			}
+			fallthrough
+		default:
+			words = append(words, word)
+		}
+	}
+	return &portal{sql: sql, words: strings.Join(words, " "), types: types}
 }
 
-// head is the description of the columns.
-func (p *portal) head() pgproto3.BackendMessage {
+// format returns the format of a column or a parameter: the codes are none, one for all, or one for each.
+func format(codes []int16, i int) int16 {
+	if len(codes) == 0 {
+		return pgtype.TextFormatCode
+	}
+	return codes[min(i, len(codes)-1)]
+}
+
+// run answers a statement that has not run.
+func (s *session) run(p *portal) {
+	if p.answer != nil {
+		return
+	}
+	limit, _ := strconv.Atoi(s.settings["statement_timeout"])
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(time.Duration(limit)*time.Millisecond, 24*365*time.Hour))
+	defer cancel()
+	running.Store(fmt.Sprint(s.key.ProcessID, s.key.SecretKey), cancel)
+	if p.answer = s.local(p); p.answer == nil {
+		p.answer = s.engine.answer(ctx, request{p.sql, p.parameters, p.describe})
+	}
+}
+
+func supported(t *pgtype.Type, ok bool) *pgtype.Type {
+	if !ok {
+		panic(failure("0A000", "the type of a column or of a parameter in binary is not supported"))
+	}
+	return t
+}
+
+// recode returns a value in another format.
+func (s *session) recode(oid uint32, from, to int16, value []byte) []byte {
+	if from == to || value == nil {
+		return value
+	}
+	t := supported(s.types.TypeForOID(oid))
+	decoded, err := t.Codec.DecodeValue(s.types, oid, from, value)
+	if strings.HasPrefix(t.Name, "json") { // the digits of its numbers stay
+		decoded, err = t.Codec.DecodeDatabaseSQLValue(s.types, oid, from, value)
+	}
+	recoded, failed := s.types.Encode(oid, to, decoded, []byte{})
+	if err != nil || failed != nil { // which can contain the value
+		panic(failure("22P03", "a value is no %s", t.Name))
+	}
+	return recoded
+}
+
+func (s *session) rowDescription(p *portal) pgproto3.BackendMessage {
 	if len(p.answer.Columns) == 0 {
 		return &pgproto3.NoData{}
 	}
 	d := &pgproto3.RowDescription{}
 	for i, c := range p.answer.Columns {
-		d.Fields = append(d.Fields, pgproto3.FieldDescription{Name: []byte(c.Name), DataTypeOID: oids[c.Type], DataTypeSize: -1, TypeModifier: -1, Format: format(p.formats, i)})
+		oid, format := supported(s.types.TypeForName(c.Type)).OID, format(p.formats, i)
+		d.Fields = append(d.Fields, pgproto3.FieldDescription{Name: []byte(c.Name), DataTypeOID: oid, DataTypeSize: -1, TypeModifier: -1, Format: format})
 	}
 	return d
 }
 
-// format returns the format code of one column or parameter, as in Bind: none, one for all, or one each.
-func format(codes []int16, i int) int16 {
-	if len(codes) == 1 {
-		return codes[0]
-	}
-	return append(codes, make([]int16, i+1)...)[i]
-}
-
-// run answers a portal that has not run.
-func (s *session) run(ctx context.Context, p *portal) error {
-	if p.answer != nil {
-		return nil
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if s.timeout > 0 {
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
-	}
-	s.interrupt(cancel)
-	a, local, err := s.local(p.request)
-	if !local && err == nil {
-		a, err = s.engine.answer(ctx, p.request)
-	}
-	p.answer = &a
-	return err
-}
-
-// execute runs one statement; with described, the row description precedes the rows.
-func (s *session) execute(ctx context.Context, p *portal, described bool) error {
-	if strings.TrimSpace(p.SQL) == "" {
-		return s.send(&pgproto3.EmptyQueryResponse{})
-	}
-	if err := s.run(ctx, p); err != nil {
-		return s.refuse(err)
-	}
-	var messages []pgproto3.BackendMessage
-	if described && len(p.answer.Columns) > 0 {
-		messages = append(messages, p.head())
-	}
-	for _, values := range p.answer.Rows {
-		row, err := s.row(p, append(values, make([]any, len(p.answer.Columns))...))
-		if err != nil {
-			return s.refuse(err)
+// execute sends the next rows, at most limit of them unless it is 0.
+func (s *session) execute(p *portal, limit int) {
+	s.run(p)
+	rows := p.answer.Rows[:min(len(p.answer.Rows), cmp.Or(limit, len(p.answer.Rows)))]
+	for _, values := range rows {
+		row := &pgproto3.DataRow{}
+		for i, c := range p.answer.Columns {
+			value, text := []byte(values[i]), ""
+			switch {
+			case string(value) == "null":
+				value = nil
+			case json.Unmarshal(value, &text) == nil:
+				value = []byte(text)
+			case c.Type == "bool": // PostgreSQL writes t and f
+				value = value[:1]
+			}
+			row.Values = append(row.Values, s.recode(supported(s.types.TypeForName(c.Type)).OID, pgtype.TextFormatCode, format(p.formats, i), value))
 		}
-		messages = append(messages, row)
+		s.Send(row)
 	}
-	tag := p.answer.tag
-	if tag == "" {
-		tag = fmt.Sprintf("SELECT %d", len(p.answer.Rows))
+	p.answer.Rows = p.answer.Rows[len(rows):]
+	switch {
+	case p.words == "":
+		s.Send(&pgproto3.EmptyQueryResponse{})
+	case len(p.answer.Rows) > 0:
+		s.Send(&pgproto3.PortalSuspended{})
+	default:
+		s.Send(&pgproto3.CommandComplete{CommandTag: []byte(cmp.Or(p.answer.tag, fmt.Sprintf("SELECT %d", len(rows))))})
 	}
-	return s.send(append(messages, &pgproto3.CommandComplete{CommandTag: []byte(tag)})...)
-}
-
-// row encodes a row as the client wants it.
-func (s *session) row(p *portal, values []any) (*pgproto3.DataRow, error) {
-	row := &pgproto3.DataRow{}
-	for i, c := range p.answer.Columns {
-		value := values[i]
-		switch number, ok := value.(json.Number); {
-		case ok && c.Type == "float8":
-			value, _ = number.Float64()
-		case ok && c.Type == "int8":
-			value, _ = number.Int64()
-		case ok:
-			value = number.String()
-		}
-		cell, err := s.types.Encode(oids[c.Type], format(p.formats, i), value, []byte{})
-		if _, text := value.(string); err != nil || text && c.Type != "text" {
-			return nil, &failure{"58000", fmt.Sprintf("column %q: the engine answered a value that is no %s", c.Name, c.Type)}
-		}
-		row.Values = append(row.Values, cell)
-	}
-	return row, nil
-}
-
-// refuse sends an error of the statement.
-func (s *session) refuse(err error) error {
-	s.failed = true
-	if s.status == 'T' {
-		s.status = 'E'
-	}
-	r := &pgproto3.ErrorResponse{Severity: "ERROR", Code: "57014", Message: "canceled by the client"}
-	if f := (*failure)(nil); errors.As(err, &f) {
-		r.Code, r.Message = f.code, f.message
-	} else if errors.Is(err, context.DeadlineExceeded) {
-		r.Message = "statement timeout"
-	}
-	return s.send(r)
 }
