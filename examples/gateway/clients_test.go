@@ -20,8 +20,8 @@ import (
 )
 
 // TestClients: the clients of the proxy's tests see the same answers from PostgreSQL, from the gateway whose engine asks
-// PostgreSQL, and from the gateway through the proxy. asyncpg and tokio-postgres are left out: they send numbers as
-// parameters only if the server says so, and the gateway does not know the types of parameters.
+// PostgreSQL, and from the gateway through the proxy. The program with tokio-postgres is left out, because parts of a
+// compiled program cannot be.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	python := func(t *testing.T) []string { return []string{clienttest.Python(t)} }
@@ -35,6 +35,7 @@ func TestClients(t *testing.T) {
 		{"psql.sql", func(t *testing.T) []string { return []string{"psql", "-XAf"} }},
 		{"psycopg2_client.py", python},
 		{"psycopg_client.py", python},
+		{"asyncpg_client.py", python},
 		{"Client.java", func(t *testing.T) []string {
 			return []string{"java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", clienttest.Java(t)}
 		}},

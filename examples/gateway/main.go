@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -54,11 +53,12 @@ type request struct {
 
 // answer is what a child answers to a request, a line of JSON.
 type answer struct {
-	Columns []column            `json:"columns"`
-	Rows    [][]json.RawMessage `json:"rows"`
-	Error   string              `json:"error"`
-	Code    string              `json:"code"` // SQLSTATE of the error
-	tag     string              // command tag of an answer that is the gateway's; "" = SELECT
+	Parameters []string            `json:"parameters"` // their types, if the request is to describe
+	Columns    []column            `json:"columns"`
+	Rows       [][]json.RawMessage `json:"rows"`
+	Error      string              `json:"error"`
+	Code       string              `json:"code"` // SQLSTATE of the error
+	tag        string              // command tag of an answer that is the gateway's; "" = SELECT
 }
 
 // column is a column of an answer. Its type has the name that PostgreSQL has for it, such as int8 or numeric.
@@ -208,8 +208,7 @@ func (s *session) setting(name string) (known, value string) {
 // set changes a setting that the client may change, and accepts the value of others.
 func (s *session) set(name, value string) {
 	name, old := s.setting(name)
-	_, invalid := strconv.ParseUint(value, 10, 31)
-	if changeable[name] && !strings.EqualFold(value, "DEFAULT") && (invalid == nil || name != "statement_timeout") {
+	if changeable[name] && !strings.EqualFold(value, "DEFAULT") && (name != "statement_timeout" || strings.Trim(value, "0123456789") == "") {
 		s.report(map[string]string{name: value})
 	} else if !strings.HasPrefix(strings.ToLower(old), strings.ToLower(value)) {
 		panic(failure("0A000", "this engine does not support the value %q of %s", value, name))

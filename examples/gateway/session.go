@@ -55,7 +55,7 @@ func serve(conn net.Conn, engine pool) {
 	defer running.Delete(fmt.Sprint(s.key.ProcessID, s.key.SecretKey))
 	for s.startup(conn); s.status != 0 && s.Flush() == nil; {
 		message, err := s.Receive()
-		if err != nil {
+		if _, over := message.(*pgproto3.Terminate); over || err != nil { // asyncpg waits for the end
 			return
 		}
 		if !s.skipping {
@@ -148,6 +148,10 @@ func (s *session) take(message pgproto3.FrontendMessage) {
 		p := s.find(m.ObjectType, m.Name)
 		s.run(p)
 		if m.ObjectType == 'S' {
+			for i, oid := range p.types {
+				name := cmp.Or(append(p.answer.Parameters, make([]string, i+1)...)[i], "text")
+				p.types[i] = cmp.Or(oid, supported(s.types.TypeForName(name)).OID)
+			}
 			s.Send(&pgproto3.ParameterDescription{ParameterOIDs: p.types})
 		}
 		s.Send(s.rowDescription(p))
@@ -174,9 +178,8 @@ func parse(sql string) *portal {
 		case ended:
 			panic(failure("0A000", "this engine answers one statement in a query: send each by itself"))
 		case t.Token == pg_query.Token_PARAM:
-			for n, _ := strconv.Atoi(word[1:]); len(types) < min(n, 1<<16-1); {
-				types = append(types, pgtype.TextOID)
-			}
+			n, _ := strconv.Atoi(word[1:])
+			types = append(types, make([]uint32, max(0, min(n, 1<<16-1)-len(types)))...)
 			fallthrough
 		default:
 			words = append(words, word)
@@ -216,7 +219,7 @@ func supported(t *pgtype.Type, ok bool) *pgtype.Type {
 
 // recode returns a value in another format.
 func (s *session) recode(oid uint32, from, to int16, value []byte) []byte {
-	if from == to || value == nil {
+	if value == nil || from == to && oid != pgtype.BoolOID { // PostgreSQL writes t and f
 		return value
 	}
 	t := supported(s.types.TypeForOID(oid))
@@ -256,8 +259,6 @@ func (s *session) execute(p *portal, limit int) {
 				value = nil
 			case json.Unmarshal(value, &text) == nil:
 				value = []byte(text)
-			case c.Type == "bool": // PostgreSQL writes t and f
-				value = value[:1]
 			}
 			row.Values = append(row.Values, s.recode(supported(s.types.TypeForName(c.Type)).OID, pgtype.TextFormatCode, format(p.formats, i), value))
 		}

@@ -42,13 +42,16 @@ func sqlMain() {
 
 func ask(source *pgx.Conn, r request) (map[string]any, error) {
 	var fields []pgconn.FieldDescription
-	rows := [][]any{}
+	rows, parameters := [][]any{}, []string{}
 	if r.Describe {
 		st, err := source.PgConn().Prepare(context.Background(), "", r.SQL, nil)
 		if err != nil {
 			return nil, err
 		}
 		fields = st.Fields
+		for _, oid := range st.ParamOIDs {
+			parameters = append(parameters, typeName(oid))
+		}
 	} else {
 		var values [][]byte
 		for _, p := range r.Parameters {
@@ -75,13 +78,15 @@ func ask(source *pgx.Conn, r request) (map[string]any, error) {
 		}
 	}
 	columns := []map[string]string{}
-	types := pgtype.NewMap()
 	for _, f := range fields {
-		t, ok := types.TypeForOID(f.DataTypeOID)
-		if !ok {
-			t = &pgtype.Type{Name: "text"}
-		}
-		columns = append(columns, map[string]string{"name": f.Name, "type": t.Name})
+		columns = append(columns, map[string]string{"name": f.Name, "type": typeName(f.DataTypeOID)})
 	}
-	return map[string]any{"columns": columns, "rows": rows}, nil
+	return map[string]any{"parameters": parameters, "columns": columns, "rows": rows}, nil
+}
+
+func typeName(oid uint32) string {
+	if t, ok := pgtype.NewMap().TypeForOID(oid); ok {
+		return t.Name
+	}
+	return "text"
 }

@@ -9,7 +9,7 @@ const { Client } = require('pg');
   note((await c.query('SELECT 1 AS a; SELECT 2 AS b')).map(r => r.rows));
   // end
   for (let i = 0; i < 3; i++) note((await c.query({ name: 'named', text: 'SELECT $1::int + 1 AS n, $2::text AS t', values: [i, null] })).rows);
-  // PostgreSQL only: the server infers that the parameter is a bytea
+  // PostgreSQL only: a parameter in binary of a type that the client neither declares nor asks for
   note((await c.query('SELECT $1::bytea AS b', [Buffer.from([0, 1, 255])])).rows[0].b.toString('hex'));
   // end
   for (const sql of ['SELECT 1/0', 'SELEC', 'SELECT $1::int']) {
