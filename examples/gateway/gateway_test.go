@@ -43,6 +43,7 @@ func childMain() {
 					{"name": "n", "type": "numeric"}, {"name": "d", "type": "date"}, {"name": "j", "type": "jsonb"}],
 				"rows": [[true, 9007199254740993, 0.1, "é", 123456789012345678901234567890.10, "2020-02-29", {"a": 9007199254740993}], [null, null, null, null, null, null, null],
 					[false, -1, -1.5, "", "-0.50", "0001-01-01", "[1.0]"]]}`},
+			{"costs", `{"columns": [{"name": "i", "type": "int8"}], "rows": [[1]], "claim": {"dp.epsilon": "1.5", "dp.delta": "1e-6"}}`},
 			{"unknown type", `{"columns": [{"name": "i", "type": "flaot8"}], "rows": [[1]]}`},
 			{"short row", `{"columns": [{"name": "i", "type": "int8"}, {"name": "j", "type": "int8"}], "rows": [[1]]}`},
 			{"many", `{"columns": [{"name": "i", "type": "int8"}], "rows": [[1], [2], [3], [4], [5], [6], [7]]}`},

@@ -34,8 +34,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(listener.Addr())
-	for {
+	for fmt.Println(listener.Addr()); ; {
 		conn, err := listener.Accept()
 		if err != nil {
 			log.Fatal(err)
@@ -56,6 +55,7 @@ type answer struct {
 	Parameters []string            `json:"parameters"` // their types, if the request is to describe
 	Columns    []column            `json:"columns"`
 	Rows       [][]json.RawMessage `json:"rows"`
+	Claim      map[string]string   `json:"claim"` // what the answer costs: dp.epsilon and others, which dpwatch reads
 	Error      string              `json:"error"`
 	Code       string              `json:"code"` // SQLSTATE of the error
 	tag        string              // command tag of an answer that is the gateway's; "" = SELECT

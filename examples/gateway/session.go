@@ -130,8 +130,7 @@ func (s *session) take(message pgproto3.FrontendMessage) {
 	case *pgproto3.Parse:
 		p := parse(m.Query)
 		copy(p.types, m.ParameterOIDs)
-		p.describe = true
-		s.portals["S"+m.Name] = p
+		p.describe, s.portals["S"+m.Name] = true, p
 		s.Send(&pgproto3.ParseComplete{})
 	case *pgproto3.Bind:
 		st := s.find('S', m.PreparedStatement)
@@ -271,6 +270,7 @@ func (s *session) execute(p *portal, limit int) {
 	case len(p.answer.Rows) > 0:
 		s.Send(&pgproto3.PortalSuspended{})
 	default:
+		s.report(p.answer.Claim)
 		s.Send(&pgproto3.CommandComplete{CommandTag: []byte(cmp.Or(p.answer.tag, fmt.Sprintf("SELECT %d", len(rows))))})
 	}
 }

@@ -59,6 +59,26 @@ func TestTypes(t *testing.T) {
 	})
 }
 
+// TestClaim: what an answer costs arrives before it is complete, and a client cannot set it.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	each(t, script(t, 1), func(t *testing.T, conn *pgx.Conn) {
+		for _, mode := range modes {
+			if _, err := conn.Exec(t.Context(), "types", mode); err != nil {
+				t.Fatal(err)
+			}
+			status := conn.PgConn().ParameterStatus
+			if epsilon := status("dp.epsilon"); epsilon != "" && mode == modes[0] {
+				t.Errorf("before a claim: epsilon %s", epsilon)
+			}
+			if _, err := conn.Exec(t.Context(), "costs", mode); err != nil || status("dp.epsilon") != "1.5" || status("dp.delta") != "1e-6" {
+				t.Errorf("%v: epsilon %q, delta %q, %v", mode, status("dp.epsilon"), status("dp.delta"), err)
+			}
+		}
+		failsWith(t, conn, "0A000", "SET dp.epsilon = 9")
+	})
+}
+
 // A portal sends its rows in parts, and ends with the transaction.
 func TestPortals(t *testing.T) {
 	t.Parallel()
