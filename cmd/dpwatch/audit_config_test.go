@@ -184,3 +184,15 @@ func TestAuditMistakes(t *testing.T) {
 	r := call(t, "", with("--file", file(t, "crlf.sql", "\ufeffSELECT count(*)\r\nFROM people;\r\n"), "--epsilon", "0")...)
 	r.want(t, exitViolation, "deterministic", "epsilon 0, delta 0")
 }
+
+// TestAuditConstants: naive noise in floating point is found behind two steps of arithmetic, whose numbers are in the
+// query. The audit found it in each of 300 simulated ones, after 501 pairs in nine of ten and within 5000 in all: the
+// probability that 20,000 do not suffice is far below 1e-6.
+func TestAuditConstants(t *testing.T) {
+	t.Parallel()
+	dsn := copies(t)
+	pgtest.Exec(t, dsn, "CREATE FUNCTION naive(value float8, scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT value + scale * ln((1 - random()) / (1 - random()))'")
+	r := call(t, "", "audit", "--dsn", dsn, "--d0", "d0", "--d1", "d1", "--epsilon", "1", "--floating-point", "violation", "--max-trials", "20000",
+		"--sql", "SELECT naive(count(*), 1) / 1000 * 37 FROM people WHERE id >= 50")
+	r.want(t, exitViolation, "naive noise in floating point")
+}
