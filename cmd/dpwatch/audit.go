@@ -80,6 +80,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 	fs.IntVar(&o.Measure, "measure", 0, "maximum number of pairs of executions after a violation, which raise its lower bound\ntowards the true epsilon; 2000 takes seconds to minutes")
 	fs.IntVar(&o.Timing, "timing", 0, "number of pairs of executions after the verdict whose latencies are compared: a side\nchannel, reported beside the verdict; 0 = none")
 	fs.BoolVar(&o.Recreate, "recreate", false, "make the copies anew from neighbours.source for each pair of executions: the way to audit\nstored noise (a materialised view, a default), for small data")
+	fs.BoolVar(&o.Shrink, "shrink", false, "after a violation, take rows away from new copies of D0 and D1 while it still shows, and\nreport the smallest pair")
 	fs.DurationVar(&o.Timeout, "statement-timeout", 30*time.Second, "time limit of a trial; a timeout is an outcome")
 	fs.BoolVar(&o.Hoist, "hoist", true, "compute the deterministic part of the query once, if the role can create temporary tables")
 	policyFlags(cmd, &o.Deterministic, &o.FloatingPoint)
@@ -101,6 +102,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 		if o.Issue = format == "issue"; o.Issue && !*values {
 			return errors.New("-o issue shows the statement and the distribution of the answers, which --values=false withholds: give only one of the two")
 		}
+		o.ShowRows = *values && format != "sarif"
 		if o.Plot != "" && !*values {
 			return errors.New("--plot shows values that --values=false withholds: give only one of the two")
 		}

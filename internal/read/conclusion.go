@@ -35,6 +35,8 @@ type Conclusion struct {
 	// Timing compares the latencies on D0 and on Neighbour: a side channel, which the verdict is not about. nil = they
 	// were not compared.
 	Timing *timing.Report `json:"timing,omitempty"`
+	// Shrunk are smaller copies on which the violation shows; nil if none were asked for.
+	Shrunk *Shrunk `json:"shrunk,omitempty"`
 	// Key and Summary are those of the query, of rewrite.Plan; for what is not printed with the report.
 	Key     string `json:"-"`
 	Summary string `json:"-"`
@@ -146,8 +148,16 @@ func (c Conclusion) Write(w io.Writer) error {
 	for _, warning := range r.Warnings {
 		row("note", "%s", warning)
 	}
+	if c.Shrunk != nil {
+		row("smaller copies", "%s", c.Shrunk.sentence())
+	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	if c.Shrunk != nil {
+		if err := c.Shrunk.write(&b); err != nil {
+			return err
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

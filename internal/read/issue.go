@@ -24,6 +24,7 @@ type Issue struct {
 	SQL        *SQLPair // what is replayed; nil = withheld
 	Charts     *Charts  // nil = there are none
 	Relation   string   // between D0 and D1: remove, replace or extreme; "" = not known
+	Shrunk     *Shrunk  // nil = smaller copies were not looked for
 	Version    string   // of dpwatch; "" = not known
 }
 
@@ -85,7 +86,16 @@ func (x *Issue) Markdown() string {
 	} else {
 		paragraph("Run the query many times on data with a person (D0), and on data that %s (D1).", relationWords(x.Relation))
 	}
-	paragraph("TODO: the smallest D0 and D1 on which it still shows, with no person's data.")
+	if s := x.Shrunk; s != nil {
+		paragraph("On smaller copies of D0 and D1, %s.", s.sentence())
+		if len(s.Script) > 0 {
+			paragraph("These statements make D0 and D1 where the functions and types that they name exist. TODO: replace what is a person's data.")
+			code("sql", strings.Join(s.Script, ";\n")+";")
+		}
+	}
+	if x.Shrunk == nil || len(x.Shrunk.Script) == 0 {
+		paragraph("TODO: the smallest D0 and D1 on which it still shows, with no person's data.")
+	}
 	section("What is not claimed")
 	for _, text := range notProven(string(r.Verdict), r) {
 		fmt.Fprintf(&b, "- %s\n", text)

@@ -36,6 +36,7 @@ type (
 	Difference       = verify.Difference
 	Twin             = verify.Twin
 	Recreation       = build.Recreation
+	Part             = build.Part
 	RandomPart       = source.Random
 )
 

@@ -46,6 +46,8 @@ type Options struct {
 	Measure                    int
 	Timing                     int
 	Recreate                   bool
+	Shrink                     bool
+	ShowRows                   bool            // Shrink may show the rows of small copies
 	Issue                      bool            // keep what an issue for the maintainers of the engine shows
 	Given                      map[string]bool // flags on the command line; they override Config
 
@@ -87,7 +89,11 @@ func (f *Options) audit(ctx context.Context, env setup.Environment, progress Pro
 	if err != nil {
 		return read.Conclusion{}, err
 	}
-	return f.run(ctx, env, trial.Replays(player), copies, statement, progress)
+	c, err := f.run(ctx, env, trial.Replays(player), copies, statement, progress)
+	if err != nil || !f.Shrink {
+		return c, err
+	}
+	return f.shrunk(ctx, env, c, statement, progress), nil
 }
 
 // identity returns the key and the summary of statements that are audited together.

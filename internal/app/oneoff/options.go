@@ -78,6 +78,11 @@ func (f *Options) validate() error {
 			return err
 		}
 	}
+	if f.Shrink {
+		if err := f.shrinkable(); err != nil {
+			return err
+		}
+	}
 	var missing []string
 	for name, there := range map[string]bool{"dsn": f.DSN != "", "d0": f.D0 != "", "d1": len(f.D1) > 0, "epsilon": f.Loaded != nil || f.Given["epsilon"]} {
 		if !there {

@@ -22,26 +22,37 @@ import (
 
 // recreatable returns why the copies cannot be made anew, and leaves one neighbour in D1.
 func (f *Options) recreatable() error {
-	if f.Loaded == nil || !f.Loaded.Neighbours.Configured() {
-		return errors.New("--recreate needs --config with neighbours.source, from which copies are made; for copies made by hand, make them again and audit once more")
+	if err := f.copyable("--recreate"); err != nil {
+		return err
 	}
-	for _, name := range []string{"dsn", "d0", "from", "twin"} {
-		if f.Given[name] {
-			return fmt.Errorf("--recreate makes copies of the configuration's tables, with names of their own: leave out --%s", name)
-		}
-	}
-	known := f.Loaded.Shadow.D1
 	switch {
 	case f.Timing > 0:
 		return errors.New("--timing compares the latencies of the same copies: leave out --timing or --recreate")
-	case len(f.Engines) > 1:
-		return errors.New("--recreate needs queries that go to the shadow database, or one engine for all copies: an engine for each copy (shadow.engine.dsn, --engine) does not find copies with new names")
 	case f.Given["d1"] && len(f.D1) != 1:
 		return errors.New("--recreate audits one neighbour: name one with --d1")
-	case f.Given["d1"] && !slices.Contains(known, f.D1[0]):
-		return fmt.Errorf("--d1 %s is none of shadow.d1: name one of %s", f.D1[0], strings.Join(known, ", "))
 	}
 	f.D1 = f.D1[:1]
+	return nil
+}
+
+// copyable returns why copies with new names cannot be made for a flag.
+func (f *Options) copyable(flag string) error {
+	if f.Loaded == nil || !f.Loaded.Neighbours.Configured() {
+		return fmt.Errorf("%s needs --config with neighbours.source, from which copies are made; for copies made by hand, make others and audit once more", flag)
+	}
+	for _, name := range []string{"dsn", "d0", "from", "twin"} {
+		if f.Given[name] {
+			return fmt.Errorf("%s makes copies of the configuration's tables, with names of their own: leave out --%s", flag, name)
+		}
+	}
+	if len(f.Engines) > 1 {
+		return fmt.Errorf("%s needs queries that go to the shadow database, or one engine for all copies: an engine for each copy (shadow.engine.dsn, --engine) does not find copies with new names", flag)
+	}
+	for _, d1 := range f.D1 {
+		if known := f.Loaded.Shadow.D1; !slices.Contains(known, d1) {
+			return fmt.Errorf("--d1 %s is none of shadow.d1: name one of %s", d1, strings.Join(known, ", "))
+		}
+	}
 	return nil
 }
 

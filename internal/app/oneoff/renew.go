@@ -66,9 +66,8 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 	}
 	r.open = anew
 	for _, w := range worlds[1:] {
-		known := slices.IndexFunc(members, func(m neighbours.Member) bool { return m.Schema == o.D1[w] })
-		if known < 0 || !slices.Equal(members[known].Key, anew.Keys()[w]) {
-			return nil, fmt.Errorf("the source has changed, and the unit of %s would be another one: run `dpwatch neighbours refresh`", o.D1[w])
+		if err := sameUnit(members, anew, w, o.D1[w]); err != nil {
+			return nil, err
 		}
 	}
 	schemas, err := anew.Make(ctx)
@@ -91,6 +90,15 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 	player, err := replay.New(options)
 	w.Player = trial.Replays(player)
 	return w, err
+}
+
+// sameUnit returns an error unless the unit that a new copy lacks is that of the neighbour with its name.
+func sameUnit(members []neighbours.Member, anew *neighbours.Recreation, world int, d1 string) error {
+	known := slices.IndexFunc(members, func(m neighbours.Member) bool { return m.Schema == d1 })
+	if known < 0 || !slices.Equal(members[known].Key, anew.Keys()[world]) {
+		return fmt.Errorf("the source has changed, and the unit of %s would be another one: run `dpwatch neighbours refresh`", d1)
+	}
+	return nil
 }
 
 // close removes the copies.

@@ -95,6 +95,16 @@ func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	return e, err
 }
 
+// Suspect replays the query until the first trials show a violation, without control and confirmation, or their number
+// is used.
+func (o *Once) Suspect(ctx context.Context) (*evidence.Evidence, error) {
+	e, err := o.Evidence()
+	if err == nil {
+		err = o.gather(ctx, e, onceBatch)
+	}
+	return e, err
+}
+
 // control controls a suspicion, and once more on copies that are made anew.
 func (o *Once) control(ctx context.Context, e *evidence.Evidence) error {
 	for {

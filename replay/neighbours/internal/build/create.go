@@ -95,6 +95,7 @@ type Builder struct {
 	current shadow.Set // the set to replace; zero = none
 	g       *source.Graph
 	units   []units.Chosen
+	part    string // table of the rows of D0 that copies are made of; "" = all: see Part
 
 	// Plan sets the following.
 	method   spec.Method

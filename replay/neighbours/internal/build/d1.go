@@ -22,6 +22,7 @@ type neighbour struct {
 	objects *objects
 	g       *source.Graph
 	unit    *units.Chosen // nil = all rows of D0: the twin, the guard, or D0 made anew
+	part    string        // see Builder
 	world   int
 }
 
@@ -30,7 +31,7 @@ func (b *Builder) makeD1(ctx context.Context, world int, unit *units.Chosen) err
 	conn, err := b.Session(ctx)
 	if err == nil {
 		defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was left open
-		n := &neighbour{objects: b.objects, g: b.g, unit: unit, world: world}
+		n := &neighbour{objects: b.objects, g: b.g, unit: unit, part: b.part, world: world}
 		err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			if err := n.make(ctx, tx); err != nil || !b.Options.Recreate {
 				return err
@@ -90,9 +91,9 @@ func (n *neighbour) rowsOf(ctx context.Context, tx pgx.Tx, r *source.Relation) e
 	for _, name := range r.Stored() {
 		values = append(values, n.moved(r, name, units))
 	}
-	from := n.objects.staging.in(0, r) + " t"
+	from := n.objects.staging.in(0, r) + " t WHERE " + n.parted(r)
 	if n.objects.options.Relation == spec.Remove && n.unit != nil {
-		from += " WHERE CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS without CASE would become a join
+		from += " AND CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS without CASE would become a join
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
 		n.objects.staging.in(n.world, r), ident.List(r.Stored()), strings.Join(values, ", "), from))
@@ -102,6 +103,14 @@ func (n *neighbour) rowsOf(ctx context.Context, tx pgx.Tx, r *source.Relation) e
 	n.objects.progress.done.Add(tag.RowsAffected())
 	n.objects.progress.report("make " + n.objects.staging.final(n.world))
 	return nil
+}
+
+// parted returns the condition that a row t of D0 is in the part of which the copy is made.
+func (n *neighbour) parted(r *source.Relation) string {
+	if n.part == "" {
+		return "true"
+	}
+	return fmt.Sprintf("CASE WHEN EXISTS (SELECT FROM %s x WHERE x.rel = %s::regclass AND x.tid = t.ctid) THEN true ELSE false END", n.part, ident.Literal(n.objects.staging.in(0, r)))
 }
 
 // analyze runs VACUUM ANALYZE, which gathers statistics and marks pages as all-visible, so that plans in two worlds

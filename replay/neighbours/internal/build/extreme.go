@@ -68,8 +68,8 @@ func (n *neighbour) addUnit(ctx context.Context, tx pgx.Tx) error {
 		if n.objects.model.Top(r).Kind == catalog.KindPartitioned { // a new key may belong to another partition
 			into = n.objects.model.Top(r)
 		}
-		_, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s t JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid",
-			n.objects.staging.in(n.world, into), ident.List(r.Stored()), strings.Join(values, ", "), n.objects.staging.in(0, r), n.objects.staging.gone(), n.unit.Number, ident.Literal(n.objects.staging.in(0, r))))
+		_, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s t JOIN %s g ON g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid WHERE %s",
+			n.objects.staging.in(n.world, into), ident.List(r.Stored()), strings.Join(values, ", "), n.objects.staging.in(0, r), n.objects.staging.gone(), n.unit.Number, ident.Literal(n.objects.staging.in(0, r)), n.parted(r)))
 		if err != nil {
 			return noRoom(fmt.Errorf("rows of %s: %w", r.Table, err))
 		}

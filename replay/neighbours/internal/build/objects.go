@@ -101,7 +101,7 @@ func (o *objects) reads(ctx context.Context, tx pgx.Tx, world int) error {
 // another is missing is tried again as long as new ones succeed. What is then left cannot be created in the shadow
 // database: D0 and the neighbours are built without it, unless the configuration lists it.
 func (o *objects) makeViews(ctx context.Context, tx pgx.Tx, world int) error {
-	todo, err := o.functionsFor(world)
+	todo, err := o.functionsFor(o.staging.final(world))
 	if err != nil {
 		return err
 	}
@@ -149,14 +149,14 @@ func (o *objects) tables() []string {
 	return out
 }
 
-// functionsFor returns the functions with the names of a world.
-func (o *objects) functionsFor(world int) ([]ddl.Making, error) {
+// functionsFor returns the functions, whose bodies name the relations of a schema.
+func (o *objects) functionsFor(schema string) ([]ddl.Making, error) {
 	var out []ddl.Making
 	for i, f := range o.model.Functions {
 		definition := f.Definition
 		if f.Body != "" {
 			// A body is text that is resolved when it runs, when the set has its final name.
-			body, reads, err := ddl.RenameBody(f, o.model, o.options, o.staging.final(world))
+			body, reads, err := ddl.RenameBody(f, o.model, o.options, schema)
 			if err != nil {
 				return nil, err
 			}

@@ -49,15 +49,19 @@ func (r *Recreation) Keys() [][]string {
 }
 
 // Make makes the copies, to be dropped with Drop, and returns their schemas, which the roles of Options.Grant may read.
-// Each copy has its own session, and their order is random: neither may tell the worlds apart.
-func (r *Recreation) Make(ctx context.Context) (schemas []string, err error) {
-	first := int(r.made.Add(int64(len(r.worlds)))) - len(r.worlds) + 1 // 0 is the copy of the source
-	for i := range r.worlds {
+// Each copy has its own session, and their order is random: neither may tell the worlds apart. worlds are those of
+// OpenRecreation unless others are given.
+func (r *Recreation) Make(ctx context.Context, worlds ...int) (schemas []string, err error) {
+	if len(worlds) == 0 {
+		worlds = r.worlds
+	}
+	first := int(r.made.Add(int64(len(worlds)))) - len(worlds) + 1 // 0 is the copy of the source
+	for i := range worlds {
 		schemas = append(schemas, r.b.staging.stage(first+i))
 	}
-	for _, i := range rand.Perm(len(r.worlds)) {
+	for _, i := range rand.Perm(len(worlds)) {
 		var unit *units.Chosen
-		if w := r.worlds[i]; w != AllRows {
+		if w := worlds[i]; w != AllRows {
 			unit = &r.b.units[w]
 		}
 		if err = r.b.makeD1(ctx, first+i, unit); err != nil {

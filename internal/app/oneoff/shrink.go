@@ -1,0 +1,377 @@
+package oneoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/analysis"
+	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/read"
+	"github.com/dpwatch/dpwatch/replay"
+	"github.com/dpwatch/dpwatch/replay/neighbours"
+)
+
+const (
+	// shrinkAttempts bounds the audits of smaller copies. Each has this part of the error rate, so that with the audit's
+	// confidence none of the copies that are kept lacks a violation.
+	shrinkAttempts = 300
+	// shrinkSlack times the pairs that the first audit would have needed at that error rate are those of an attempt.
+	shrinkSlack = 3
+	// leastShrinkPairs is the least number of pairs of an attempt.
+	leastShrinkPairs = 100
+	// shrinkAudits bounds the audits at the end, which share the error rate: two of the smallest copies and, if these find
+	// no violation, two of the copies before. An audit of a violation may end without one by chance.
+	shrinkAudits = 4
+)
+
+// shrinkable returns why smaller copies cannot be made.
+func (f *Options) shrinkable() error {
+	switch {
+	case f.Recreate:
+		return errors.New("--shrink looks for smaller copies that stay, and --recreate makes the copies anew for each pair of trials: give only one of the two")
+	case f.Captured != nil:
+		return errors.New("--shrink is for dpwatch audit")
+	}
+	return f.copyable("--shrink")
+}
+
+// shrunk adds the smallest copies that are found to the conclusion of an audit. A fault is a warning, as the verdict is
+// that of the audit.
+func (f *Options) shrunk(ctx context.Context, env setup.Environment, c read.Conclusion, statement replay.Statement, progress Progress) read.Conclusion {
+	if c.Verdict != analysis.Violation {
+		c.Shrunk = &read.Shrunk{State: read.NoViolation, Withheld: !f.ShowRows}
+		return c
+	}
+	if env.Removes != nil {
+		env.Removes()
+	}
+	s := &shrinking{options: f, env: env, statement: statement, progress: progress, first: c.Report, d1: c.Neighbour}
+	s.found.Withheld = !f.ShowRows
+	if err := s.search(ctx); err != nil {
+		if ctx.Err() == nil {
+			fmt.Fprintln(env.Stderr, "dpwatch: warning: smaller copies:", err)
+		}
+		s.found.State = read.ShrinkStopped
+	}
+	c.Shrunk = &s.found
+	if c.Issue != nil {
+		c.Issue.Shrunk = c.Shrunk
+	}
+	return c
+}
+
+// shrinking is a search for smaller copies: delta debugging (Zeller and Hildebrandt 2002) with complements alone. Parts
+// of the rows are taken away, first halves, then smaller ones, from D0 and D1 alike; a part stays away if the violation
+// shows without it.
+type shrinking struct {
+	options   *Options
+	env       setup.Environment
+	statement replay.Statement
+	progress  Progress
+	first     analysis.Report
+	d1        string // schema of the neighbour
+
+	copies *neighbours.Recreation
+	part   *neighbours.Part
+	world  int // index of the neighbour
+	found  read.Shrunk
+	before [][2]int64 // rows of the tables
+	kinds  kinds      // of the answers on all rows
+	kept   []kept
+	shown  int64 // rows in the last line about the progress; 0 = there is none
+}
+
+// kept is a pair of copies on which the first trials of an audit show the violation.
+type kept struct {
+	schemas []string
+	rows    [][2]int64
+	script  []string
+}
+
+// search looks for the smallest copies and audits them.
+func (s *shrinking) search(ctx context.Context) error {
+	o, err := stages.NeighbourOptions(*s.options.Loaded)
+	if err != nil {
+		return err
+	}
+	_, members, err := neighbours.List(ctx, o)
+	if err != nil {
+		return err
+	}
+	s.world = slices.Index(o.D1, s.d1)
+	if s.copies, err = neighbours.OpenRecreation(ctx, o, []int{neighbours.AllRows, s.world}, 0); err != nil {
+		return err
+	}
+	defer closeRecreation(ctx, s.env, s.copies)
+	if err := sameUnit(members, s.copies, s.world, s.d1); err != nil {
+		return err
+	}
+	if s.part, err = s.copies.Part(ctx, s.world); err != nil {
+		return err
+	}
+	if err := s.budget(); err != nil {
+		return err
+	}
+	s.progress.Begin("shrinking", shrinkAttempts)
+	defer s.progress.End()
+	if again, err := s.attempt(ctx); err != nil || !again {
+		s.found.State = read.NotShownAgain
+		return err
+	}
+	if err := s.reduce(ctx); err != nil {
+		return err
+	}
+	return s.confirm(ctx)
+}
+
+// budget sets the number of pairs of trials of an attempt: as many as the first audit would have needed at the error
+// rate of an attempt, with slack.
+func (s *shrinking) budget() error {
+	needed := s.first.Trials.D0
+	if s.first.DetectedAt != nil {
+		needed = *s.first.DetectedAt
+	}
+	alpha := 1 - s.options.Confidence
+	s.found.MaxPairs = max(leastShrinkPairs, int(math.Ceil(shrinkSlack*float64(needed)*math.Log(shrinkAttempts/alpha)/math.Log(1/alpha))))
+	once := s.once(trial.Worlds{Statement: s.statement})
+	once.Statement.Worlds = once.Statement.Worlds[:2]
+	_, err := once.Evidence()
+	var infeasible *analysis.InfeasibleError
+	if errors.As(err, &infeasible) {
+		s.found.MaxPairs, err = shrinkSlack*infeasible.Pairs, nil
+	}
+	return err
+}
+
+// once returns the audit of an attempt.
+func (s *shrinking) once(w trial.Worlds) trial.Once {
+	opt := s.options.analysisOptions()
+	opt.MaxTrials, opt.Confidence = s.found.MaxPairs, 1-(1-s.options.Confidence)/shrinkAttempts
+	return trial.Once{Worlds: w, VaryText: s.options.VaryText, Claim: s.options.claimed(), Analysis: opt, Progress: func(rounds int) { s.found.Pairs += rounds }}
+}
+
+// reduce takes parts of the rows away as long as that leaves the violation.
+func (s *shrinking) reduce(ctx context.Context) error {
+	all, own, err := s.part.Rows(ctx)
+	if err != nil {
+		return err
+	}
+	for size := all - own; size > 0; { // first everything but the unit's rows
+		for from := int64(0); from < all; {
+			if s.found.Attempts == shrinkAttempts {
+				return nil
+			}
+			taken, err := s.without(ctx, from, from+size)
+			if err != nil {
+				return err
+			}
+			if !taken {
+				from += size
+				continue
+			}
+			left, _, err := s.part.Rows(ctx)
+			if err != nil {
+				return err
+			}
+			if 2*left <= s.shown || s.shown == 0 {
+				s.shown = left
+				s.progress.End() // the bar is drawn again after this line
+				fmt.Fprintf(s.env.Stderr, "dpwatch: smaller copies: %d of %d rows of D0 left after %d attempts\n", left, s.total(), s.found.Attempts)
+			}
+			if all = left; size >= all {
+				break
+			}
+		}
+		if size == 1 {
+			break
+		}
+		size = max(1, min(size, all)/2)
+	}
+	return nil
+}
+
+// total returns the number of rows of D0 before.
+func (s *shrinking) total() (n int64) {
+	for _, rows := range s.before {
+		n += rows[0]
+	}
+	return n
+}
+
+// without reports whether the violation shows without the rows from a place to before another. If so, they stay away.
+func (s *shrinking) without(ctx context.Context, from, to int64) (bool, error) {
+	if ok, err := s.part.Without(ctx, from, to); err != nil || !ok {
+		return false, err
+	}
+	ok, err := s.attempt(ctx)
+	if err == nil && ok {
+		s.part.Keep()
+		return true, nil
+	}
+	return false, errors.Join(err, s.part.Undo(ctx))
+}
+
+// attempt makes copies of the candidate and reports whether first trials show the violation on them. If they do, it
+// keeps what is reported of them.
+func (s *shrinking) attempt(ctx context.Context) (bool, error) {
+	s.found.Attempts++
+	s.progress.Add(1)
+	schemas, err := s.copies.Make(ctx)
+	if err != nil {
+		return false, undoes(err)
+	}
+	ok, err := s.shows(ctx, schemas)
+	if err == nil && ok {
+		err = s.describe(ctx, schemas)
+	}
+	if ctx.Err() == nil { // otherwise everything is removed at the end
+		err = errors.Join(err, s.copies.Drop(ctx, schemas))
+	}
+	return ok && err == nil, err
+}
+
+// undoes returns the error that ends the search: nil if err is one of the copies or of their trials, for which the rows
+// that were taken away come back.
+func undoes(err error) error {
+	var server *pgconn.PgError
+	var reads *replay.ReadsError
+	if errors.As(err, &reads) || errors.As(err, &server) && !slices.Contains([]string{"57", "08", "53", "58"}, server.Code[:min(2, len(server.Code))]) {
+		return nil
+	}
+	return err
+}
+
+// shows reports whether first trials show a violation on the copies in these schemas, and no answers without a value
+// where there are none on all rows.
+func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
+	_, w, err := s.worlds(schemas)
+	if err != nil {
+		return false, err
+	}
+	var seen kinds
+	w.Player = noting{w.Player, &seen}
+	once := s.once(w)
+	e, err := once.Suspect(ctx)
+	if err != nil || !e.Found() {
+		return false, undoes(err)
+	}
+	if s.before == nil {
+		s.kinds = seen
+	}
+	return seen.within(&s.kinds), nil
+}
+
+// worlds returns the options and the worlds of trials on copies in schemas: D0, D1, and the twin if there are three.
+func (s *shrinking) worlds(schemas []string) (*Options, trial.Worlds, error) {
+	f := *s.options
+	f.Given = map[string]bool{"d0": true} // no copies are made anew beside these
+	f.D0, f.D1, f.Twin, f.twin, f.Plot, f.Issue, f.Timing, f.Measure = schemas[0], schemas[1:2], "", nil, "", false, 0, 0
+	statement, err := onSchemas(s.statement, f.plans, schemas)
+	if err != nil {
+		return nil, trial.Worlds{}, err
+	}
+	if len(schemas) > 2 {
+		f.Twin, f.twin = schemas[2], []string{statement.Worlds[2]}
+		statement.Worlds = statement.Worlds[:2]
+		for i := range statement.Then {
+			f.twin, statement.Then[i].Worlds = append(f.twin, statement.Then[i].Worlds[2]), statement.Then[i].Worlds[:2]
+		}
+	}
+	if statement.Hoist != nil {
+		statement.Hoist = replay.NewHoisting(stages.NoiseFunctions(*f.Loaded))
+	}
+	player, err := replay.New(f.ReplayOptions())
+	if err != nil {
+		return nil, trial.Worlds{}, err
+	}
+	return &f, trial.Worlds{Player: trial.Replays(player), Statement: statement, Twin: f.twin}, nil
+}
+
+// describe keeps the numbers of rows of copies and, where values are shown, what makes them.
+func (s *shrinking) describe(ctx context.Context, schemas []string) error {
+	k := kept{schemas: schemas}
+	d0, err := s.copies.Count(ctx, schemas[0])
+	if err != nil {
+		return err
+	}
+	d1, err := s.copies.Count(ctx, schemas[1])
+	if err != nil {
+		return err
+	}
+	var all int64
+	for i := range d0 {
+		k.rows, all = append(k.rows, [2]int64{d0[i], d1[i]}), all+d0[i]
+	}
+	if s.options.ShowRows && all <= read.MaxShownRows {
+		for i, name := range []string{s.options.D0, s.d1} {
+			script, err := s.copies.Script(ctx, schemas[i], name)
+			if err != nil {
+				return err
+			}
+			k.script = append(k.script, script...)
+		}
+	}
+	if s.before == nil {
+		s.before = k.rows
+	}
+	s.kept = append(s.kept, k)
+	s.report(k)
+	return nil
+}
+
+// report makes a pair the one that is reported.
+func (s *shrinking) report(k kept) {
+	s.found.Schemas, s.found.Script, s.found.Tables = k.schemas, k.script, nil
+	for i, name := range s.copies.Tables() {
+		s.found.Tables = append(s.found.Tables, read.ShrunkTable{Table: name, Before: s.before[i], After: k.rows[i]})
+	}
+}
+
+// confirm audits the smallest pair, with a twin and a confirmation, and the pairs before it while there is no violation.
+func (s *shrinking) confirm(ctx context.Context) error {
+	s.found.State = read.NotSmaller
+	for i := range shrinkAudits {
+		if len(s.kept) < 2 { // the first has all rows
+			return nil
+		}
+		c, err := s.audit(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Verdict == analysis.Violation {
+			if s.found.State = read.Shrunken; c.HasBound() {
+				s.found.Lower = &c.EpsilonLower
+			}
+			return nil
+		}
+		if s.found.State = read.NotConfirmed; i%2 == 0 {
+			continue
+		}
+		s.kept = s.kept[:len(s.kept)-1]
+		s.part.Back()
+		s.report(s.kept[len(s.kept)-1])
+	}
+	return nil
+}
+
+// audit audits new copies of the present part.
+func (s *shrinking) audit(ctx context.Context) (c read.Conclusion, err error) {
+	schemas, err := s.copies.Make(ctx, neighbours.AllRows, s.world, neighbours.AllRows)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, s.copies.Drop(ctx, schemas)) }()
+	f, w, err := s.worlds(schemas)
+	if err != nil {
+		return c, err
+	}
+	f.Confidence = 1 - (1-f.Confidence)/shrinkAudits
+	return f.run(ctx, s.env, w.Player, nil, w.Statement, s.progress)
+}

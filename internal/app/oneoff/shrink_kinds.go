@@ -1,0 +1,94 @@
+package oneoff
+
+import (
+	"context"
+	"iter"
+	"math"
+
+	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/replay"
+)
+
+// kinds are the ways in which answers lack a value, by world, D0 first: an error, no row, NULL, or a number that is not
+// finite. Where few rows are left, a sum is NULL, a division fails or a group is missing: a violation, too, and another
+// one than that which was found.
+type kinds [2]map[string]bool
+
+// add adds the answers of a round. spared marks worlds that it leaves out.
+func (k *kinds) add(round replay.Round, spared []bool) {
+	for world, answer := range round[:min(len(round), len(k))] {
+		if world < len(spared) && spared[world] {
+			continue
+		}
+		for _, kind := range kindsOf(answer) {
+			if k[world] == nil {
+				k[world] = map[string]bool{}
+			}
+			k[world][kind] = true
+		}
+	}
+}
+
+func kindsOf(answer outcome.Outcome) (all []string) {
+	switch {
+	case answer.Failed():
+		return []string{"error " + answer.SQLState}
+	case len(answer.Rows) == 0:
+		return []string{"no row"}
+	}
+	for _, row := range answer.Rows {
+		for _, v := range row {
+			switch {
+			case v.Kind == outcome.Null:
+				all = append(all, "null")
+			case v.Kind == outcome.Number && (math.IsNaN(v.Num) || math.IsInf(v.Num, 0)):
+				all = append(all, "not finite")
+			}
+		}
+	}
+	return all
+}
+
+// within reports whether every kind of k is one of other, world by world.
+func (k *kinds) within(other *kinds) bool {
+	for world := range k {
+		for kind := range k[world] {
+			if !other[world][kind] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// noting is a Player that notes the kinds of the answers.
+type noting struct {
+	trial.Player
+	seen *kinds
+}
+
+// Start prepares trials.
+func (n noting) Start(s replay.Statement, seed uint64) (trial.Trials, error) {
+	t, err := n.Player.Start(s, seed)
+	return notingTrials{t, n.seen}, err
+}
+
+type notingTrials struct {
+	trial.Trials
+	seen *kinds
+}
+
+// Stream yields the batches of the trials.
+func (n notingTrials) Stream(ctx context.Context, rounds int) iter.Seq2[replay.Batch, error] {
+	return func(yield func(replay.Batch, error) bool) {
+		for batch, err := range n.Trials.Stream(ctx, rounds) {
+			for _, round := range batch.All() {
+				n.seen.add(round, batch.Spared)
+			}
+			if !yield(batch, err) {
+				return
+			}
+		}
+	}
+}
