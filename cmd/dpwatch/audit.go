@@ -34,6 +34,11 @@ With --recreate, the copies are made anew from neighbours.source for each pair o
 once for each copy (a materialised view, a default) is then drawn for each trial. It needs rights to create schemas
 (neighbours.target), and time: it is for small data.
 
+With --shrink, rows are taken away from new copies of D0 and D1 after a violation while it still shows (delta debugging), and
+the smallest pair is audited again. The report has the numbers of rows and, with at most 50 rows and unless --values=false,
+SQL that makes the pair, which -o issue shows, too. It needs the rights that --recreate needs, and drops the copies at the end.
+After SIGINT the smallest pair so far is reported.
+
 Several --sql are a sequence: each trial runs them in their order in a session of its own, and their answers together are
 judged. This finds noise that queries share or reuse; each query may be right alone. At most 8 queries.
 
@@ -50,6 +55,7 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
   dpwatch audit --config dpwatch.yaml --file query.sql --mu 0.268
   dpwatch audit --config dpwatch.yaml --file query.sql -o sarif > dpwatch.sarif
   dpwatch audit --config dpwatch.yaml --epsilon 0.5 --recreate --sql "SELECT n FROM synopsis"
+  dpwatch audit --config dpwatch.yaml --file query.sql --shrink -o issue > issue.md
   dpwatch audit --config dpwatch.yaml --sql "SELECT anon_count(id, 0.5) FROM users" \
       --sql "SELECT anon_count(id, 0.5) FROM users WHERE age < 30"
   dpwatch audit --dsn postgres://replay@localhost/shadow --d0 d0 --d1 d1 --epsilon 0.5 \

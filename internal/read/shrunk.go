@@ -15,20 +15,21 @@ type ShrinkState string
 
 // The states of a search for smaller copies.
 const (
-	Shrunken       ShrinkState = "confirmed"     // an audit of the smaller copies found the violation, with a confirmation
-	NotConfirmed   ShrinkState = "not_confirmed" // first trials show it on smaller copies, and an audit of these did not
-	NotSmaller     ShrinkState = "not_smaller"   // no smaller copies show it
-	NotShownAgain  ShrinkState = "not_shown"     // new copies of all rows do not show it
-	ShrinkStopped  ShrinkState = "interrupted"   // the search was interrupted, or failed: first trials show it on the copies so far
-	NoViolation    ShrinkState = "no_violation"  // the audit found none
+	Shrunken      ShrinkState = "confirmed"     // an audit of the smaller copies found the violation, with a confirmation
+	NotConfirmed  ShrinkState = "not_confirmed" // first trials show it on smaller copies, and an audit of these did not
+	NotSmaller    ShrinkState = "not_smaller"   // no smaller copies show it
+	NotShownAgain ShrinkState = "not_shown"     // new copies of all rows do not show it
+	ShrinkStopped ShrinkState = "interrupted"   // the search was interrupted, or failed: first trials show it on the copies so far
+	NoViolation   ShrinkState = "no_violation"  // the audit found none
 )
 
 // Shrunk are copies of D0 and D1 with fewer rows on which a violation shows.
 type Shrunk struct {
 	State    ShrinkState `json:"state"`
-	Attempts int         `json:"attempts"`  // audits of smaller copies
-	MaxPairs int         `json:"max_pairs"` // of trials, in each of them
-	Pairs    int         `json:"pairs"`     // of trials, in all of them
+	Reason   string      `json:"reason,omitempty"` // of NotShownAgain; it holds no value of a row
+	Attempts int         `json:"attempts"`         // audits of smaller copies
+	MaxPairs int         `json:"max_pairs"`        // of trials, in each of them
+	Pairs    int         `json:"pairs"`            // of trials, in all of them
 	// Schemas of the smallest copies, D0 and D1; they have been dropped.
 	Schemas []string      `json:"schemas"`
 	Tables  []ShrunkTable `json:"tables"`
@@ -73,7 +74,7 @@ func (s *Shrunk) sentence() string {
 	case NotConfirmed:
 		return "not confirmed: an audit of the smaller copies, which first trials suspected, found no violation"
 	case NotShownAgain:
-		return fmt.Sprintf("none: %d pairs of trials on new copies with all rows did not show the violation", s.MaxPairs)
+		return fmt.Sprintf("none: %d pairs of trials on new copies with all rows did not show the violation.", s.MaxPairs) + because(s.Reason)
 	case ShrinkStopped:
 		if len(s.Tables) == 0 {
 			return "none: the search was interrupted before there were any"

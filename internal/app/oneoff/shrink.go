@@ -26,6 +26,8 @@ const (
 	shrinkSlack = 3
 	// leastShrinkPairs is the least number of pairs of an attempt.
 	leastShrinkPairs = 100
+	// shrinkBegins bounds the attempts with all rows: trials of a violation may show none by chance.
+	shrinkBegins = 3
 	// shrinkAudits bounds the audits at the end, which share the error rate: two of the smallest copies and, if these find
 	// no violation, two of the copies before. An audit of a violation may end without one by chance.
 	shrinkAudits = 4
@@ -46,14 +48,14 @@ func (f *Options) shrinkable() error {
 // that of the audit.
 func (f *Options) shrunk(ctx context.Context, env setup.Environment, c read.Conclusion, statement replay.Statement, progress Progress) read.Conclusion {
 	if c.Verdict != analysis.Violation {
-		c.Shrunk = &read.Shrunk{State: read.NoViolation, Withheld: !f.ShowRows}
+		c.Shrunk = &read.Shrunk{State: read.NoViolation, Withheld: !f.ShowRows, Schemas: []string{}, Tables: []read.ShrunkTable{}}
 		return c
 	}
 	if env.Removes != nil {
 		env.Removes()
 	}
 	s := &shrinking{options: f, env: env, statement: statement, progress: progress, first: c.Report, d1: c.Neighbour}
-	s.found.Withheld = !f.ShowRows
+	s.found = read.Shrunk{Withheld: !f.ShowRows, Schemas: []string{}, Tables: []read.ShrunkTable{}}
 	if err := s.search(ctx); err != nil {
 		if ctx.Err() == nil {
 			fmt.Fprintln(env.Stderr, "dpwatch: warning: smaller copies:", err)
@@ -85,7 +87,8 @@ type shrinking struct {
 	before [][2]int64 // rows of the tables
 	kinds  kinds      // of the answers on all rows
 	kept   []kept
-	shown  int64 // rows in the last line about the progress; 0 = there is none
+	why    string // the last attempt did not show the violation
+	shown  int64  // rows in the last line about the progress; 0 = there is none
 }
 
 // kept is a pair of copies on which the first trials of an audit show the violation.
@@ -121,14 +124,21 @@ func (s *shrinking) search(ctx context.Context) error {
 	}
 	s.progress.Begin("shrinking", shrinkAttempts)
 	defer s.progress.End()
-	if again, err := s.attempt(ctx); err != nil || !again {
-		s.found.State = read.NotShownAgain
-		return err
+	for range shrinkBegins { // with all rows
+		shown, err := s.attempt(ctx)
+		if err != nil {
+			return err
+		}
+		if !shown {
+			continue
+		}
+		if err := s.reduce(ctx); err != nil {
+			return err
+		}
+		return s.confirm(ctx)
 	}
-	if err := s.reduce(ctx); err != nil {
-		return err
-	}
-	return s.confirm(ctx)
+	s.found.State, s.found.Reason = read.NotShownAgain, s.why
+	return nil
 }
 
 // budget sets the number of pairs of trials of an attempt: as many as the first audit would have needed at the error
@@ -163,7 +173,12 @@ func (s *shrinking) reduce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for size := all - own; size > 0; { // first everything but the unit's rows
+	size := all - own // first everything but the unit's rows
+	if size == 0 {
+		size = max(1, all/2)
+	}
+	for {
+		before := all
 		for from := int64(0); from < all; {
 			if s.found.Attempts == shrinkAttempts {
 				return nil
@@ -189,12 +204,11 @@ func (s *shrinking) reduce(ctx context.Context) error {
 				break
 			}
 		}
-		if size == 1 {
-			break
+		if size == 1 && all == before { // no row can be taken away alone
+			return nil
 		}
 		size = max(1, min(size, all)/2)
 	}
-	return nil
 }
 
 // total returns the number of rows of D0 before.
@@ -260,6 +274,12 @@ func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
 	once := s.once(w)
 	e, err := once.Suspect(ctx)
 	if err != nil || !e.Found() {
+		var reads *replay.ReadsError
+		if s.why = ""; errors.As(err, &reads) {
+			s.why = reads.Error()
+		} else if err == nil {
+			s.why = e.Report(0).Reason
+		}
 		return false, undoes(err)
 	}
 	if s.before == nil {
