@@ -123,7 +123,7 @@ func (a auditor) run(ctx context.Context, s *server, e engine, version string, d
 		r.seconds = time.Since(began).Seconds()
 		done(r)
 		if want == "violation" && r.fault == "" && q.issue != "" && a.issues != "" {
-			text, err := audit("issue", "--confidence", confidence, "--max-trials", strconv.Itoa(pairs))
+			text, err := audit("issue", "--shrink", "--confidence", confidence, "--max-trials", strconv.Itoa(pairs))
 			if err == nil {
 				err = os.WriteFile(filepath.Join(a.issues, q.issue+".md"), text, 0o644) //nolint:gosec // a page
 			}

@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
@@ -251,17 +249,6 @@ func (s *shrinking) attempt(ctx context.Context) (bool, error) {
 	return ok && err == nil, err
 }
 
-// undoes returns the error that ends the search: nil if err is one of the copies or of their trials, for which the rows
-// that were taken away come back.
-func undoes(err error) error {
-	var server *pgconn.PgError
-	var reads *replay.ReadsError
-	if errors.As(err, &reads) || errors.As(err, &server) && !slices.Contains([]string{"57", "08", "53", "58"}, server.Code[:min(2, len(server.Code))]) {
-		return nil
-	}
-	return err
-}
-
 // shows reports whether first trials show a violation on the copies in these schemas, and no answers without a value
 // where there are none on all rows.
 func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
@@ -330,8 +317,12 @@ func (s *shrinking) describe(ctx context.Context, schemas []string) error {
 		k.rows, all = append(k.rows, [2]int64{d0[i], d1[i]}), all+d0[i]
 	}
 	if s.options.ShowRows && all <= read.MaxShownRows {
+		queries := []string{s.statement.Worlds[0]}
+		for _, next := range s.statement.Then {
+			queries = append(queries, next.Worlds[0])
+		}
 		for i, name := range []string{s.options.D0, s.d1} {
-			script, err := s.copies.Script(ctx, schemas[i], name)
+			script, err := s.copies.Script(ctx, schemas[i], name, queries)
 			if err != nil {
 				return err
 			}
@@ -354,7 +345,7 @@ func (s *shrinking) report(k kept) {
 	}
 }
 
-// confirm audits the smallest pair, with a twin and a confirmation, and the pairs before it while there is no violation.
+// confirm audits the smallest pair, with a twin and a confirmation, and if there is no violation the pair before it.
 func (s *shrinking) confirm(ctx context.Context) error {
 	s.found.State = read.NotSmaller
 	for i := range shrinkAudits {

@@ -12,9 +12,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 )
 
-// Part is a part of the rows of the source, of which a Recreation makes its copies. It is a table of the work schema: this
-// process reads no rows. They have places from 0: those of the unit are the last, before them those with the most values
-// in common with these, and rows with equally many are in an order by a hash. It is not safe for concurrent use.
+// Part is a part of the rows of the source, of which a Recreation makes its copies. It is a table of the work schema:
+// this process reads no rows. They have places from 0: those of the unit are the last, before them those with the most
+// values in common with these, and rows with equally many are in an order by a hash. It is not safe for concurrent use.
 type Part struct {
 	r    *Recreation
 	unit int      // number of the unit whose rows must not all go
@@ -27,7 +27,7 @@ type Part struct {
 func (r *Recreation) Part(ctx context.Context, world int) (*Part, error) {
 	p := &Part{r: r, unit: r.b.units[world].Number}
 	var all []string
-	for _, t := range r.b.Model.Tables() {
+	for i, t := range r.b.Model.Tables() {
 		if !t.Stores() {
 			continue
 		}
@@ -37,10 +37,10 @@ func (r *Recreation) Part(ctx context.Context, world int) (*Part, error) {
 			alike += fmt.Sprintf(" + coalesce(t.%[1]s::text IN (SELECT u.%[1]s::text FROM ONLY %[2]s u JOIN %[3]s g ON g.unit = %[4]d AND g.rel = u.tableoid AND g.tid = u.ctid), false)::int",
 				ident.Quote(column), name, r.b.staging.gone(), p.unit)
 		}
-		all = append(all, fmt.Sprintf("SELECT t.tableoid AS rel, t.ctid AS tid, %s AS alike FROM ONLY %s t", alike, name))
+		all = append(all, fmt.Sprintf("SELECT t.tableoid AS rel, t.ctid AS tid, %s AS alike, hashtextextended(t.ctid::text, %d) AS hash, %[2]d AS number FROM ONLY %s t", alike, i, name))
 	}
-	query := fmt.Sprintf("SELECT t.*, EXISTS (%s) AS own, hashtextextended(t.tid::text, t.rel::bigint) AS hash FROM (%s) t", p.ofUnit(), strings.Join(all, " UNION ALL "))
-	if err := p.create(ctx, query, "own, alike, hash, rel, tid"); err != nil {
+	query := fmt.Sprintf("SELECT t.*, EXISTS (%s) AS own FROM (%s) t", p.ofUnit(), strings.Join(all, " UNION ALL "))
+	if err := p.create(ctx, query, "own, alike, hash, number, tid"); err != nil {
 		return nil, err
 	}
 	p.Keep()
@@ -169,10 +169,10 @@ func (r *Recreation) Count(ctx context.Context, schema string) (all []int64, err
 	return all, nil
 }
 
-// Script returns statements that create the copy in a schema under another name: the tables with their rows, and the
-// functions and views over them. Types that are not built in, and other functions, must exist where it runs. It holds
-// the values of the rows.
-func (r *Recreation) Script(ctx context.Context, schema, name string) ([]string, error) {
+// Script returns statements that create the copy in a schema under another name: the tables with their rows, and of the
+// functions and views over them those that the queries, or one of these, name. Types that are not built in, and other
+// functions, must exist where it runs. It holds the values of the rows.
+func (r *Recreation) Script(ctx context.Context, schema, name string, queries []string) ([]string, error) {
 	o := r.b.objects
 	script := []string{"CREATE SCHEMA " + ident.Quote(name)}
 	define := func(statements ...ddl.Statement) error {
@@ -202,15 +202,43 @@ func (r *Recreation) Script(ctx context.Context, schema, name string) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	if len(functions) > 0 {
+	functions = r.named(append(functions, o.d.Views...), strings.Join(append(script, queries...), "\n"))
+	if slices.ContainsFunc(functions, func(m ddl.Making) bool { return m.View == nil }) {
 		script = append(script, "SET check_function_bodies TO off") // a body may read a view
 	}
-	for _, f := range append(functions, o.d.Views...) {
+	for _, f := range functions {
 		if err := define(f.Statement); err != nil {
 			return nil, err
 		}
 	}
 	return script, nil
+}
+
+// named returns the definitions whose names are in a text or in another one of them, and perhaps more: a name may be
+// part of a word.
+func (r *Recreation) named(all []ddl.Making, text string) []ddl.Making {
+	used := make([]bool, len(all))
+	for again := true; again; {
+		again = false
+		for i, m := range all {
+			name := ""
+			if m.View != nil {
+				name = m.View.Name
+			} else {
+				name = r.b.Model.Functions[m.Function].Name
+			}
+			if !used[i] && strings.Contains(text, name) {
+				used[i], again, text = true, true, text+"\n"+m.SQL
+			}
+		}
+	}
+	var out []ddl.Making
+	for i, m := range all {
+		if used[i] {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // inserts returns an INSERT for each row of a table.
