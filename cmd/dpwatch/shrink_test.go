@@ -122,7 +122,8 @@ func TestShrinkValues(t *testing.T) {
 	t.Parallel()
 	path, shadow := crowd(t, "remove")
 	const confirmed = "the violation shows on 1 of 3000 rows of D0, confirmed"
-	const rows = `INSERT INTO "d0"."people" ("id", "city", "town", "value") VALUES ('1'::integer, 'Secretville'::text, 'Rare'::text, '1000003'::double precision)`
+	const rows = `INSERT INTO "d0"."people" ("id", "city", "town", "value") VALUES
+  ('1', 'Secretville', 'Rare', '1000003')`
 	_, r := shrink(t, path, shadow, ofValues, confirmed)
 	r.want(t, exitViolation, confirmed, rows+";", `CREATE SCHEMA "d1_1";`, "have been dropped")
 	_, r = shrink(t, path, shadow, ofValues, confirmed, "-o", "issue")

@@ -241,18 +241,17 @@ func (r *Recreation) named(all []ddl.Making, text string) []ddl.Making {
 	return out
 }
 
-// inserts returns an INSERT for each row of a table.
+// inserts returns a statement that inserts the rows of a table; none for an empty one. Literals have the columns' types.
 func (r *Recreation) inserts(ctx context.Context, schema, name string, t *source.Relation) ([]string, error) {
 	stored := t.Stored()
-	values := make([]string, len(stored))
-	for i, column := range stored {
-		values[i] = "quote_nullable(t." + ident.Quote(column) + "::text) || " + ident.Literal("::"+t.Column(column).Type)
+	rows, err := connect.Values[string](ctx, r.b.Conn, fmt.Sprintf("SELECT concat_ws(', ', NULL, %s) FROM ONLY %s t ORDER BY t.ctid",
+		ident.Each(stored, "quote_nullable(t.%[1]s::text)", ", "), ident.Quote(schema, t.Copy)))
+	if err != nil || len(rows) == 0 {
+		return nil, err
 	}
 	identity := ""
 	if slices.ContainsFunc(t.Live(), func(c source.Column) bool { return c.Identity != "" }) {
 		identity = " OVERRIDING SYSTEM VALUE"
 	}
-	into := fmt.Sprintf("INSERT INTO %s (%s)%s VALUES (", ident.Quote(name, t.Copy), ident.List(stored), identity)
-	return connect.Values[string](ctx, r.b.Conn, fmt.Sprintf("SELECT %s || concat_ws(', ', %s) || ')' FROM ONLY %s t ORDER BY t.ctid",
-		ident.Literal(into), strings.Join(append([]string{"NULL"}, values...), ", "), ident.Quote(schema, t.Copy)))
+	return []string{fmt.Sprintf("INSERT INTO %s (%s)%s VALUES\n  (%s)", ident.Quote(name, t.Copy), ident.List(stored), identity, strings.Join(rows, "),\n  ("))}, nil
 }
