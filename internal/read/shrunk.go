@@ -34,7 +34,8 @@ type Shrunk struct {
 	Schemas []string      `json:"schemas"`
 	Tables  []ShrunkTable `json:"tables"`
 	// Lower is the certified bound of the audit of the smallest copies; nil = there is none.
-	Lower *analysis.Float `json:"epsilon_lower"`
+	Lower   *analysis.Float `json:"epsilon_lower"`
+	Claimed analysis.Float  `json:"-"` // epsilon
 	// Script makes the smallest copies under the names of D0 and D1, with the values of the rows; nil if values are
 	// withheld, or there are too many rows.
 	Script []string `json:"script,omitempty"`
@@ -68,7 +69,7 @@ func (s *Shrunk) sentence() string {
 	case Shrunken:
 		text := "the violation shows on " + size + ", confirmed by an audit of these copies"
 		if s.Lower != nil {
-			text += fmt.Sprintf(" (epsilon lower bound %.4g)", float64(*s.Lower))
+			text += fmt.Sprintf(" (epsilon lower bound %s)", analysis.LowerText(*s.Lower, s.Claimed))
 		}
 		return text
 	case NotConfirmed:

@@ -358,7 +358,7 @@ func (s *shrinking) confirm(ctx context.Context) error {
 		}
 		if c.Verdict == analysis.Violation {
 			if s.found.State = read.Shrunken; c.HasBound() {
-				s.found.Lower = &c.EpsilonLower
+				s.found.Lower, s.found.Claimed = &c.EpsilonLower, c.Claimed.Epsilon
 			}
 			return nil
 		}
