@@ -371,11 +371,9 @@ func TestLedgerAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close(context.Background()) //nolint:errcheck // it was used
-	allow := func(yes bool) {
-		t.Helper()
-		if _, err := admin.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", pgx.Identifier{name}.Sanitize(), yes)); err != nil {
-			t.Fatal(err)
-		}
+	rename := func(from, to string) error {
+		_, err := admin.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %s RENAME TO %s", pgx.Identifier{from}.Sanitize(), pgx.Identifier{to}.Sanitize()))
+		return err
 	}
 	taken, failed := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
@@ -399,15 +397,19 @@ func TestLedgerAway(t *testing.T) {
 	})
 	id := f.give(t, "k")
 	<-taken
-	allow(false)
-	if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name); err != nil {
-		t.Fatal(err)
-	}
+	eventually.True(t, "the ledger is away", func() bool { // a database with a session, or one that begins, is not renamed
+		if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name); err != nil {
+			t.Fatal(err)
+		}
+		return rename(name, name+"_away") == nil
+	})
 	taken <- struct{}{}
 	if err := <-failed; err == nil || errors.Is(err, ledger.ErrTurnLost) {
 		t.Fatalf("Complete without a ledger: %v", err)
 	}
-	allow(true)
+	if err := rename(name+"_away", name); err != nil {
+		t.Fatal(err)
+	}
 	back := &fleet{Engine: acquire(t, ledger.Options{DSN: f.dsn}, "e"), dsn: f.dsn, queue: newQueue(t, f.dsn)}
 	back.ended(t, id, "w", 110)
 	back.ended(t, back.give(t, "k"), "w", 120)
