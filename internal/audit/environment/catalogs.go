@@ -35,10 +35,11 @@ type Catalogs struct {
 	once     sync.Once
 	stale    chan struct{} // requests a reading; capacity 1
 
-	mu      sync.Mutex // guards the fields below
-	trouble error      // why one could not be read the last time; nil = all were read
-	read    time.Time  // when the last reading of all began; zero = there was none
-	needed  time.Time  // when the engine was read that is not the one before: older catalogs may lack what a replay would call
+	mu       sync.Mutex // guards the fields below
+	trouble  error      // why one could not be read the last time; nil = all were read
+	troubles int        // readings in which one could not be read
+	read     time.Time  // when the last reading of all began; zero = there was none
+	needed   time.Time  // when the engine was read that is not the one before: older catalogs may lack what a replay would call
 }
 
 // NewCatalogs returns Catalogs.
@@ -73,12 +74,17 @@ func (c *Catalogs) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		changed := r != nil && c.Use(r)
-		c.mu.Lock()
-		if c.trouble = err; err == nil {
-			c.read = began
+		if err != nil { // known before a Rewriter without that catalog is used
+			c.mu.Lock()
+			c.trouble, c.troubles = err, c.troubles+1
+			c.mu.Unlock()
 		}
-		c.mu.Unlock()
+		changed := r != nil && c.Use(r)
+		if err == nil {
+			c.mu.Lock()
+			c.trouble, c.read = nil, began
+			c.mu.Unlock()
+		}
 		if c.Failed(err); err == nil {
 			c.Adopted(changed)
 		}
@@ -134,11 +140,19 @@ func (c *Catalogs) Recent(unknownNames bool, captured time.Time) error {
 	return &UnreadCatalogs{errors.New(text)}
 }
 
-// Troubled reports whether a catalog could not be read the last time.
-func (c *Catalogs) Troubled() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.trouble != nil
+// Troubled returns a function that reports whether a Rewriter which was used since the call may lack a catalog, because
+// it could not be read.
+func (c *Catalogs) Troubled() func() bool {
+	troubles := func() (last error, all int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.trouble, c.troubles
+	}
+	last, before := troubles()
+	return func() bool {
+		_, now := troubles()
+		return last != nil || now > before
+	}
 }
 
 // causedBy is an error with another one as its cause, of which a reader may see less.

@@ -31,8 +31,9 @@ func (b *beginnings) begin(ctx context.Context, g desk.Given) (bool, error) {
 	if b.opt.Use(func(d *desk.Desk) { diverted = d.Engines.Diverted(g.Key) }); diverted {
 		return false, nil
 	}
+	troubled := b.opt.Catalogs.Troubled()
 	if err := b.createTexts(g.Key); err != nil {
-		return false, b.unjudged(err)
+		return false, unjudged(troubled, err)
 	}
 	now, err := b.opt.Environment.Lately(ctx)
 	if err != nil {
@@ -150,16 +151,17 @@ func (b *beginnings) judge(ctx context.Context, key string) (same bool, err erro
 // judgeAgain analyses the query of an audit with the present catalogs. The error is a desk.Unjudgeable if they do not
 // allow a replay.
 func (b *beginnings) judgeAgain(key string, before desk.Statement) (same bool, err error) {
+	troubled := b.opt.Catalogs.Troubled()
 	plan, edition, err := b.planAgain(key, before.Query)
 	if err != nil {
-		return false, b.unjudged(err)
+		return false, unjudged(troubled, err)
 	}
 	b.opt.Use(func(d *desk.Desk) { d.Beginnings.AnalyzedAgain(key, plan, edition) })
 	if !before.HasTexts {
 		return true, nil
 	}
 	if err := b.createTexts(key); err != nil {
-		return false, b.unjudged(err)
+		return false, unjudged(troubled, err)
 	}
 	same = true
 	for i, now := range b.statement(key).Texts {
@@ -168,10 +170,10 @@ func (b *beginnings) judgeAgain(key string, before desk.Statement) (same bool, e
 	return same, nil
 }
 
-// unjudged returns the error of a turn whose query cannot be rewritten: it waits if a catalog could not be read or the
-// claim could not be evaluated, and ends the audit otherwise.
-func (b *beginnings) unjudged(err error) error {
-	if b.opt.Catalogs.Troubled() || recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
+// unjudged returns the error of a turn whose query cannot be rewritten: it waits if a catalog could not be read since
+// before that, or the claim could not be evaluated, and ends the audit otherwise.
+func unjudged(troubled func() bool, err error) error {
+	if troubled() || recognize.ReasonOf(err) == recognize.SkippedUnevaluated {
 		return err
 	}
 	return &desk.Unjudgeable{Err: err}
