@@ -143,14 +143,14 @@ func (c *Catalogs) Recent(unknownNames bool, captured time.Time) error {
 // Troubled returns a function that reports whether a Rewriter which was used since the call may lack a catalog, because
 // it could not be read.
 func (c *Catalogs) Troubled() func() bool {
-	troubles := func() (last error, all int) {
+	troubles := func() (all int, last error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.trouble, c.troubles
+		return c.troubles, c.trouble
 	}
-	last, before := troubles()
+	before, last := troubles()
 	return func() bool {
-		_, now := troubles()
+		now, _ := troubles()
 		return last != nil || now > before
 	}
 }
