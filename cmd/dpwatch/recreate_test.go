@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -106,13 +107,7 @@ func TestAuditRecreateInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitSQL(t, conn, "pairs of copies", "count(*) > 4 FROM pg_namespace WHERE nspname ~ '^dpwatch_recreate_'")
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitFailure {
+	if code := interrupted(t, cmd); code != exitFailure {
 		t.Errorf("exit code %d", code)
 	}
 	awaitSQL(t, conn, "no copies are left but those of the set", "string_agg(nspname, ' ' ORDER BY nspname) = 'd0 d0_guard d0_twin d1_1 d1_2 dpwatch' FROM pg_namespace WHERE nspname ~ '^d'")
@@ -168,4 +163,16 @@ func TestAuditRenews(t *testing.T) {
 		t.Errorf("warning %q", r.stderr)
 	}
 	call(t, "", "neighbours", "verify", "--config", path).want(t, exitDone)
+}
+
+// interrupted interrupts a command twice and returns its exit code.
+func interrupted(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
 }

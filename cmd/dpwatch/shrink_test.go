@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/dpwatch/dpwatch/internal/longtest"
@@ -162,13 +161,8 @@ func TestShrinkInterrupted(t *testing.T) {
 	}
 	// Each candidate is a table, and those that are kept stay: five are more than the one of all rows and a candidate.
 	awaitSQL(t, conn, "parts of the rows", "count(*) > 5 FROM pg_class WHERE relname ~ '^part_[0-9]*$'")
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_ = cmd.Wait()
-	r := result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String()}
+	code := interrupted(t, cmd)
+	r := result{code: code, stdout: stdout.String()}
 	r.want(t, exitViolation)
 	var report struct{ Shrunk shrunk }
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
