@@ -117,6 +117,10 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	if len(q.Then) > 0 {
 		return r.sequence(q, values)
 	}
+	if len(q.Temps) > 0 {
+		return nil, refuse(reasons.TempTable, "the statement uses a temporary relation of the session whose expressions, query or triggers name what is protected or declared",
+			"read the tables in the statement itself, or create a view that is not temporary")
+	}
 	q.Settings = r.source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
 	if err != nil {

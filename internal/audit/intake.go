@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // intake takes captured queries from the inbox, the spool and the ledger to the desk.
@@ -62,12 +63,22 @@ func (n *intake) submit(x inbox.Arrival) {
 	}
 }
 
-// takeIn recognizes a query and places it.
+// takeIn recognizes a query and places it, or the queries that it runs.
 func (n *intake) takeIn(x *inbox.Arrival) {
+	x.Query = n.stages.Recognizer.Inline(x.Query)
+	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+	if r.Reason != "" && r.Reason == string(reasons.NotSelect) {
+		if parts := n.stages.Recognizer.Parts(x.Query); len(parts) > 0 {
+			for _, part := range parts {
+				one := n.arrival(part)
+				n.takeIn(&one)
+			}
+			return
+		}
+	}
 	if len(x.Query.Then) == 0 {
 		n.metrics.captured.Inc()
 	}
-	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
 	if !n.place(&x.Query, &r, len(x.Query.Then) == 0) {
 		parsed := n.stages.Recognizer.Parse(x.Query)
 		n.place(&x.Query, &parsed, false)

@@ -59,6 +59,9 @@ type Query struct {
 	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no
 	// schema.
 	Temporary []string
+	// Temps are those of the temporary relations in SQL, and of the views among them, that may run declared
+	// functions or read protected tables when SQL names them.
+	Temps []Temp
 	// Then holds further statements of the session, in their order: the query is a sequence, whose answers are audited
 	// together. The proxy never sets it. nil = a single statement.
 	Then []Step
@@ -71,6 +74,22 @@ type Query struct {
 	SQLState string
 	// Stated is the claim that the engine states in its answer, if the proxy reads it.
 	Stated Stated
+}
+
+// Temp is what the session said of a temporary relation.
+type Temp struct {
+	Name string
+	// View is the statement that created the view; "" for a table with expressions of its own (defaults, triggers), and
+	// where the text is not known any more.
+	View string
+	// Settings are those of Query.Settings, when the view was created, on which the meaning of its names depends, and
+	// Doubt is what was in doubt then.
+	Settings map[string]string
+	Doubt    Doubt
+}
+
+func (d Temp) size() int {
+	return len(d.Name) + len(d.View) + sizeOfSettings(d.Settings) + d.Doubt.size()
 }
 
 // Step is a statement of a sequence after the first one; see Query.
@@ -99,7 +118,7 @@ func (q Query) AsStep() Step {
 
 // The approximate memory sizes of the fixed parts of a Query, a Step and a Param, in bytes.
 const (
-	querySize = 296
+	querySize = 320
 	stepSize  = 88
 	paramSize = 48
 )
@@ -108,15 +127,23 @@ const (
 func (q Query) Size() int {
 	n := querySize + len(q.User) + len(q.Database) + len(q.ApplicationName) + len(q.SQL) + len(q.Tag) + len(q.SQLState) +
 		2*len(q.ResultFormats) + sizeOf(q.Params)
-	for name, value := range q.Settings {
-		n += len(name) + len(value)
-	}
+	n += sizeOfSettings(q.Settings)
 	for _, name := range q.Temporary {
 		n += len(name)
+	}
+	for _, d := range q.Temps {
+		n += d.size()
 	}
 	n += q.Doubt.size()
 	for _, s := range q.Then {
 		n += stepSize + len(s.SQL) + sizeOf(s.Params)
+	}
+	return n
+}
+
+func sizeOfSettings(settings map[string]string) (n int) {
+	for name, value := range settings {
+		n += len(name) + len(value)
 	}
 	return n
 }

@@ -188,8 +188,11 @@ func (r *codeReader) keyword(w, before string) {
 		change, unknown := p.created()
 		r.temp(change, unknown)
 	case "alter":
-		if change := p.renamed(); change != nil {
+		switch change := p.renamed(); {
+		case change != nil && change.New != "":
 			r.temp(&TempChange{View: change.New}, false)
+		default:
+			r.temp(change, false)
 		}
 	case "into":
 		if mentionsTemp(r.sql) {

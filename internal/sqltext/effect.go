@@ -94,6 +94,7 @@ func Analyze(sql string) Effect {
 	change, unknown := temporary(sql, keyword)
 	e.UnknownTemp = unknown
 	if change != nil {
+		change.SQL = sql
 		e.Temps = []TempChange{*change}
 	}
 	return e

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // emitter emits the statements that are captured, and counts the others.
@@ -38,7 +39,8 @@ func (o *emitter) capture(q capture.Query, e *ending, v *view, own capture.Doubt
 	if o.cfg.StatedClaims && e.outcome != capture.Complete && e.stated.None() {
 		q.Stated.Unclear = true
 	}
-	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
+	q.Settings, q.Doubt = v.settings, v.doubt.Add(own)
+	q.Temporary, q.Temps = v.temps.namedIn(q.SQL)
 	o.cfg.Counts.Captured++
 	o.cfg.Emit(q)
 }
@@ -54,7 +56,7 @@ func (o *emitter) captureExecution(x execution, skip Reason, e ending, v *view) 
 		return
 	case len(x.before)+len(x.statement.sql) > o.cfg.MaxStatementBytes:
 		skip = TooLong
-	case !o.maybeProtected(x.statement.sql):
+	case !o.maybeProtected(x.statement.sql, v):
 		skip = Unprotected
 	}
 	if skip != captured {
@@ -78,7 +80,7 @@ func (o *emitter) captureExtended(p *portal, e *ending, v *view) {
 		skip = s.skip
 	case len(s.sql) > o.cfg.MaxStatementBytes:
 		skip = TooLong
-	case skip == captured && !o.maybeProtected(s.sql):
+	case skip == captured && !o.maybeProtected(s.sql, v):
 		skip = Unprotected
 	}
 	if skip != captured {
@@ -92,9 +94,9 @@ func (o *emitter) captureExtended(p *portal, e *ending, v *view) {
 	p.params, p.results = nil, nil // now owned by the query
 }
 
-// maybeProtected reports whether a statement needs to be captured.
-func (o *emitter) maybeProtected(sql string) bool {
-	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql)
+// maybeProtected reports whether a statement, run under v, needs to be captured.
+func (o *emitter) maybeProtected(sql string, v *view) bool {
+	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql) || v.temps.matter(sql) || sqltext.NamesTempSchema(sql)
 }
 
 // failure returns the end of a statement by this ErrorResponse.

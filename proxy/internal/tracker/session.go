@@ -30,7 +30,11 @@ func (sess *session) effect(e sqltext.Effect, params []capture.Param, tag string
 	if doubt {
 		e.Doubt.Any = true
 	}
+	defined := sess.settings.now.temps.defined
 	sess.settings.apply(e, changes, tag)
+	if sess.settings.now.temps.defined > defined {
+		sess.held.losePlaceholders()
+	}
 	sess.gate.effect(e, changes)
 	sess.ownCode = sess.ownCode || e.Defines
 	switch e.Action {

@@ -55,7 +55,7 @@ type Tracker struct {
 func New(cfg Config) *Tracker {
 	out := &emitter{cfg: &cfg}
 	held := &held{cfg: &cfg, statements: map[string]*statement{}, portals: map[string]*portal{}}
-	session := &session{cfg: &cfg, out: out, held: held, settings: newSettings(cfg.Startup)}
+	session := &session{cfg: &cfg, out: out, held: held, settings: newSettings(cfg.Startup, cfg.MaybeProtected)}
 	return &Tracker{
 		cfg: &cfg, held: held, session: session, out: out,
 		simple: simple{cfg: &cfg, out: out, held: held, session: session}, extended: extended{cfg: &cfg, out: out, held: held, session: session},
