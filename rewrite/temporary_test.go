@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog/read"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -112,9 +113,22 @@ func TestTemporaryViews(t *testing.T) {
 // block.
 func TestParts(t *testing.T) {
 	t.Parallel()
+	procedure := func(name, language, arguments, body string) catalog.Function {
+		return catalog.Function{Schema: "public", Name: name, Kind: catalog.KindProcedure, Volatility: "volatile", Language: language, Arguments: arguments, Body: body}
+	}
 	r, err := rewrite.New(rewrite.Options{
 		Protected: []rewrite.Table{table("public", "users")},
-		Claims:    rewrite.ClaimRules{Signatures: []rewrite.Signature{{Function: "noisy", Epsilon: -1}}},
+		Source: &catalog.Catalog{
+			Schemas: []string{"public"}, Relations: []catalog.Relation{relation(catalog.KindTable, "public", "users")},
+			Functions: []catalog.Function{
+				{Schema: "public", Name: "noisy", Volatility: "volatile", Language: "c"},
+				procedure("said", "plpgsql", "e double precision, OUT n double precision", "BEGIN n := e; RAISE NOTICE '%', (SELECT noisy(count(*), 0.3) FROM users); END"),
+				procedure("bound", "plpgsql", "e double precision", "BEGIN PERFORM noisy(count(*), e) FROM users; END"),
+				procedure("stored", "sql", "", "SELECT 1; SELECT noisy(count(*), 0.3) FROM users"),
+				procedure("numbered", "sql", "double precision", "SELECT noisy(count(*), $1) FROM users"),
+			},
+		},
+		Claims: rewrite.ClaimRules{Signatures: []rewrite.Signature{{Function: "noisy", Epsilon: -1}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +162,11 @@ func TestParts(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", body, diff)
+		}
+	}
+	for sql, want := range map[string]int{"CALL said(1)": 1, "CALL public.stored()": 1, "CALL bound(1)": 0, "CALL numbered(1)": 0, "CALL unknown()": 0} {
+		if parts := r.Parts(capture.Query{SQL: sql}); len(parts) != want {
+			t.Errorf("%s runs %v", sql, parts)
 		}
 	}
 	for _, sql := range []string{"DO LANGUAGE plperl 'noisy users'", "SELECT 1", "DO 'BEGIN END' LANGUAGE plpgsql", "SELECT"} {

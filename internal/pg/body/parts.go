@@ -8,9 +8,10 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// Part is one statement of a PL/pgSQL body, or an expression of it as a SELECT.
+// Part is one statement of a body, or an expression of it as a SELECT.
 type Part struct {
 	SQL      string
 	Repeated bool // it may run more than once
@@ -18,23 +19,33 @@ type Part struct {
 	Dynamic  bool // its value is executed as a statement, and is no constant
 }
 
-// Parts returns the statements and expressions of a PL/pgSQL body, in its order; false if it cannot be parsed. A
-// constant text that is executed is a part.
-func Parts(limits Limits, text string) ([]Part, bool) {
-	if limits.Exceeded(text) != "" {
+// Code is the body of a procedure or a DO block. Arguments is the list of its arguments as the catalog prints it.
+type Code struct{ Language, Text, Arguments string }
+
+// Parts returns the statements and expressions of a body, in its order; false if it cannot be parsed. A constant text
+// that is executed is a part.
+func Parts(limits Limits, code Code) ([]Part, bool) {
+	if limits.Exceeded(code.Text) != "" || code.Language != "plpgsql" && code.Language != "sql" || IsAtomic(code.Text) {
 		return nil, false
 	}
-	p, ok := splitPLpgSQL(text)
-	if !ok {
-		return nil, false
+	p := &plpgsqlSplitter{variables: map[string]bool{}}
+	if code.Language == "plpgsql" {
+		var ok bool
+		if p, ok = splitPLpgSQL(code.Text); !ok {
+			return nil, false
+		}
+	} else {
+		for _, statement := range sqltext.Split(code.Text) {
+			p.add(statement, false)
+		}
+	}
+	for _, word := range strings.FieldsFunc(ident.Fold(code.Arguments), func(r rune) bool { return r < 0x80 && !ident.IsNameByte(byte(r)) }) {
+		p.variables[word] = true
 	}
 	parts := make([]Part, 0, len(p.parts))
 	for _, part := range p.parts {
-		if limits.Exceeded(part.sql) != "" {
-			return nil, false
-		}
 		tree, err := pgparse.Parse(part.sql)
-		if err != nil || len(tree.GetStmts()) != 1 {
+		if limits.Exceeded(part.sql) != "" || err != nil || len(tree.GetStmts()) != 1 {
 			return nil, false
 		}
 		stmt := tree.GetStmts()[0].GetStmt()
