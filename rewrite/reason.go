@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
@@ -62,6 +63,11 @@ func (e *UnsupportedError) Error() string {
 
 // reportBug is the hint of a refusal that is a fault of this package.
 const reportBug = "report this as a bug"
+
+// refusedFor returns the refusal of the judge.
+func refusedFor(f *judge.Refusal) *UnsupportedError {
+	return &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
+}
 
 // refuse returns a refusal of the whole text.
 func refuse(reason Reason, detail, hint string) *UnsupportedError {

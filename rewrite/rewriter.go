@@ -122,12 +122,21 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 			"read the tables in the statement itself, or create a view that is not temporary")
 	}
 	q.Settings = r.source.Settings(q.User, q.Settings)
-	parsed, err := r.parse(&q)
-	if err != nil {
-		return nil, err
-	}
 	var assumed bool
 	q.Doubt, assumed = r.rules.Settle(q.Doubt)
+	whole := q
+	parsed, err := r.parse(&q)
+	if err == nil {
+		plan, err = r.analyze(q, parsed, values, assumed)
+	}
+	if refused := r.indirect(whole, parsed, err); refused != nil {
+		return nil, refused
+	}
+	return plan, err
+}
+
+// analyze returns the Plan of a query, which q is.
+func (r *Rewriter) analyze(q capture.Query, parsed *parsed, values map[string]Value, assumed bool) (*Plan, error) {
 	root := parsed.stmt.ProtoReflect()
 	s := r.rules.Statement(root, q, resolve.PathOf(q, r.options.SearchPath))
 	if assumed {
@@ -135,9 +144,24 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	}
 	edits := walk(s, root)
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
-		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
+		return nil, refusedFor(f)
 	}
 	return r.plan(q, parsed, s, edits, values)
+}
+
+// indirect refuses a statement that would count as no DP query, because it is none that can be audited, although it runs
+// a DP function on a protected table, and one whose query would be audited but that runs more beside it. err is what
+// the analysis of the statement q ended with.
+func (r *Rewriter) indirect(q capture.Query, parsed *parsed, err error) error {
+	var refused *UnsupportedError
+	if errors.As(err, &refused) && !reasons.NotDP(refused.Reason) || parsed == nil || RanNothing(q.Tag) || err == nil && !parsed.within {
+		return nil
+	}
+	f := r.rules.Indirect(parsed.whole, q, resolve.PathOf(q, r.options.SearchPath), err == nil, claim.InComment(q.SQL, parsed.words))
+	if f == nil {
+		return nil
+	}
+	return refusedFor(f)
 }
 
 // Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the

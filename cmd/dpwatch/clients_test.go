@@ -134,7 +134,7 @@ func startClientSidecar(t *testing.T) *sidecar {
 			AS 'SELECT n + ln((1 - random()) / (1 - random())) / epsilon';
 		CREATE VIEW counted AS SELECT dp_count(count(*), 0.5) FROM people;
 		CREATE FUNCTION headcount() RETURNS float8 LANGUAGE sql AS 'SELECT dp_count(count(*), 0.5) FROM public.people';
-		CREATE TABLE notes (x text)`)
+		CREATE TABLE notes (x text); CREATE TABLE answers (id int, v float8 DEFAULT headcount())`)
 	s.replay = replayRole(t, s.direct, "d0", "d1")
 	cfg, err := pgx.ParseConfig(s.direct)
 	if err != nil {

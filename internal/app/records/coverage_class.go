@@ -72,13 +72,14 @@ func classOfQuery(outcome string) Class {
 
 // classOfReason returns the class of statements that are not audited.
 func classOfReason(reason string) Class {
+	if reason == reasonUnprotected || reasons.NotDP(reasons.Reason(reason)) {
+		return classOther
+	}
 	switch reason {
 	case string(schedule.TooManyAudits), string(schedule.ShapeSampled):
 		return classNoPlace
 	case "unclaimed_read":
 		return classUnclaimed
-	case reasonUnprotected, string(reasons.NoProtectedTable), string(reasons.SystemCatalogOnly), string(reasons.NotSelect), string(reasons.Explain), string(reasons.Empty):
-		return classOther
 	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
 		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
 		return classLost
@@ -121,6 +122,7 @@ func remedies() map[string]string {
 		"unknown_statement":                 "prepared before the capture began: reconnect the client",
 		"arguments":                         "use plain literals in EXECUTE, and built-in types of parameters",
 		string(reasons.TooLarge):            "raise proxy.max_statement",
+		string(reasons.IndirectUse):         "call the DP function in a SELECT on the protected table; the examples and the log say how it is used",
 		string(reasons.OtherDatabase):       "check privacy.database",
 		string(reasons.UnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
 		string(reasons.UnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",

@@ -76,6 +76,8 @@ func (r *reader) read() error {
 		{"functions", r.functions},
 		{"operators", r.operators},
 		{"types", r.types},
+		{"casts", r.casts},
+		{"event triggers", r.eventTriggers},
 		{"settings", r.settings},
 		{"privileges", r.denied},
 		{"security labels", r.labels},

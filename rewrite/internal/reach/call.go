@@ -1,0 +1,168 @@
+package reach
+
+import (
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
+)
+
+// call handles the call of a function: by its name, by what it may be a cast to, and by the texts that it executes.
+func (w *walker) call(n *pg_query.FuncCall) {
+	schema, name := pgparse.Name(n.GetFuncname())
+	through := "function " + name
+	if !w.isPlanned() && w.declared(schema, name) {
+		w.found(true, w.isProtected(schema, name), through)
+	}
+	var executes bool
+	for _, f := range w.overloads(n, schema, name) {
+		if w.isPlanned() && f.Volatility != "volatile" && f.Language != "sql" && !isConstant(n) {
+			continue // not called before the statement is executed
+		}
+		w.found(w.functions.Functions[f], w.protected.Functions[f], through)
+		executes = executes || w.question.executors.Functions[f]
+	}
+	if len(n.GetArgs()) == 1 {
+		w.cast(n.GetFuncname(), n.GetArgs()[0])
+	}
+	if Executes(name) || executes {
+		w.texts(n, name, Executes(name))
+	}
+}
+
+// declared reports whether a name may be that of a declared DP function.
+func (w *walker) declared(schema, name string) bool {
+	for _, t := range w.question.options.Declared {
+		if t.Name == name && (t.Schema == "" || w.inPath(schema, t.Schema)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isProtected reports whether a function of a name, which the catalog may have elsewhere, reaches a protected relation.
+func (w *walker) isProtected(schema, name string) bool {
+	return schema != "" && w.protected.Has(Table{Schema: schema, Name: name})
+}
+
+// overloads returns the functions to which a call may refer.
+func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (all []*catalog.Function) {
+	if w.question.options.Catalog == nil {
+		return nil
+	}
+	for _, f := range w.question.options.Catalog.Functions[name] {
+		if w.inPath(schema, f.Schema) && w.values.Callable(f, n) && !(len(n.GetArgs()) > 0 && len(f.Takes) == 0 && f.Arguments == "") {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// isConstant reports whether a call has only constant arguments.
+func isConstant(n *pg_query.FuncCall) bool {
+	constant := true
+	pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
+		switch m.(type) {
+		case *pg_query.ColumnRef, *pg_query.SubLink:
+			constant = false
+		}
+		return constant
+	})
+	return constant
+}
+
+// texts handles the texts among the arguments of a function that executes one. byName: it certainly does, so that an
+// argument which is no constant may hold anything.
+func (w *walker) texts(n *pg_query.FuncCall, name string, byName bool) {
+	through := "the text that " + name + " executes"
+	if x := w.question.options.Catalog; x != nil && (strings.HasPrefix(name, "schema_to_xml") || strings.HasPrefix(name, "database_to_xml")) {
+		schema, known := w.constant(first(n.GetArgs()))
+		for t := range x.Relations {
+			if strings.HasPrefix(name, "database") || !known || t.Schema == schema {
+				w.found(w.functions.Relations[t], w.protected.Relations[t], through)
+			}
+		}
+		return
+	}
+	var all []string
+	for i, arg := range n.GetArgs() {
+		text, known := w.constant(arg)
+		switch {
+		case known && !strings.HasPrefix(name, "cursor_to_xml"): // the query of the cursor is not known
+			all = append(all, text)
+		case byName && !w.isPlanned() && i == textAt(name, len(n.GetArgs())):
+			w.found(true, true, through+", which is not known")
+		}
+	}
+	w.text(all, through)
+}
+
+// textAt returns which argument of a function that executes a text is the text.
+func textAt(name string, arguments int) int {
+	if name == "ts_rewrite" || strings.HasPrefix(name, "dblink") && arguments > 1 {
+		if arguments == 3 && name == "ts_rewrite" {
+			return -1 // ts_rewrite(tsquery, tsquery, tsquery) executes none
+		}
+		return 1
+	}
+	return 0
+}
+
+func first(nodes []*pg_query.Node) *pg_query.Node {
+	if len(nodes) == 0 {
+		return nil
+	}
+	return nodes[0]
+}
+
+// constant returns the text of a constant, a parameter, or several joined with ||, with casts around them.
+func (w *walker) constant(n *pg_query.Node) (text string, known bool) {
+	switch {
+	case n.GetTypeCast() != nil:
+		return w.constant(n.GetTypeCast().GetArg())
+	case n.GetNamedArgExpr() != nil:
+		return w.constant(n.GetNamedArgExpr().GetArg())
+	case n.GetAConst() != nil:
+		return n.GetAConst().GetSval().GetSval(), true
+	case n.GetParamRef() != nil:
+		params, at := w.statement.Query.Params, int(n.GetParamRef().GetNumber())-1
+		if at < 0 || at >= len(params) {
+			return "", false
+		}
+		return string(params[at].Value), true
+	case n.GetAExpr() != nil && pgparse.Last(n.GetAExpr().GetName()) == "||":
+		left, ok := w.constant(n.GetAExpr().GetLexpr())
+		right, ok2 := w.constant(n.GetAExpr().GetRexpr())
+		return left + right, ok && ok2
+	}
+	return "", false
+}
+
+// text handles texts that are executed: as statements if they can be parsed, otherwise by their words.
+func (w *walker) text(all []string, through string) {
+	if len(all) > 1 {
+		all = append(all, strings.Join(all, ""))
+	}
+	for _, text := range all {
+		if w.depth < maxDepth && w.question.options.Limits.Exceeded(text) == "" {
+			if tree, err := pgparse.Parse(text); err == nil {
+				w.depth++
+				for _, s := range tree.GetStmts() {
+					w.run(s.GetStmt())
+				}
+				w.depth--
+				continue
+			}
+		}
+		w.words(text, through)
+	}
+}
+
+// words handles a text that is executed, and whose words may be names.
+func (w *walker) words(text, through string) {
+	words := bodyWords(strings.ToLower(text))
+	w.found(w.functions.Speaks(words), w.protected.Speaks(words), through)
+}
