@@ -34,7 +34,7 @@ func (r *Rewriter) Parts(q capture.Query) (queries []capture.Query) {
 		_, err := r.Analyze(one)
 		var refused *UnsupportedError
 		switch {
-		case errors.As(err, &refused) && !Concerns(refused.Reason):
+		case errors.As(err, &refused) && reasons.NotDP(refused.Reason):
 		case part.Repeated || part.Bound:
 			return nil
 		default:
@@ -42,16 +42,6 @@ func (r *Rewriter) Parts(q capture.Query) (queries []capture.Query) {
 		}
 	}
 	return queries
-}
-
-// Concerns reports whether a statement that is refused for a reason concerns the auditor: whether it may use what is
-// declared or protected.
-func Concerns(reason Reason) bool {
-	switch reason {
-	case reasons.NoProtectedTable, reasons.SystemCatalogOnly, reasons.NotSelect, reasons.Explain, reasons.Empty:
-		return false
-	}
-	return true
 }
 
 // codeOf returns the code that a DO statement or a CALL runs, if it is known.

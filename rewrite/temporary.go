@@ -141,6 +141,9 @@ func (u *viewUses) visit(m protoreflect.Message, ctes *pgparse.CTEs) {
 	switch n := m.Interface().(type) {
 	case *pg_query.RangeVar:
 		u.other = u.other || u.isView(n, ctes)
+	case *pg_query.TypeName:
+		schema, name := pgparse.Name(n.GetNames())
+		u.other = u.other || name == u.name && (schema == "" || resolve.IsTempSchema(schema))
 	case *pg_query.LockingClause: // it names what is in FROM
 		return
 	case *pg_query.SelectStmt:

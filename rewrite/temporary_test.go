@@ -92,6 +92,7 @@ func TestTemporaryViews(t *testing.T) {
 		"SELECT * FROM ONLY plain",
 		"INSERT INTO filled VALUES (1) RETURNING v",
 		"SELECT n FROM plain, filled",
+		"SELECT 1::filled, '2'::pg_temp.filled[]",
 		"DO $$ BEGIN PERFORM n FROM plain; END $$",
 		"WITH elsewhere AS (INSERT INTO filled DEFAULT VALUES RETURNING v) SELECT * FROM elsewhere",
 	} {

@@ -63,19 +63,25 @@ func (n *intake) submit(x inbox.Arrival) {
 	}
 }
 
-// takeIn recognizes a query and places it, or the queries that it runs.
+// takeIn recognizes a query and places it, or the queries that its code runs.
 func (n *intake) takeIn(x *inbox.Arrival) {
 	x.Query = n.stages.Recognizer.Inline(x.Query)
 	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
-	if r.Reason != "" && r.Reason == string(reasons.NotSelect) {
-		if parts := n.stages.Recognizer.Parts(x.Query); len(parts) > 0 {
-			for _, part := range parts {
-				one := n.arrival(part)
-				n.takeIn(&one)
-			}
-			return
-		}
+	var parts []capture.Query
+	if r.Reason == string(reasons.IndirectUse) {
+		parts = n.stages.Recognizer.Parts(x.Query)
 	}
+	if len(parts) == 0 {
+		n.placeIn(x, r)
+	}
+	for _, q := range parts {
+		part := n.arrival(q)
+		n.placeIn(&part, n.stages.Recognizer.Recognize(part.Query, part.Look))
+	}
+}
+
+// placeIn places a query of which r was recognized.
+func (n *intake) placeIn(x *inbox.Arrival, r recognize.Recognized) {
 	if len(x.Query.Then) == 0 {
 		n.metrics.captured.Inc()
 	}

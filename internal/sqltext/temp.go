@@ -59,6 +59,12 @@ func (p *parser) created() (*TempChange, bool) {
 		return nil, false
 	}
 	view := p.is("view")
+	if p.accept("domain", "type") {
+		if schema, name, ok := p.relationName(); ok && IsTempSchema(schema) {
+			return &TempChange{Made: name}, false
+		}
+		return nil, p.anyTempName()
+	}
 	if !p.accept("table", "view", "sequence") {
 		change := p.extended()
 		return change, change == nil && (temp || p.anyTempName())

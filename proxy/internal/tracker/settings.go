@@ -112,7 +112,7 @@ func (s *settings) temporary(e sqltext.Effect, tag string) {
 func (s *settings) define(name string, c sqltext.TempChange, tag string) *capture.Temp {
 	isView := c.IsView || c.View != ""
 	switch {
-	case c.SQL == "" && !isView && c.Extended == "", c.Made != "" && !isView && tag != "CREATE TABLE":
+	case c.SQL == "" && !isView && c.Extended == "", c.Made != "" && !isView && !strings.HasPrefix(tag, "CREATE"), tag == "CREATE TABLE AS":
 		return nil
 	case c.SQL != "" && !s.mayMatter(c.SQL):
 		return nil

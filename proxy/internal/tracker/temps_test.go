@@ -37,6 +37,10 @@ func TestTemporaryDefinitions(t *testing.T) {
 			newScript().run1("CREATE TEMP TABLE tt (n int, v int DEFAULT leak_users())", "CREATE TABLE", 'I').run1("INSERT INTO tt VALUES (1) RETURNING v", "INSERT 0 1", 'I'),
 			[]string{"INSERT INTO tt VALUES (1) RETURNING v; tt="},
 		},
+		"domain": {
+			newScript().run1("CREATE DOMAIN pg_temp.d AS int CHECK (VALUE > users())", "CREATE DOMAIN", 'I').run1("SELECT 1::d", "SELECT 1", 'I'),
+			[]string{"SELECT 1::d; d="},
+		},
 		"trigger": {
 			newScript().run1("CREATE TEMP TABLE tt (n int)", "CREATE TABLE", 'I').run1("CREATE TRIGGER g BEFORE INSERT ON tt FOR EACH ROW EXECUTE FUNCTION users_count()", "CREATE TRIGGER", 'I').
 				run1("INSERT INTO tt VALUES (1)", "INSERT 0 1", 'I'),

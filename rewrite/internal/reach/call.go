@@ -8,12 +8,16 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // call handles the call of a function: by its name, by what it may be a cast to, and by the texts that it executes.
 func (w *walker) call(n *pg_query.FuncCall) {
 	schema, name := pgparse.Name(n.GetFuncname())
 	through := "function " + name
+	if resolve.IsTempSchema(schema) && !w.isPlanned() {
+		w.found(true, true, "the temporary function "+name+", whose body is not known")
+	}
 	if !w.isPlanned() && w.declared(schema, name) {
 		w.found(true, w.isProtected(schema, name), through)
 	}
