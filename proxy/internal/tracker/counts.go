@@ -22,6 +22,8 @@ const (
 	Arguments
 	// Unprotected: Config.MaybeProtected rejected the statement.
 	Unprotected
+	// FunctionCall: a FunctionCall message, unless it is one for large objects. The function has no name in it.
+	FunctionCall
 	reasons
 )
 
@@ -44,6 +46,8 @@ func (r Reason) String() string {
 		return "arguments"
 	case Unprotected:
 		return "unprotected"
+	case FunctionCall:
+		return "function_call"
 	}
 	return ""
 }
