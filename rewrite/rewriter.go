@@ -123,7 +123,7 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 		return nil, err
 	}
 	var assumed bool
-	q.Doubt, assumed = r.rules.Settle(q.Doubt)
+	q, assumed = r.rules.Settle(q)
 	root := parsed.stmt.ProtoReflect()
 	s := r.rules.Statement(root, q, resolve.PathOf(q, r.options.SearchPath))
 	if assumed {
@@ -136,10 +136,11 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	return r.plan(q, parsed, s, edits, values)
 }
 
-// Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the
-// settings that they change. assumed is true if a plan lists AssumedSetters for it.
-func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
-	return r.rules.Settle(d)
+// Settle returns a query with the doubt as Analyze sees it: the functions that the session called are replaced by the
+// settings that they change and the temporary relations that they create. assumed is true if a plan lists AssumedSetters
+// for it.
+func (r *Rewriter) Settle(q capture.Query) (settled capture.Query, assumed bool) {
+	return r.rules.Settle(q)
 }
 
 // plan assembles the Plan.

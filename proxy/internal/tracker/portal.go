@@ -65,7 +65,7 @@ func (p *portal) changed(now *view) bool {
 	if last == nil || last == now {
 		return false
 	}
-	own := p.statement.effect.Doubt.Calls
+	own := append(slices.Clip(p.statement.effect.Doubt.Calls), capture.ImplicitCode)
 	return last.app != now.app || !maps.Equal(last.settings, now.settings) || !withoutCalls(last.doubt, own).Equal(withoutCalls(now.doubt, own))
 }
 

@@ -113,6 +113,30 @@ func (sess *session) unseen(reason Reason, tag string, words sqltext.Risk) {
 	}
 }
 
+// completed notes what a statement with this command tag may have run besides what its text calls. It is not the effect
+// of the statement.
+func (sess *session) completed(tag []byte) {
+	if !writes(tag) {
+		return
+	}
+	if _, noted := sess.settings.now.doubts.calls[capture.ImplicitCode]; !noted {
+		sess.settings.begin()
+		sess.settings.doubt(sqltext.Doubt{Calls: []string{capture.ImplicitCode}})
+	}
+}
+
+// writes reports whether a command tag is that of a statement that can fire triggers or evaluate defaults.
+func writes(tag []byte) bool {
+	if len(tag) < 4 {
+		return false
+	}
+	switch string(tag[:4]) {
+	case "INSE", "UPDA", "DELE", "MERG", "COPY", "TRUN", "CREA", "ALTE", "DROP", "REFR":
+		return true
+	}
+	return false
+}
+
 // reported handles a ParameterStatus message.
 func (sess *session) reported(r record) {
 	sess.gate.report(r.body, !r.cut)

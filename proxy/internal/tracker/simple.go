@@ -139,6 +139,7 @@ func (m *simple) complete(r record) {
 	if q.streams {
 		return
 	}
+	m.session.completed(r.body)
 	tag, _ := decodeText(r.body)
 	if q.unseen != captured {
 		m.session.unseen(q.unseen, string(tag), q.risk)
