@@ -117,7 +117,9 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	if len(q.Then) > 0 {
 		return r.sequence(q, values)
 	}
-	q.Settings = r.source.Settings(q.User, q.Settings)
+	if !q.Whole {
+		q.Settings = r.source.Settings(q.User, q.Settings)
+	}
 	parsed, err := r.parse(&q)
 	if err != nil {
 		return nil, err

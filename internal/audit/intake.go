@@ -67,6 +67,7 @@ func (n *intake) takeIn(x *inbox.Arrival) {
 	if len(x.Query.Then) == 0 {
 		n.metrics.captured.Inc()
 	}
+	x.Query = n.opt.Defaults.Resolve(context.Background(), x.Query)
 	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
 	if !n.place(&x.Query, &r, len(x.Query.Then) == 0) {
 		parsed := n.stages.Recognizer.Parse(x.Query)

@@ -24,7 +24,7 @@ const (
 	flagUncertain // of an earlier version, which knew only whether all settings are in doubt
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
-	_         // sequences without parameters, of an earlier version: such a query cannot be decoded
+	flagBegan // Began is not zero, and follows last; before versionWithoutStated: a sequence, which cannot be decoded
 	flagThen  // Then is not empty, and follows
 	flagDoubt // Doubt is not empty, and follows
 )
@@ -37,7 +37,7 @@ var errShort = errors.New("input is too short")
 //
 // The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last:
 // integers as varints, strings and lists after their length, settings sorted by name. In the present version, Stated of
-// the query and of each of Then follows.
+// the query and of each of Then follows. Began is last. Whole is not part of it.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
@@ -54,6 +54,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if len(q.Then) > 0 {
 		flags |= flagThen
+	}
+	if !q.Began.IsZero() {
+		flags |= flagBegan
 	}
 	version := byte(versionWithoutStated)
 	if q.states() {
@@ -72,8 +75,7 @@ func AppendBinary(dst []byte, q Query) []byte {
 	dst = appendSettings(dst, q.Settings)
 	dst = appendStrings(dst, q.Temporary)
 	if flags&flagCompleted != 0 {
-		dst = binary.AppendVarint(dst, q.Completed.Unix())
-		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
+		dst = appendTime(dst, q.Completed)
 	}
 	if flags&flagDoubt != 0 {
 		dst = appendDoubt(dst, q.Doubt)
@@ -94,7 +96,14 @@ func AppendBinary(dst []byte, q Query) []byte {
 			dst = s.Stated.AppendBinary(dst)
 		}
 	}
+	if flags&flagBegan != 0 {
+		dst = appendTime(dst, q.Began)
+	}
 	return dst
+}
+
+func appendTime(dst []byte, t time.Time) []byte {
+	return binary.AppendUvarint(binary.AppendVarint(dst, t.Unix()), uint64(t.Nanosecond()))
 }
 
 // states reports whether the engine states something about the query or one of Then.
@@ -215,6 +224,9 @@ func (d *decoder) query() Query {
 		for i := range q.Then {
 			q.Then[i].Stated = d.stated()
 		}
+	}
+	if flags&flagBegan != 0 && v >= versionWithoutStated {
+		q.Began = d.time()
 	}
 	return q
 }

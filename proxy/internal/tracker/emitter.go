@@ -31,7 +31,7 @@ func (o *emitter) skip(reason Reason, sql string) {
 
 // capture emits a statement that was run. Besides what was in doubt before, own is what it could change itself.
 func (o *emitter) capture(q capture.Query, e *ending, v *view, own capture.Doubt) {
-	q.SessionID = o.cfg.SessionID
+	q.SessionID, q.Began = o.cfg.SessionID, o.cfg.Began
 	q.User, q.Database, q.ApplicationName = o.cfg.Startup.User, o.cfg.Startup.Database, v.app
 	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
 	q.Stated = e.stated

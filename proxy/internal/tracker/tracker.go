@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"time"
+
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
@@ -8,6 +10,7 @@ import (
 // Config configures a Tracker.
 type Config struct {
 	SessionID uint64
+	Began     time.Time // when the session was opened
 	Startup   Startup
 	// MaxStatementBytes is the length of the longest text that is captured; longer ones are only followed.
 	MaxStatementBytes int
