@@ -14,7 +14,7 @@ func reasonTexts() map[rewrite.Reason][2]string {
 		reasons.Unparseable:         {"not a statement of the grammar that the parser supports (PostgreSQL 16)", ""},
 		reasons.Empty:               {"the text contains no statement", ""},
 		reasons.MultipleStatements:  {"the text contains several statements (the proxy splits those that it captures)", "send them one by one"},
-		reasons.NotSelect:           {"neither SELECT, VALUES nor TABLE, nor a statement that runs one of these; or the statement ran none: PREPARE, FETCH, CREATE VIEW, WITH NO DATA, IF NOT EXISTS of a table that exists", "a cursor's query is audited when DECLARE runs, and a statement that was prepared through the proxy when EXECUTE runs"},
+		reasons.NotSelect:           {"neither SELECT, VALUES nor TABLE, nor a statement that runs one of these; or the statement ran none: PREPARE, FETCH, CREATE VIEW, WITH NO DATA, IF NOT EXISTS of a table that exists", "a cursor's query is audited when its rows are read, and a statement that was prepared through the proxy when EXECUTE runs"},
 		reasons.Explain:             {"EXPLAIN without ANALYZE runs no query", "plans show estimates from statistics of the true rows: let the engine reject EXPLAIN"},
 		reasons.Wrapper:             {"the query that the statement runs is not known, or not one query: EXECUTE of a statement that was not captured, REFRESH MATERIALIZED VIEW without `privacy.catalog`, COPY of a table, an INSERT with a subquery in RETURNING or ON CONFLICT, or with two WITH clauses that cannot be joined", "`privacy.catalog`; write one query"},
 		reasons.OtherDatabase:       {"the session is connected to another database than that of the protected tables", "`privacy.database`"},

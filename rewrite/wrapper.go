@@ -17,7 +17,7 @@ func notSelect(n *pg_query.Node, offset int) error {
 	case n.GetExplainStmt() != nil:
 		because(reasons.Explain, "EXPLAIN without ANALYZE runs no query", "plans show estimates from statistics of the true rows: let the engine reject EXPLAIN")
 	case n.GetFetchStmt() != nil:
-		because(reasons.NotSelect, "FETCH and MOVE return or skip a part of a cursor's rows", "nothing to do: the cursor's whole query is audited when DECLARE runs")
+		because(reasons.NotSelect, "FETCH and MOVE return or skip a part of a cursor's rows", "nothing to do: the cursor's whole query is audited")
 	case n.GetPrepareStmt() != nil:
 		because(reasons.NotSelect, "PREPARE runs no query", "nothing to do: the statement is audited when EXECUTE runs it")
 	case n.GetViewStmt() != nil:

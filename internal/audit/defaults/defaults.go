@@ -69,7 +69,7 @@ func (d *Defaults) Resolve(ctx context.Context, q capture.Query) capture.Query {
 	}
 	changed = slices.DeleteFunc(changed, func(name string) bool { _, set := own[name]; return set })
 	slices.Sort(changed)
-	q.Settings, q.Whole = catalog.WithDefaults(after, q.User, own), true
+	q.Settings, q.Whole, q.Began = catalog.WithDefaults(after, q.User, own), true, time.Time{}
 	q.Doubt = q.Doubt.Add(capture.Doubt{Names: changed})
 	return q
 }
