@@ -121,9 +121,11 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 		return nil, refuse(reasons.TempTable, "the statement uses a temporary relation of the session whose expressions, query or triggers name what is protected or declared",
 			"read the tables in the statement itself, or create a view that is not temporary")
 	}
-	q.Settings = r.source.Settings(q.User, q.Settings)
+	if !q.Whole {
+		q.Settings = r.source.Settings(q.User, q.Settings)
+	}
 	var assumed bool
-	q.Doubt, assumed = r.rules.Settle(q.Doubt)
+	q, assumed = r.rules.Settle(q)
 	whole := q
 	parsed, err := r.parse(&q)
 	if err == nil {
@@ -164,10 +166,11 @@ func (r *Rewriter) indirect(q capture.Query, parsed *parsed, err error) error {
 	return refusedFor(f)
 }
 
-// Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the
-// settings that they change. assumed is true if a plan lists AssumedSetters for it.
-func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
-	return r.rules.Settle(d)
+// Settle returns a query with the doubt as Analyze sees it: the functions that the session called are replaced by the
+// settings that they change and the temporary relations that they create. assumed is true if a plan lists AssumedSetters
+// for it.
+func (r *Rewriter) Settle(q capture.Query) (settled capture.Query, assumed bool) {
+	return r.rules.Settle(q)
 }
 
 // plan assembles the Plan.

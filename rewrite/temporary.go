@@ -205,7 +205,7 @@ func (r *Rewriter) subquery(q capture.Query, d capture.Temp, hidden []string) (s
 	}
 	if !sameNames(q.Settings, d.Settings) || anyRelation(view.GetQuery(), hides) {
 		then := q
-		then.Settings, then.Doubt = d.Settings, d.Doubt
+		then.Settings, then.Doubt = r.source.Settings(q.User, d.Settings), d.Doubt
 		if qualify, ok = r.qualified(then, view.GetQuery()); !ok {
 			return "", false
 		}

@@ -18,7 +18,7 @@ func notSelect(n *pg_query.Node, offset int) error {
 	case n.GetExplainStmt() != nil:
 		because(reasons.Explain, "EXPLAIN without ANALYZE runs no query", "plans show estimates from statistics of the true rows: let the engine reject EXPLAIN")
 	case n.GetFetchStmt() != nil:
-		because(reasons.NotSelect, "FETCH and MOVE return or skip a part of a cursor's rows", "the cursor's whole query counted when DECLARE ran: see what became of that statement")
+		because(reasons.NotSelect, "FETCH and MOVE return or skip a part of a cursor's rows", "the cursor's whole query counts when its rows are read: see what became of DECLARE")
 	case n.GetPrepareStmt() != nil:
 		because(reasons.NotSelect, "PREPARE runs no query", "the statement counts when EXECUTE runs it")
 	case n.GetViewStmt() != nil:

@@ -65,7 +65,7 @@ func (n *intake) submit(x inbox.Arrival) {
 
 // takeIn recognizes a query and places it, or the queries that its code runs.
 func (n *intake) takeIn(x *inbox.Arrival) {
-	x.Query = n.stages.Recognizer.Inline(x.Query)
+	x.Query = n.opt.Defaults.Resolve(context.Background(), n.stages.Recognizer.Inline(x.Query))
 	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
 	var parts []capture.Query
 	if r.Reason == string(reasons.IndirectUse) {

@@ -26,7 +26,7 @@ const (
 	flagUncertain // of an earlier version, which knew only whether all settings are in doubt
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
-	_         // sequences without parameters, of an earlier version: such a query cannot be decoded
+	flagBegan // Began is not zero, and follows last; before versionWithoutStated: a sequence, which cannot be decoded
 	flagThen  // Then is not empty, and follows
 	flagDoubt // Doubt is not empty, and follows
 )
@@ -39,7 +39,8 @@ var errShort = errors.New("input is too short")
 //
 // The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last:
 // integers as varints, strings and lists after their length, settings sorted by name. From version 4 on, Stated of the
-// query and of each of Then follows, and in the present version Temps.
+// query and of each of Then follows, and in the present version
+// Temps. Began is last. Whole is not part of it.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
@@ -56,6 +57,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if len(q.Then) > 0 {
 		flags |= flagThen
+	}
+	if !q.Began.IsZero() {
+		flags |= flagBegan
 	}
 	version := byte(versionWithoutStated)
 	switch {
@@ -77,8 +81,7 @@ func AppendBinary(dst []byte, q Query) []byte {
 	dst = appendSettings(dst, q.Settings)
 	dst = appendStrings(dst, q.Temporary)
 	if flags&flagCompleted != 0 {
-		dst = binary.AppendVarint(dst, q.Completed.Unix())
-		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
+		dst = appendTime(dst, q.Completed)
 	}
 	if flags&flagDoubt != 0 {
 		dst = appendDoubt(dst, q.Doubt)
@@ -105,7 +108,14 @@ func AppendBinary(dst []byte, q Query) []byte {
 			dst = appendDoubt(appendSettings(appendString(appendString(dst, d.Name), d.View), d.Settings), d.Doubt)
 		}
 	}
+	if flags&flagBegan != 0 {
+		dst = appendTime(dst, q.Began)
+	}
 	return dst
+}
+
+func appendTime(dst []byte, t time.Time) []byte {
+	return binary.AppendUvarint(binary.AppendVarint(dst, t.Unix()), uint64(t.Nanosecond()))
 }
 
 // states reports whether the engine states something about the query or one of Then.
@@ -229,6 +239,9 @@ func (d *decoder) query() Query {
 	}
 	if v == binaryVersion {
 		q.Temps = list(d, 6, d.temp)
+	}
+	if flags&flagBegan != 0 && v >= versionWithoutStated {
+		q.Began = d.time()
 	}
 	return q
 }

@@ -35,6 +35,7 @@ func queries() map[string]capture.Query {
 		"doubt": {SQL: "SELECT 1", Doubt: capture.Doubt{Names: []string{"a.b", "role"}, Temporary: true, Calls: []capture.Calls{
 			{Functions: []string{"f", "g"}, Except: []string{"a.c"}}, {Functions: []string{capture.UnknownCode}, Only: []string{"role"}}, {},
 		}}, Completed: time.Unix(7, 0).UTC()},
+		"began":        {SQL: "SELECT 1", Began: time.Unix(8, 9).UTC(), Completed: time.Unix(9, 0).UTC()},
 		"sequence":     {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT $1", Protocol: capture.Extended, Named: true, Params: []capture.Param{{OID: 23, Value: []byte("7")}}}, {}}, Completed: time.Unix(7, 0).UTC()},
 		"failed":       {SQL: "SELECT 1/x FROM t", Outcome: capture.Failed, SQLState: "22012"},
 		"lost":         {SQL: "SELECT 1", Outcome: capture.Lost},

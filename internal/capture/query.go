@@ -54,6 +54,8 @@ type Query struct {
 	// Settings are the settings in force when the statement ran, as far as the client set them (startup options, SET,
 	// SET LOCAL), by lower-case name.
 	Settings map[string]string
+	// Whole is true if Settings hold the initial settings of the session as well: those of its role and database.
+	Whole bool
 	// Doubt says which settings, ApplicationName included, may differ from Settings.
 	Doubt Doubt
 	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no
@@ -67,8 +69,9 @@ type Query struct {
 	Then []Step
 	// Tag is the command tag of CommandComplete, for example "SELECT 3"; empty unless the statement was completed.
 	Tag string
-	// Completed is the time at which the proxy saw how the statement ended.
-	Completed time.Time
+	// Completed is the time at which the proxy saw how the statement ended, and Began the time at which it opened the
+	// session; zero = not known.
+	Completed, Began time.Time
 	// Outcome is how it ended, and SQLState the code of the error, if there was one and it is known.
 	Outcome  Outcome
 	SQLState string
@@ -118,7 +121,7 @@ func (q Query) AsStep() Step {
 
 // The approximate memory sizes of the fixed parts of a Query, a Step and a Param, in bytes.
 const (
-	querySize = 320
+	querySize = 352
 	stepSize  = 88
 	paramSize = 48
 )

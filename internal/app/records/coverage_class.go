@@ -80,7 +80,7 @@ func classOfReason(reason string) Class {
 		return classNoPlace
 	case "unclaimed_read":
 		return classUnclaimed
-	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
+	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments", "function_call",
 		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
 		return classLost
 	}
@@ -119,7 +119,8 @@ func remedies() map[string]string {
 		"standard_conforming_strings":       "set standard_conforming_strings to on in the client",
 		"too_long":                          "raise proxy.max_statement",
 		"over_budget":                       "send fewer statements before the answers are read",
-		"unknown_statement":                 "prepared before the capture began: reconnect the client",
+		"unknown_statement":                 "prepared before the capture began: reconnect the client; a cursor that a function opened: declare it in the client",
+		"function_call":                     "call the function in a SELECT (libpq: not by PQfn)",
 		"arguments":                         "use plain literals in EXECUTE, and built-in types of parameters",
 		string(reasons.TooLarge):            "raise proxy.max_statement",
 		string(reasons.IndirectUse):         "call the DP function in a SELECT on the protected table; the examples and the log say how it is used",

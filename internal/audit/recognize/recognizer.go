@@ -164,8 +164,8 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		if errors.As(err, &u) {
 			result.Detail, result.Advice = u.Detail, u.Hint
 			if u.Reason == reasons.SettingsUncertain {
-				settled, _ := present.Settle(q.Doubt)
-				result.Detail, result.Advice = explainDoubt(settled, u.Detail, u.Hint)
+				settled, _ := present.Settle(q)
+				result.Detail, result.Advice = explainDoubt(settled.Doubt, u.Detail, u.Hint)
 			}
 			result.Detail = result.Detail[:min(len(result.Detail), maxDetail)]
 		}
@@ -213,7 +213,7 @@ func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 		str(s)
 	}
 	flags := byte(q.Protocol)
-	doubt, assumed := r.present.Load().Settle(q.Doubt)
+	settled, assumed := r.present.Load().Settle(q)
 	if assumed {
 		flags |= 1 << 7
 	}
@@ -221,7 +221,7 @@ func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 		flags |= 1 << 6
 	}
 	b = append(b, flags)
-	b = capture.AppendBinary(b, capture.Query{Temporary: q.Temporary, Temps: q.Temps, Doubt: doubt})
+	b = capture.AppendBinary(b, capture.Query{Temporary: settled.Temporary, Temps: q.Temps, Doubt: settled.Doubt})
 	params(q.Params)
 	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
 		str(name)

@@ -1,10 +1,15 @@
 package tracker
 
-import "github.com/dpwatch/dpwatch/internal/sqltext"
+import (
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/sqltext"
+)
 
 // held are the prepared statements and portals of the session.
 type held struct {
 	cfg            *Config
+	out            *emitter
 	statements     map[string]*statement
 	portals        map[string]*portal
 	statementBytes int
@@ -71,6 +76,7 @@ func (h *held) forgetStatement(name string) {
 
 func (h *held) forgetPortal(name string) {
 	if p, ok := h.portals[name]; ok {
+		h.left(p, ending{at: p.at})
 		h.portalBytes -= p.bytes
 		h.unprotected.spared(p)
 		delete(h.portals, name)
@@ -94,7 +100,55 @@ func (h *held) forgetStatements() {
 }
 
 func (h *held) forgetPortals() {
-	for name := range h.portals {
+	h.forgetPortalsExcept(func(*portal) bool { return false })
+}
+
+// forgetPortalsExcept forgets all portals but those to keep.
+func (h *held) forgetPortalsExcept(keep func(*portal) bool) {
+	var unread []string
+	for name, p := range h.portals {
+		switch {
+		case keep(p):
+		case !p.read && !p.missed && p.statement != &h.unprotected.statement: // they are captured in a fixed order
+			unread = append(unread, name)
+		default:
+			h.forgetPortal(name)
+		}
+	}
+	slices.Sort(unread)
+	for _, name := range unread {
 		h.forgetPortal(name)
 	}
+}
+
+// missPortals handles an Execute of a portal that is not known: it counts.
+func (h *held) missPortals() {
+	for _, p := range h.portals {
+		p.miss()
+	}
+}
+
+// left captures the statement of a portal of which nothing was read, and which ended so, as EXPLAIN of it: the server
+// has only planned it.
+func (h *held) left(p *portal, e ending) {
+	switch s := p.statement; {
+	case p.read, p.missed:
+	case s == nil:
+		h.out.skip(UnknownStatement, "")
+	case s.unseen != captured:
+		h.out.skip(s.unseen, "")
+	case s == &h.unprotected.statement || p.cursor || sqltext.IsPlanned(s.sql):
+		h.out.capturePortal(p, &e, p.view, "EXPLAIN ")
+	}
+}
+
+// lacks reports whether a statement with this effect names a prepared statement or cursor that is not held.
+func (h *held) lacks(e sqltext.Effect) bool {
+	switch e.Action {
+	case sqltext.Execute, sqltext.ExecuteWithin, sqltext.Deallocate:
+		return h.statements[e.Name] == nil
+	case sqltext.Fetch, sqltext.CloseCursor:
+		return h.portals[e.Name] == nil
+	}
+	return false
 }

@@ -79,8 +79,8 @@ func (x *extended) executedUnprotected() bool {
 		x.session.settings.begin()
 		x.session.settings.doubtAll()
 	}
-	if !p.done {
-		p.done = true
+	if !p.read {
+		p.read = true
 		x.cfg.Counts.Skipped[Unprotected]++
 	}
 	return true

@@ -59,10 +59,10 @@ func New(o Options) *Rules {
 	return &Rules{options: o, names: n, functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f), reach: n.question(o, f)}
 }
 
-// Settle replaces the functions in the doubt of a session by what they change according to the catalog, and reports
-// whether it had to assume that some change nothing (AssumedSetters).
-func (r *Rules) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
-	return r.setters.settle(d), r.setters.assumes(d)
+// Settle replaces the functions in the doubt of a query by what they change and create according to the catalog, and
+// reports whether it had to assume that some change nothing (AssumedSetters).
+func (r *Rules) Settle(q capture.Query) (settled capture.Query, assumed bool) {
+	return r.setters.settle(q), r.setters.assumes(q.Doubt)
 }
 
 // IsPublicOrOther reports whether a relation is listed as public or as one without a copy.

@@ -208,6 +208,12 @@ func TestRoles(t *testing.T) {
 			EXECUTE format('ALTER DATABASE %I SET search_path = weak', current_database());
 		END $$`)
 	got := contents(t, dsn)
+	alone := read.Defaults(dsn, time.Minute)
+	for range 2 { // with one connection
+		if defaults, err := alone(t.Context()); err != nil || !cmp.Equal(got.Defaults, defaults) {
+			t.Errorf("read alone: %v, %v", err, cmp.Diff(got.Defaults, defaults))
+		}
+	}
 	var ann []catalog.Default
 	for _, d := range got.Defaults {
 		if d.Role == "catalog_ann" || d.Role == "" {
