@@ -30,7 +30,7 @@ PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/aud
 AT_A_TIME ?= 3
 TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4
 
-.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
+.PHONY: build demo test test-fast test-long test-long-part chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -62,12 +62,20 @@ test-fast: ## the tests that need no server
 LONG = $$(grep -rlE --include=*_test.go '$(USES_LONG)' . | xargs awk 'FNR == 1 {if (all) print tests; tests = name = ""; all = 0} \
   /^(func|var|const|type) / {name = ""} /^func Test/ {name = $$2; sub(/\(.*/, "", name); tests = tests name "\n"} \
   /$(USES_LONG)/ {if (name) print name; else all = 1} END {if (all) print tests}' | grep . | sort -u | paste -sd '|' -)
-USES_LONG := longtest\.(Enabled|Count|Number|Omits|Other|Skip\()
-LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
-test-long: build ## after make test: the deployment files, the benchmarks' tests, the long simulations, more generated queries, clients byte by byte, two minutes of kills
+USES_LONG := longtest\.(Enabled|Count|Number|Omits|Other|Skip\(|Scheduled\()
+LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | grep -vxE '$(LEFT_OUT)' | paste -sd ' ' -)
+LONG_TESTS = $(MAKE) --no-print-directory test RUN="-exec '$(CURDIR)/internal/longtest/nice.sh' -run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
+test-long: build ## all that make test leaves out: deployment files, benchmarks' tests, long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
 	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w -count=1 ./...
-	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-exec '$(CURDIR)/internal/longtest/nice.sh' -run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
+	@DPWATCH_TEST_LONG=1 $(LONG_TESTS)
+
+# Left out are tests that only do more of what make test does, and packages whose long tests compute, or kill at random, for minutes.
+test-long-part: USES_LONG := longtest\.(Omits|Other|Skip\()
+test-long-part: LEFT_OUT := \./(analysis|rewrite|internal/(audit/desk|audit/evidence|calibrate|chaos|showcase|zoo))
+test-long-part: build ## the part of make test-long for a push: deployment files, long tests of running programs, clients
+	$(GO) -C deploy/test test ./...
+	@DPWATCH_TEST_LONG=part $(LONG_TESTS)
 
 CHAOSTIME ?= 10m
 chaos: build ## kill the auditor, the relay and the ledger's server at random for CHAOSTIME while clients send queries (Linux); make test-long: 2 minutes

@@ -107,7 +107,7 @@ func auditorOf(t *testing.T, pid int) int {
 // The demo finds what was planted although its auditor is killed in the middle. The client is not affected, and no
 // value of the data leaves the process.
 func TestDemo(t *testing.T) {
-	longtest.Skip(t) // a minute; CI runs make demo, too
+	longtest.Scheduled(t) // a minute; CI runs make demo, too
 	t.Parallel()
 	bindir := pgtest.Start(t).BinDir()
 	p := startProgram(t, "demo", "--all", "--max-trials", "1200", "--patience", "19m", "-o", "json", "--keep", "--pg-bindir", bindir)

@@ -133,7 +133,7 @@ func fleet(t *testing.T, queries, trials int, confidence float64, family bool) (
 // scheduler, real ledger, simulated answers with fixed seeds: every run has the same result. DPWATCH_FLEET_QUERIES=1000
 // and DPWATCH_FLEET_TRIALS=20000 are the numbers for the full evidence, ten minutes.
 func TestHonestFleet(t *testing.T) {
-	longtest.Skip(t)
+	longtest.Scheduled(t)
 	t.Parallel()
 	const some, confidence = 300, .95
 	queries, trials := int(longtest.Number(t, "DPWATCH_FLEET_QUERIES", 300)), int(longtest.Number(t, "DPWATCH_FLEET_TRIALS", 500))
