@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/demo"
+	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -71,7 +72,7 @@ const patience = 20 * time.Minute
 // until waits for a state while the program runs.
 func (p *process) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for began := time.Now(); time.Since(began) < patience; {
 		if ok() {
 			return
 		}
@@ -81,7 +82,7 @@ func (p *process) until(t *testing.T, what string, ok func() bool) {
 				t.Fatalf("the program ended before %s\n%s\n%s", what, p.out.String(), p.log.String())
 			}
 			return
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(eventually.Pause(time.Since(began))):
 		}
 	}
 	t.Fatalf("never happened: %s\n%s", what, p.log.String())
