@@ -25,10 +25,10 @@ TEMPORARY = $$(if [ -n "$$TMPDIR" ]; then echo "$$TMPDIR"; exit; fi; room=$$(df 
 MODULES := bench browsertest
 
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
-PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/audit ./proxy ./...
+PACKAGES := ./cmd/dpwatch ./internal/audit ./analysis ./replay/neighbours ./replay ./proxy ./...
 # Tests wait for servers, processes and clocks as long as they compute: more packages at a time than processors.
-AT_A_TIME ?= 3
-TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4
+AT_A_TIME ?= 4
+TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4 -exec '$(CURDIR)/internal/longtest/nice.sh'
 
 .PHONY: build demo test test-fast test-long test-long-part chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
 
@@ -64,7 +64,7 @@ LONG = $$(grep -rlE --include=*_test.go '$(USES_LONG)' . | xargs awk 'FNR == 1 {
   /$(USES_LONG)/ {if (name) print name; else all = 1} END {if (all) print tests}' | grep . | sort -u | paste -sd '|' -)
 USES_LONG := longtest\.(Enabled|Count|Number|Omits|Other|Skip\(|Scheduled\()
 LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | grep -vxE '$(LEFT_OUT)' | paste -sd ' ' -)
-LONG_TESTS = $(MAKE) --no-print-directory test RUN="-exec '$(CURDIR)/internal/longtest/nice.sh' -run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
+LONG_TESTS = $(MAKE) --no-print-directory test RUN="-run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
 test-long: build ## all that make test leaves out: deployment files, benchmarks' tests, long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
 	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w -count=1 ./...
