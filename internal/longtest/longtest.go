@@ -1,8 +1,8 @@
 // Package longtest separates the tests that users run at every change (make test) from the simulations, generated
 // queries and clients that take longer. make test-long sets DPWATCH_TEST_LONG=1 and runs the tests that use Skip,
-// Scheduled, Enabled, Count, Number, Omits or Other; the Makefile finds them by these names. A scheduled job of CI does
-// that. A push runs make test-long-part, which sets DPWATCH_TEST_LONG=part and runs those that use Skip, Omits or Other,
-// in packages of running programs.
+// Scheduled, Enabled, Count, Number, Omits or Other; the Makefile finds them by these names. CI does that every night,
+// and at a push make test-long-part, which sets DPWATCH_TEST_LONG=part and runs those that use Skip, Omits or Other, in
+// packages of running programs.
 package longtest
 
 import (
