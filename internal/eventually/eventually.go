@@ -12,7 +12,7 @@ const Patience = 10 * time.Minute
 // Pause returns how long to wait until the next look when the first was so long ago: looks take processor time from what
 // they wait for.
 func Pause(waited time.Duration) time.Duration {
-	return min(max(waited/20, 5*time.Millisecond), 50*time.Millisecond)
+	return min(max(waited/20, 5*time.Millisecond), 25*time.Millisecond)
 }
 
 // True polls until ok returns true. If that never happens, the test fails with what and with the state, if one is
