@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/demo"
-	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -82,7 +81,7 @@ func (p *process) until(t *testing.T, what string, ok func() bool) {
 				t.Fatalf("the program ended before %s\n%s\n%s", what, p.out.String(), p.log.String())
 			}
 			return
-		case <-time.After(eventually.Pause(time.Since(began))):
+		case <-time.After(min(max(time.Since(began)/20, 10*time.Millisecond), 25*time.Millisecond)): // looks take time from what they wait for
 		}
 	}
 	t.Fatalf("never happened: %s\n%s", what, p.log.String())
