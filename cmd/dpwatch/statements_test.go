@@ -18,7 +18,7 @@ import (
 // and the pages show where its answers went. Replays write nothing.
 func TestRunStatements(t *testing.T) {
 	t.Parallel()
-	s := startSidecar(t, "LEDGER CATALOG")
+	s := startSidecar(t, "LEDGER CATALOG, FEW TRIALS")
 	s.until(t, "the ledger", func() bool { return strings.Contains(s.log.String(), "audits restored from the ledger") })
 	conn := s.connect(t)
 	exec0(t, conn, "CREATE TABLE marts.daily (grp int PRIMARY KEY, n float8)")

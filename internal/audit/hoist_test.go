@@ -99,7 +99,7 @@ func TestHoistingAlone(t *testing.T) {
 	conn := bulky(t, r, 20_000)
 	// Tables are created in a transaction that may write; trials run in read-only ones.
 	if _, err := conn.Exec(t.Context(), `ALTER TABLE d1.people RENAME TO all_people;
-		CREATE VIEW d1.people AS SELECT * FROM d1.all_people WHERE current_setting('transaction_read_only') = 'on' OR id > 5`); err != nil {
+		CREATE VIEW d1.people AS SELECT * FROM d1.all_people WHERE current_setting('transaction_read_only') = 'on' OR id > 40`); err != nil {
 		t.Fatal(err)
 	}
 	r.Submit(query("SELECT noisy(count(*), 4) FROM people /*dp_epsilon='0.5'*/"))
