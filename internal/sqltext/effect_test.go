@@ -112,7 +112,7 @@ func TestAnalyze(t *testing.T) {
 		{"DEALLOCATE PREPARE", sqltext.Effect{Action: sqltext.Deallocate, Name: "prepare"}},
 		{"DEALLOCATE ALL", sqltext.Effect{Action: sqltext.Deallocate}},
 		{`DEALLOCATE "all"`, sqltext.Effect{Action: sqltext.Deallocate, Name: "all"}},
-		{"DECLARE c CURSOR FOR SELECT 1", sqltext.Effect{Action: sqltext.DeclareCursor, Name: "c"}},
+		{"DECLARE c CURSOR FOR SELECT 1", sqltext.Effect{Action: sqltext.DeclareCursor, Name: "c", Statement: "DECLARE c CURSOR FOR SELECT 1"}},
 		{"CLOSE c", sqltext.Effect{Action: sqltext.CloseCursor, Name: "c"}},
 		{"CLOSE ALL", sqltext.Effect{Action: sqltext.CloseCursor}},
 
@@ -156,7 +156,7 @@ func TestAnalyze(t *testing.T) {
 		{`SELECT "count"(1), "in"(2)`, calls("in")},
 		{"EXECUTE p(f(1))", sqltext.Effect{Action: sqltext.Execute, Name: "p", Doubt: sqltext.Doubt{Calls: []string{"p", "f"}}}},
 		{"CALL app.p(1)", sqltext.Effect{MayCommit: true, Doubt: sqltext.Doubt{Calls: []string{"p"}}}},
-		{"FETCH 1 FROM c", sqltext.Effect{Action: sqltext.Fetch}},
+		{"FETCH 1 FROM c", sqltext.Effect{Action: sqltext.Fetch, Name: "c"}},
 		{"VACUUM t", sqltext.Effect{MayCommit: true}},
 		{"CREATE DATABASE x", sqltext.Effect{MayCommit: true}},
 		{"CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)", sqltext.Effect{MayCommit: true, Doubt: sqltext.Doubt{Calls: []string{"t"}}, Temps: []sqltext.TempChange{{Extended: "t"}}}},
