@@ -298,7 +298,8 @@ func (e *examination) result(down bool) error {
 		if c.Trials == 0 {
 			continue
 		}
-		c.Schema = e.run.exec.player.copyName(e.run.exec.stmt.place(world))
+		c.Place = e.run.exec.stmt.place(world)
+		c.Schema = e.run.exec.player.copyName(c.Place)
 		if c.Ended > 0 {
 			found.Copies = slices.Insert(found.Copies, 0, c)
 		} else {

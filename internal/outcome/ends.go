@@ -15,6 +15,7 @@ type Ends struct {
 // CopyEnds are the trials on the copies in a schema.
 type CopyEnds struct {
 	Schema string `json:"schema"`
+	Place  int    `json:"place"` // of the copies: 0 is D0
 	Trials int    `json:"trials"`
 	Ended  int    `json:"ended"` // trials whose session ended
 }
