@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
@@ -28,7 +29,7 @@ func TestEndsOfSessions(t *testing.T) {
 	for name, workers := range map[string]int{"here": 1, "in a worker": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngineRig(t, func(o *audit.Options) { o.Workers, o.WatchShare = workers, 0.5 })
+			e := newEngineRig(t, func(o *audit.Options) { o.Workers, o.WatchShare, o.WatchEvery = workers, 0.5, time.Millisecond })
 			pgtest.Exec(t, e.dsn, "CREATE TABLE leaves AS SELECT 1 AS n", leaving)
 			pgtest.Exec(t, e.production, "CREATE TABLE leaves AS SELECT 1 AS n", leaving)
 			defer e.begin(t)()
@@ -78,7 +79,7 @@ func TestEndsOfSessions(t *testing.T) {
 			}
 
 			e.deploy(t, "DELETE FROM leaves")
-			e.deploy(t, brokenless)
+			e.deploy(t, repaired)
 			e.wait(t, "the repaired engine is audited", func(x view.Entry) bool {
 				return x.State == view.Decided && x.Report.Verdict == analysis.NoEvidence
 			})
@@ -102,14 +103,14 @@ func TestEndsOfSessions(t *testing.T) {
 	}
 }
 
-// brokenless is the right engine under another definition.
-const brokenless = `CREATE OR REPLACE FUNCTION rounded(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+// repaired is the right engine under another definition.
+const repaired = `CREATE OR REPLACE FUNCTION rounded(x float8) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$ BEGIN
 	RETURN round((x + laplace(2)) * 1048576) / 1048576; END $$`
 
 // TestEndsByOperator: an audit whose sessions an operator ends now and then waits, and has its verdict.
 func TestEndsByOperator(t *testing.T) {
 	t.Parallel()
-	l := newLedgerRig(t, func(o *audit.Options) { o.Analysis.MaxTrials, o.TurnTrials = 1500, 1 })
+	l := newLedgerRig(t, func(o *audit.Options) { o.Analysis.MaxTrials = 1500 })
 	defer l.begin(t)()
 	admin := pgtest.Connect(t, l.dsn)
 	l.Submit(query(longQuery))
