@@ -3,13 +3,14 @@ package replay
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
@@ -45,7 +46,7 @@ const (
 func loses(err error) bool {
 	var pg *pgconn.PgError
 	var connecting *pgconn.ConnectError
-	var long *pgproto3.ExceededMaxBodyLenErr
+	var network *net.OpError
 	switch {
 	case errors.As(err, &pg):
 		switch pg.Code {
@@ -53,10 +54,10 @@ func loses(err error) bool {
 			return false
 		}
 		return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" || pg.Severity == "FATAL"
-	case errors.As(err, &connecting), errors.As(err, &long), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, &connecting), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return false
 	}
-	return true
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) // an answer that cannot be read is none of these
 }
 
 // lastWordKey is where a connection keeps the SQLSTATE with which the server announced the end of all sessions.

@@ -154,7 +154,7 @@ func TestEndsByOthers(t *testing.T) {
 				default:
 				}
 				var n int
-				err := admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%linger()%' AND "+active).Scan(&n)
+				err := admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT linger()%' AND "+active).Scan(&n)
 				return err == nil && n > 0
 			})
 			if tc.ends == "" {

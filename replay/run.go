@@ -307,17 +307,6 @@ func (r *Run) Close() {
 	r.exec.by.close()
 }
 
-// end closes the sessions that run trials.
-func (r *Run) end() {
-	if r.hoist != nil {
-		r.hoist.close()
-	}
-	for i, s := range r.sessions {
-		s.close()
-		r.sessions[i] = nil
-	}
-}
-
 // Rest closes the sessions that are cheap to open again, and reports whether others are left: those with the tables of
 // a hoisted query. The Run may be used again.
 func (r *Run) Rest() bool {

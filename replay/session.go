@@ -85,6 +85,17 @@ func (r *Run) open(ctx context.Context) error {
 	return nil
 }
 
+// end closes the sessions that run trials.
+func (r *Run) end() {
+	if r.hoist != nil {
+		r.hoist.close()
+	}
+	for i, s := range r.sessions {
+		s.close()
+		r.sessions[i] = nil
+	}
+}
+
 // session opens one session and prepares its statements.
 func (x *executor) session(ctx context.Context) (*session, error) {
 	if len(x.player.engines) > 0 {
