@@ -81,7 +81,9 @@ const (
 // session: all trials of a world run in one transaction, without parallel workers, which have counters of their own.
 // That is also possible through an engine that is PostgreSQL itself. Through another one, trials are counted by the
 // counters of the whole shadow database; see countReads.
-func (r *Run) Reads(ctx context.Context) (Reads, error) {
+func (r *Run) Reads(ctx context.Context) (reads Reads, err error) {
+	r.accompany(ctx)
+	defer func() { err = r.examine(ctx, err) }()
 	p := r.exec.player
 	switch worlds, copies := len(r.exec.stmt.Worlds), len(p.opt.Copies); {
 	case copies == 0:
@@ -276,7 +278,7 @@ func (r *reading) trial(ctx context.Context, conn *pgconn.PgConn) (state string,
 		for result.NextRow() { //nolint:revive // the rows are of no interest
 		}
 		if _, err := result.Close(); err != nil {
-			if state, err = r.exec.player.classify(err); err != nil {
+			if state, err = r.exec.classify(conn, r.world, err); err != nil {
 				return "", err
 			}
 		}

@@ -173,7 +173,7 @@ func (n *intake) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 			if time.Since(spooled) >= spoolEvery {
 				part, spooled = 0, time.Now()
 			}
-			n.spoolInbox(part)
+			n.spoolInbox(part, false)
 		}
 		select {
 		case <-ctx.Done():

@@ -137,9 +137,12 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 	shown, err := once.Run(ctx)
 	progress.End()
 	switch {
-	case errors.As(err, new(*analysis.InfeasibleError)), errors.As(err, new(*replay.ReadsError)):
+	case trial.Unjudgeable(err):
 		report := refused(once.Claim, f.Confidence, err.Error())
 		report.Claimed.Source = f.source
+		if ends := (*replay.EndsError)(nil); errors.As(err, &ends) {
+			report.Event = analysis.EndsEvent(&ends.Ends)
+		}
 		return read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
 	case err != nil:
 		return read.Conclusion{}, err

@@ -88,13 +88,18 @@ func (p *places) release(j *job) {
 
 // releaseTexts frees what only replays need.
 func (p *places) releaseTexts(j *job) {
-	j.life.released = true
-	j.plan = summaryOf(j.plan)
+	j.reduce()
 	j.plan.Settings, j.plan.SearchPath = nil, nil
 	if p.opt.ShowSQL {
 		return
 	}
 	j.worlds = withoutTexts(j.worlds)
+}
+
+// reduce drops of a job's plan what only rewriting needs. Whenever its texts are gone, the query is parsed again.
+func (j *job) reduce() {
+	j.plan = summaryOf(j.plan)
+	j.life.released = true
 }
 
 // withoutTexts returns neighbours without the texts of the query.

@@ -2,7 +2,9 @@ package trial
 
 import (
 	"context"
+	"errors"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -19,6 +21,11 @@ func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay
 	}
 	e.SetReads(now.Unverified)
 	return &now, nil
+}
+
+// Unjudgeable reports whether an error of trials ends an audit without a conclusion: other trials would meet it, too.
+func Unjudgeable(err error) bool {
+	return errors.As(err, new(*analysis.InfeasibleError)) || errors.As(err, new(*replay.ReadsError)) || errors.As(err, new(*replay.EndsError))
 }
 
 // Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or

@@ -67,7 +67,8 @@ func (o *Once) Evidence() (*evidence.Evidence, error) {
 }
 
 // Run replays the query until it is decided. The error is an *analysis.InfeasibleError if the budget is too small to
-// refute this claim, and a *replay.ReadsError if trials do not read the copies.
+// refute this claim, a *replay.ReadsError if trials do not read the copies, and a *replay.EndsError if they end their
+// sessions: see Unjudgeable.
 func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	e, err := o.Evidence()
 	if err != nil {
