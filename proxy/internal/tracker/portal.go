@@ -62,7 +62,7 @@ func (p *portal) miss() {
 // statement itself calls.
 func (p *portal) changed(now *view) bool {
 	last := p.last
-	if last == nil || last == now {
+	if last == nil || last == now || p.statement == nil {
 		return false
 	}
 	own := append(slices.Clip(p.statement.effect.Doubt.Calls), capture.ImplicitCode)
