@@ -294,7 +294,7 @@ type unbound struct {
 // forgetUnbound handles the message behind those that the server ignored.
 func (x *extended) forgetUnbound() {
 	if p := x.unbound.portal; p != nil {
-		x.held.left(p, x.unbound.ending)
+		x.held.left(p, &x.unbound.ending)
 		x.unbound = unbound{}
 	}
 }

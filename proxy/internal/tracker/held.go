@@ -14,6 +14,7 @@ type held struct {
 	portals        map[string]*portal
 	statementBytes int
 	portalBytes    int
+	holds          int  // portals WITH HOLD
 	setter         bool // a prepared statement can change settings
 	hides          bool // one can do so in a way that its command tag does not show
 	unknown        unknown
@@ -76,7 +77,12 @@ func (h *held) forgetStatement(name string) {
 
 func (h *held) forgetPortal(name string) {
 	if p, ok := h.portals[name]; ok {
-		h.left(p, ending{at: p.at})
+		if !p.read {
+			h.left(p, &ending{at: p.at})
+		}
+		if p.hold {
+			h.holds--
+		}
 		h.portalBytes -= p.bytes
 		h.unprotected.spared(p)
 		delete(h.portals, name)
@@ -99,16 +105,14 @@ func (h *held) forgetStatements() {
 	}
 }
 
-func (h *held) forgetPortals() {
-	h.forgetPortalsExcept(func(*portal) bool { return false })
-}
+func (h *held) forgetPortals() { h.forgetPortalsBut(false) }
 
-// forgetPortalsExcept forgets all portals but those to keep.
-func (h *held) forgetPortalsExcept(keep func(*portal) bool) {
+// forgetPortalsBut forgets all portals, or all but those whose rows the server keeps.
+func (h *held) forgetPortalsBut(stored bool) {
 	var unread []string
 	for name, p := range h.portals {
 		switch {
-		case keep(p):
+		case stored && p.stored != nil:
 		case !p.read && !p.missed && p.statement != &h.unprotected.statement: // they are captured in a fixed order
 			unread = append(unread, name)
 		default:
@@ -130,7 +134,7 @@ func (h *held) missPortals() {
 
 // left captures the statement of a portal of which nothing was read, and which ended so, as EXPLAIN of it: the server
 // has only planned it.
-func (h *held) left(p *portal, e ending) {
+func (h *held) left(p *portal, e *ending) {
 	switch s := p.statement; {
 	case p.read, p.missed:
 	case s == nil:
@@ -138,7 +142,7 @@ func (h *held) left(p *portal, e ending) {
 	case s.unseen != captured:
 		h.out.skip(s.unseen, "")
 	case s == &h.unprotected.statement || p.cursor || sqltext.IsPlanned(s.sql):
-		h.out.capturePortal(p, &e, p.view, "EXPLAIN ")
+		h.out.capturePortal(p, e, p.view, "EXPLAIN ")
 	}
 }
 

@@ -62,7 +62,7 @@ func (p *portal) miss() {
 // statement itself calls.
 func (p *portal) changed(now *view) bool {
 	last := p.last
-	if last == nil || last == now {
+	if last == nil || last == now || p.statement == nil {
 		return false
 	}
 	own := append(slices.Clip(p.statement.effect.Doubt.Calls), capture.ImplicitCode)
@@ -106,6 +106,9 @@ func (h *held) keep(name string, p *portal) {
 	}
 	h.portals[name] = p
 	h.portalBytes += p.bytes
+	if p.hold {
+		h.holds++
+	}
 }
 
 // fetched returns the rows that a FETCH or MOVE reads.
@@ -121,16 +124,15 @@ func (h *held) fetched(e sqltext.Effect, now *view) execution {
 // endTransaction handles the end of a transaction: portals end with it. A cursor WITH HOLD stays after a commit: the
 // server computes its rows now and keeps them. Unless it is NO SCROLL, those that were read are computed once more.
 func (sess *session) endTransaction(committed bool) {
-	if len(sess.held.portals) == 0 {
-		return
-	}
-	for _, p := range sess.held.portals {
-		if committed && p.hold && p.stored == nil {
-			p.stored = sess.settings.current()
-			p.again = p.again || p.read && !p.forward
+	if committed && sess.held.holds > 0 {
+		for _, p := range sess.held.portals {
+			if p.hold && p.stored == nil {
+				p.stored = sess.settings.current()
+				p.again = p.again || p.read && !p.forward
+			}
 		}
 	}
-	sess.held.forgetPortalsExcept(func(p *portal) bool { return p.stored != nil })
+	sess.held.forgetPortalsBut(true)
 }
 
 // endFailed handles the error of a commit: the server may have met it in the query of a cursor WITH HOLD.

@@ -110,6 +110,10 @@ func TestPortals(t *testing.T) {
 			[]string{"SELECT f($1) | 1", "SELECT f($1) | 2 !"},
 		},
 		"by FETCH": {read(open()).run1("FETCH p", "FETCH 1", 'T').run1("FETCH 0 p", "FETCH 1", 'T'), []string{"SELECT f($1) | 1", "SELECT f($1) | 1"}},
+		"by FETCH, of a statement that is not known": {
+			newScript().run1("BEGIN", "BEGIN", 'T').bind("p", "x", "7").sync().back('2', "").ready('T').run1("FETCH p", "FETCH 1", 'T').run1("SET dp.epsilon = 2", "SET", 'T').run1("FETCH p", "FETCH 1", 'T'),
+			nil,
+		},
 		"of DECLARE": {
 			read(read(newScript().run1("BEGIN", "BEGIN", 'T').run1("DECLARE p CURSOR FOR SELECT f(x)", "DECLARE CURSOR", 'T').run1("SET dp.epsilon = 2", "SET", 'T'))),
 			[]string{"p CURSOR FOR SELECT f(x) | 2"},
