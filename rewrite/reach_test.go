@@ -89,6 +89,7 @@ type reached struct {
 	copied string         // the data of a COPY FROM
 	alone  bool           // not in a transaction
 	before string         // runs before it
+	tag    string         // its command tag, if it matters
 }
 
 const indirect, plain, planned = reasons.IndirectUse, reasons.NotSelect, reasons.Explain
@@ -281,24 +282,73 @@ func TestReach(t *testing.T) {
 		if strings.Contains(s.sql, "crosstab") && !extended {
 			continue
 		}
-		q := capture.Query{SQL: s.sql, Database: c.Database}
-		for _, p := range s.params {
-			q.Params = append(q.Params, capture.Param{OID: 25, Value: []byte(p)})
-		}
-		_, err := r.Analyze(q)
-		var refused *rewrite.UnsupportedError
-		got := rewrite.Reason("")
-		if errors.As(err, &refused) {
-			got = refused.Reason
-		}
-		if got != s.want {
-			t.Errorf("%s: %v; want %q", s.sql, err, s.want)
-		}
-		if ran := runsNoisy(t, conn, s); ran != (s.want == "" || !reasons.NotDP(s.want)) && !s.quiet {
-			t.Errorf("%s: runs the DP function: %t", s.sql, ran)
-		}
+		check(t, r, conn, s)
 	}
 	testReachNames(t, o)
+	testReachWithoutCatalog(t, o)
+
+	// event triggers fire at commands, whatever they define
+	run(t, conn, `CREATE FUNCTION at_commands() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.leak(); END';
+		CREATE EVENT TRIGGER e ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'CREATE TABLE AS') EXECUTE FUNCTION at_commands()`)
+	if o.Source, err = read.Catalog(t.Context(), dsn, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	r = newRewriter(t, o)
+	for _, s := range []reached{
+		{sql: "CREATE TABLE t (v int)", want: indirect, tag: "CREATE TABLE"},
+		{sql: "CREATE TABLE t AS SELECT noisy(count(*), 0.1) FROM users", want: indirect, tag: "SELECT 1"},
+		{sql: "SELECT 1 AS v INTO t", want: reasons.NoProtectedTable, tag: "SELECT 1"},
+		{sql: "CREATE VIEW t AS SELECT 1", want: plain, tag: "CREATE VIEW"},
+		{sql: "CREATE ROLE reach_nobody", want: plain, tag: "CREATE ROLE"},
+		{sql: "DELETE FROM stores", want: plain, tag: "DELETE 2"},
+	} {
+		check(t, r, conn, s)
+	}
+}
+
+// testReachWithoutCatalog: by the names in the text alone, and by those of the shadow database.
+func testReachWithoutCatalog(t *testing.T, o rewrite.Options) {
+	t.Helper()
+	shadow := o
+	shadow.Source, shadow.Shadow = nil, o.Source
+	known := newRewriter(t, shadow)
+	o.Source = nil
+	unknown := newRewriter(t, o)
+	for _, s := range reachedStatements() {
+		is, err := verdictOf(t, known, s)
+		if want := reasons.NotDP(s.want); is != "" && reasons.NotDP(is) != want && s.want != "" {
+			t.Errorf("by the shadow database: %s: %v; want %q", s.sql, err, s.want)
+		}
+		if is, err = verdictOf(t, unknown, s); s.want != "" && strings.Contains(s.sql, "noisy") && strings.Contains(s.sql, "users") && s.want == indirect && !strings.Contains(s.sql, "INTO by_default") && !strings.Contains(s.sql, "INTO before_insert") && (is == "" || reasons.NotDP(is)) {
+			t.Errorf("without a catalog: %s: %v; want %q", s.sql, err, s.want)
+		}
+	}
+}
+
+// verdictOf returns the reason for which a statement is refused.
+func verdictOf(t *testing.T, r *rewrite.Rewriter, s reached) (rewrite.Reason, error) {
+	t.Helper()
+	q := capture.Query{SQL: s.sql, Tag: s.tag}
+	for _, p := range s.params {
+		q.Params = append(q.Params, capture.Param{OID: 25, Value: []byte(p)})
+	}
+	_, err := r.Analyze(q)
+	var refused *rewrite.UnsupportedError
+	if errors.As(err, &refused) {
+		return refused.Reason, err
+	}
+	return "", err
+}
+
+// check compares the verdict on a statement with what is wanted, and with what the server does.
+func check(t *testing.T, r *rewrite.Rewriter, conn *pgconn.PgConn, s reached) {
+	t.Helper()
+	if got, err := verdictOf(t, r, s); got != s.want {
+		t.Errorf("%s: %v; want %q", s.sql, err, s.want)
+	}
+	if ran := runsNoisy(t, conn, s); ran != (s.want == "" || !reasons.NotDP(s.want)) && !s.quiet {
+		t.Errorf("%s: runs the DP function: %t", s.sql, ran)
+	}
 }
 
 // testReachNames: the relay passes on every statement that runs a DP function, by the names that it holds.

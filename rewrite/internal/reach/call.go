@@ -6,6 +6,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
@@ -27,6 +28,12 @@ func (w *walker) call(n *pg_query.FuncCall) {
 	}
 	if len(n.GetArgs()) == 1 {
 		w.cast(n.GetFuncname(), n.GetArgs()[0])
+	}
+	if unknown := w.question.options.Catalog == nil && schema != "pg_catalog" && builtin.Of(name) == builtin.Unlisted; unknown {
+		executes = true
+		if w.statement.Beside {
+			w.found(true, false, through+", of which nothing is known without privacy.catalog")
+		}
 	}
 	if Executes(name) || executes {
 		w.texts(n, name, Executes(name))
@@ -97,7 +104,7 @@ func (w *walker) texts(n *pg_query.FuncCall, name string, byName bool) {
 			w.found(true, true, through+", which is not known")
 		}
 	}
-	w.text(all, through)
+	w.text(all, through, byName)
 }
 
 // textAt returns which argument of a function that executes a text is the text.
@@ -141,8 +148,9 @@ func (w *walker) constant(n *pg_query.Node) (text string, known bool) {
 	return "", false
 }
 
-// text handles texts that are executed: as statements if they can be parsed, otherwise by their words.
-func (w *walker) text(all []string, through string) {
+// text handles texts that are executed: as statements if they can be parsed, otherwise by their words. Without a catalog
+// it may be that they are not, unless certain.
+func (w *walker) text(all []string, through string, certain bool) {
 	if len(all) > 1 {
 		all = append(all, strings.Join(all, ""))
 	}
@@ -156,6 +164,9 @@ func (w *walker) text(all []string, through string) {
 				w.depth--
 				continue
 			}
+		}
+		if w.question.options.Catalog == nil && !certain {
+			continue // a message may have the same words
 		}
 		w.words(text, through)
 	}

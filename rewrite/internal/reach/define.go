@@ -132,6 +132,14 @@ func (w *walker) ddl(n *pg_query.Node) {
 		return
 	}
 	tag := w.statement.Query.Tag
+	switch {
+	case n.GetSelectStmt() != nil:
+		tag = "SELECT INTO"
+	case n.GetCreateTableAsStmt().GetObjtype() == pg_query.ObjectType_OBJECT_MATVIEW:
+		tag = "CREATE MATERIALIZED VIEW"
+	case n.GetCreateTableAsStmt() != nil:
+		tag = "CREATE TABLE AS"
+	}
 	for _, e := range x.Catalog.EventTriggers {
 		if len(e.Tags) > 0 && tag != "" && !slices.Contains(e.Tags, tag) {
 			continue

@@ -114,18 +114,19 @@ func (q *Question) Of(s Statement) Answer {
 }
 
 // executors returns the functions of the catalog that execute a text built at run time, or whose bodies are not parsed
-// and execute SQL.
+// and may.
 func (g *Graph) executors() (all []*catalog.Function) {
-	if g.index == nil {
-		return nil
-	}
-	for i := range g.index.Catalog.Functions {
-		f := &g.index.Catalog.Functions[i]
-		switch names := g.namesIn(f); {
-		case Executes(f.Name), names != nil && names.Dynamic:
-			all = append(all, f)
-		case names == nil && f.Body != "" && !slices.Contains([]string{"c", "internal"}, f.Language):
-			if text := strings.ToLower(f.Body); strings.Contains(text, "execute") || strings.Contains(text, "spi") {
+	seen := map[*catalog.Function]bool{}
+	for word, functions := range g.byWord {
+		if word != "execute" && !strings.HasPrefix(word, "spi_") && word != "plpy" && !Executes(word) {
+			continue
+		}
+		for _, f := range functions {
+			if seen[f] {
+				continue
+			}
+			seen[f] = true
+			if names := g.namesIn(f); names == nil || names.Dynamic || names.Executes(Executes) {
 				all = append(all, f)
 			}
 		}

@@ -119,6 +119,11 @@ func (w *walker) relations(n *pg_query.RangeVar) (all []Table) {
 				}
 			}
 		}
+		if o.Catalog != nil {
+			for _, r := range o.Catalog.Named[name] {
+				all = append(all, r.Table)
+			}
+		}
 		return all
 	case schema != "":
 		return []Table{{Schema: schema, Name: name}}
