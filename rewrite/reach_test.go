@@ -284,6 +284,7 @@ func TestReach(t *testing.T) {
 		}
 		check(t, r, conn, s)
 	}
+	testReachClaims(t, r)
 	testReachNames(t, o)
 	testReachWithoutCatalog(t, o)
 
@@ -348,6 +349,26 @@ func check(t *testing.T, r *rewrite.Rewriter, conn *pgconn.PgConn, s reached) {
 	}
 	if ran := runsNoisy(t, conn, s); ran != (s.want == "" || !reasons.NotDP(s.want)) && !s.quiet {
 		t.Errorf("%s: runs the DP function: %t", s.sql, ran)
+	}
+}
+
+// testReachClaims: what a refused statement claims is known if it calls its DP functions itself, with constants.
+func testReachClaims(t *testing.T, r *rewrite.Rewriter) {
+	t.Helper()
+	for sql, want := range map[string]float64{
+		"UPDATE stores SET v = (SELECT noisy(count(*), 0.34) FROM users) RETURNING v":                           0.34,
+		"DO $$ BEGIN PERFORM noisy(count(*), 0.25) FROM users; PERFORM noisy(count(*), 0.5) FROM users; END $$": 0.75,
+		"SELECT query_to_xml('SELECT noisy(count(*), 0.5) FROM users', true, true, '')":                         0.5,
+		"DO $$ DECLARE e float8 := 1; BEGIN PERFORM noisy(count(*), e) FROM users; END $$":                      0,
+		"UPDATE stores SET v = (SELECT noisy(count(*), 0.25) FROM users) + leak()":                              0,
+		"CALL leaks()": 0,
+		"INSERT INTO sink SELECT 3, noisy(count(*), 0.11) FROM users RETURNING noisy(k, 0.5)": 0,
+	} {
+		_, err := r.Analyze(capture.Query{SQL: sql})
+		var refused *rewrite.UnsupportedError
+		if !errors.As(err, &refused) || refused.Reason != indirect || (refused.Claim == nil) != (want == 0) || want > 0 && refused.Claim.Epsilon != want {
+			t.Errorf("%s: %v, %+v; want a claim of %g", sql, err, refused, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -15,15 +16,17 @@ import (
 func (w *walker) call(n *pg_query.FuncCall) {
 	schema, name := pgparse.Name(n.GetFuncname())
 	through := "function " + name
-	if !w.isPlanned() && w.declared(schema, name) {
-		w.found(true, w.isProtected(schema, name), through)
+	declared := !w.isPlanned() && w.declared(schema, name)
+	if declared {
+		w.found(false, w.isProtected(schema, name), through)
+		w.answer.Function, w.answer.Calls = cmp.Or(w.answer.Function, through), append(w.answer.Calls, n)
 	}
 	var executes bool
 	for _, f := range w.overloads(n, schema, name) {
 		if w.isPlanned() && f.Volatility != "volatile" && f.Language != "sql" && !isConstant(n) {
 			continue // not called before the statement is executed
 		}
-		w.found(w.functions.Functions[f], w.protected.Functions[f], through)
+		w.found(w.functions.Functions[f] && !declared, w.protected.Functions[f], through)
 		executes = executes || w.question.executors.Functions[f]
 	}
 	if len(n.GetArgs()) == 1 {
@@ -151,10 +154,11 @@ func (w *walker) constant(n *pg_query.Node) (text string, known bool) {
 // text handles texts that are executed: as statements if they can be parsed, otherwise by their words. Without a catalog
 // it may be that they are not, unless certain.
 func (w *walker) text(all []string, through string, certain bool) {
-	if len(all) > 1 {
-		all = append(all, strings.Join(all, ""))
-	}
-	for _, text := range all {
+	calls := len(w.answer.Calls)
+	for i, text := range append(all, strings.Join(all, "")) {
+		if i == len(all) && (i == 1 || len(w.answer.Calls) > calls) { // it is no text in pieces
+			return
+		}
 		if w.depth < maxDepth && w.question.options.Limits.Exceeded(text) == "" {
 			if tree, err := pgparse.Parse(text); err == nil {
 				w.depth++

@@ -97,7 +97,11 @@ type Statement struct {
 }
 
 // Answer says through what a statement reaches a DP function and a protected relation; "" = it does not.
-type Answer struct{ Function, Relation string }
+type Answer struct {
+	Function, Relation string
+	Calls              []*pg_query.FuncCall // the calls of DP functions in the statement and in the texts that it executes
+	Hidden             bool                 // it reaches others, too
+}
 
 // Of answers the question.
 func (q *Question) Of(s Statement) Answer {

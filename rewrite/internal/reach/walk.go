@@ -29,6 +29,7 @@ const maxDepth = 4
 
 // found records that something reaches the functions or the relations.
 func (w *walker) found(functions, protected bool, through string) {
+	w.answer.Hidden = w.answer.Hidden || functions
 	if functions && w.answer.Function == "" {
 		w.answer.Function = through
 	}
