@@ -76,6 +76,9 @@ const waysToLeak = `
 	CREATE VIEW vleak AS SELECT leak() AS v;
 	CREATE VIEW vxml AS SELECT query_to_xml('SELECT noisy(count(*), 0.3) FROM users', true, true, '')::text AS x;
 	CREATE MATERIALIZED VIEW kept AS SELECT leak() AS v; CREATE UNIQUE INDEX ON kept (v);
+	CREATE FUNCTION compares(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM public.leak(); RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END; END';
+	CREATE OPERATOR CLASS leak_ops FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compares(int, int);
+	CREATE TABLE sorted (k int); INSERT INTO sorted VALUES (2), (1); CREATE INDEX ON sorted (k leak_ops);
 	CREATE SCHEMA quiet; CREATE TABLE quiet.t (v int);
 	CREATE FUNCTION leaks_tsquery() RETURNS text LANGUAGE sql AS $$ SELECT 'SELECT ''a''::tsquery, ''b''::tsquery FROM vleak' $$;
 `
@@ -216,6 +219,8 @@ func reachedStatements() []reached {
 		{sql: `INSERT INTO sink(v) SELECT ROW(1)::wrapped`, want: indirect},
 		{sql: `SELECT * FROM vxml`, want: indirect},
 		{sql: `SELECT v FROM kept`, want: none},
+		{sql: `SELECT k FROM sorted WHERE k = 1`, want: indirect, quiet: true}, // if the planner chooses the index
+		{sql: `INSERT INTO sorted VALUES (3)`, want: indirect},
 		{sql: `VALUES (1 @~@ 2)`, want: indirect},
 
 		// definitions: harmless until used, unless they compute something
@@ -227,6 +232,8 @@ func reachedStatements() []reached {
 		{sql: `ALTER TABLE stores ALTER v SET DEFAULT leak()`, want: plain},
 		{sql: `ALTER TABLE stores ADD COLUMN w float8 DEFAULT leak()`, want: indirect},
 		{sql: `ALTER TABLE stores ADD COLUMN w float8 DEFAULT 1`, want: plain},
+		{sql: `ALTER TABLE stores ADD COLUMN w leaking_default`, want: indirect},
+		{sql: `ALTER TABLE stores ADD COLUMN w plain`, want: plain},
 		{sql: `ALTER TABLE stores ALTER v TYPE text USING leak()::text`, want: indirect},
 		{sql: `ALTER TABLE stores ADD CHECK (v > leak() - 100)`, want: indirect},
 		{sql: `ALTER TABLE stores ADD CHECK (v > leak() - 100) NOT VALID`, want: plain},

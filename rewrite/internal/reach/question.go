@@ -68,6 +68,11 @@ func (q *Question) Names() (names map[string]bool, ok bool) {
 			names[command] = true
 		}
 	}
+	for _, t := range c.Types {
+		if slices.ContainsFunc(t.Default, q.functions.Has) {
+			names[t.Name] = true
+		}
+	}
 	ok = !slices.ContainsFunc(c.Casts, func(c catalog.Cast) bool { return q.functions.Has(c.Function) })
 	return names, AddOperators(names, c, q.functions.Has) && ok
 }
