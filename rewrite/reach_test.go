@@ -76,6 +76,9 @@ const waysToLeak = `
 	CREATE VIEW vleak AS SELECT leak() AS v;
 	CREATE VIEW vxml AS SELECT query_to_xml('SELECT noisy(count(*), 0.3) FROM users', true, true, '')::text AS x;
 	CREATE MATERIALIZED VIEW kept AS SELECT leak() AS v; CREATE UNIQUE INDEX ON kept (v);
+	CREATE FUNCTION compares(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM public.leak(); RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END; END';
+	CREATE OPERATOR CLASS leak_ops FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compares(int, int);
+	CREATE TABLE sorted (k int); INSERT INTO sorted VALUES (2), (1); CREATE INDEX ON sorted (k leak_ops);
 	CREATE SCHEMA quiet; CREATE TABLE quiet.t (v int);
 	CREATE FUNCTION leaks_tsquery() RETURNS text LANGUAGE sql AS $$ SELECT 'SELECT ''a''::tsquery, ''b''::tsquery FROM vleak' $$;
 `
@@ -89,6 +92,7 @@ type reached struct {
 	copied string         // the data of a COPY FROM
 	alone  bool           // not in a transaction
 	before string         // runs before it
+	tag    string         // its command tag, if it matters
 }
 
 const indirect, plain, planned = reasons.IndirectUse, reasons.NotSelect, reasons.Explain
@@ -215,6 +219,8 @@ func reachedStatements() []reached {
 		{sql: `INSERT INTO sink(v) SELECT ROW(1)::wrapped`, want: indirect},
 		{sql: `SELECT * FROM vxml`, want: indirect},
 		{sql: `SELECT v FROM kept`, want: none},
+		{sql: `SELECT k FROM sorted WHERE k = 1`, want: indirect, quiet: true}, // if the planner chooses the index
+		{sql: `INSERT INTO sorted VALUES (3)`, want: indirect},
 		{sql: `VALUES (1 @~@ 2)`, want: indirect},
 
 		// definitions: harmless until used, unless they compute something
@@ -226,6 +232,8 @@ func reachedStatements() []reached {
 		{sql: `ALTER TABLE stores ALTER v SET DEFAULT leak()`, want: plain},
 		{sql: `ALTER TABLE stores ADD COLUMN w float8 DEFAULT leak()`, want: indirect},
 		{sql: `ALTER TABLE stores ADD COLUMN w float8 DEFAULT 1`, want: plain},
+		{sql: `ALTER TABLE stores ADD COLUMN w leaking_default`, want: indirect},
+		{sql: `ALTER TABLE stores ADD COLUMN w plain`, want: plain},
 		{sql: `ALTER TABLE stores ALTER v TYPE text USING leak()::text`, want: indirect},
 		{sql: `ALTER TABLE stores ADD CHECK (v > leak() - 100)`, want: indirect},
 		{sql: `ALTER TABLE stores ADD CHECK (v > leak() - 100) NOT VALID`, want: plain},
@@ -281,24 +289,94 @@ func TestReach(t *testing.T) {
 		if strings.Contains(s.sql, "crosstab") && !extended {
 			continue
 		}
-		q := capture.Query{SQL: s.sql, Database: c.Database}
-		for _, p := range s.params {
-			q.Params = append(q.Params, capture.Param{OID: 25, Value: []byte(p)})
+		check(t, r, conn, s)
+	}
+	testReachClaims(t, r)
+	testReachNames(t, o)
+	testReachWithoutCatalog(t, o)
+
+	// event triggers fire at commands, whatever they define
+	run(t, conn, `CREATE FUNCTION at_commands() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.leak(); END';
+		CREATE EVENT TRIGGER e ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'CREATE TABLE AS') EXECUTE FUNCTION at_commands()`)
+	if o.Source, err = read.Catalog(t.Context(), dsn, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	r = newRewriter(t, o)
+	for _, s := range []reached{
+		{sql: "CREATE TABLE t (v int)", want: indirect, tag: "CREATE TABLE"},
+		{sql: "CREATE TABLE t AS SELECT noisy(count(*), 0.1) FROM users", want: indirect, tag: "SELECT 1"},
+		{sql: "SELECT 1 AS v INTO t", want: reasons.NoProtectedTable, tag: "SELECT 1"},
+		{sql: "CREATE VIEW t AS SELECT 1", want: plain, tag: "CREATE VIEW"},
+		{sql: "CREATE ROLE reach_nobody", want: plain, tag: "CREATE ROLE"},
+		{sql: "DELETE FROM stores", want: plain, tag: "DELETE 2"},
+	} {
+		check(t, r, conn, s)
+	}
+}
+
+// testReachWithoutCatalog: by the names in the text alone, and by those of the shadow database.
+func testReachWithoutCatalog(t *testing.T, o rewrite.Options) {
+	t.Helper()
+	shadow := o
+	shadow.Source, shadow.Shadow = nil, o.Source
+	known := newRewriter(t, shadow)
+	o.Source = nil
+	unknown := newRewriter(t, o)
+	for _, s := range reachedStatements() {
+		is, err := verdictOf(t, known, s)
+		if want := reasons.NotDP(s.want); is != "" && reasons.NotDP(is) != want && s.want != "" {
+			t.Errorf("by the shadow database: %s: %v; want %q", s.sql, err, s.want)
 		}
-		_, err := r.Analyze(q)
-		var refused *rewrite.UnsupportedError
-		got := rewrite.Reason("")
-		if errors.As(err, &refused) {
-			got = refused.Reason
-		}
-		if got != s.want {
-			t.Errorf("%s: %v; want %q", s.sql, err, s.want)
-		}
-		if ran := runsNoisy(t, conn, s); ran != (s.want == "" || !reasons.NotDP(s.want)) && !s.quiet {
-			t.Errorf("%s: runs the DP function: %t", s.sql, ran)
+		if is, err = verdictOf(t, unknown, s); s.want != "" && strings.Contains(s.sql, "noisy") && strings.Contains(s.sql, "users") && s.want == indirect && !strings.Contains(s.sql, "INTO by_default") && !strings.Contains(s.sql, "INTO before_insert") && (is == "" || reasons.NotDP(is)) {
+			t.Errorf("without a catalog: %s: %v; want %q", s.sql, err, s.want)
 		}
 	}
-	testReachNames(t, o)
+}
+
+// verdictOf returns the reason for which a statement is refused.
+func verdictOf(t *testing.T, r *rewrite.Rewriter, s reached) (rewrite.Reason, error) {
+	t.Helper()
+	q := capture.Query{SQL: s.sql, Tag: s.tag}
+	for _, p := range s.params {
+		q.Params = append(q.Params, capture.Param{OID: 25, Value: []byte(p)})
+	}
+	_, err := r.Analyze(q)
+	var refused *rewrite.UnsupportedError
+	if errors.As(err, &refused) {
+		return refused.Reason, err
+	}
+	return "", err
+}
+
+// check compares the verdict on a statement with what is wanted, and with what the server does.
+func check(t *testing.T, r *rewrite.Rewriter, conn *pgconn.PgConn, s reached) {
+	t.Helper()
+	if got, err := verdictOf(t, r, s); got != s.want {
+		t.Errorf("%s: %v; want %q", s.sql, err, s.want)
+	}
+	if ran := runsNoisy(t, conn, s); ran != (s.want == "" || !reasons.NotDP(s.want)) && !s.quiet {
+		t.Errorf("%s: runs the DP function: %t", s.sql, ran)
+	}
+}
+
+// testReachClaims: what a refused statement claims is known if it calls its DP functions itself, with constants.
+func testReachClaims(t *testing.T, r *rewrite.Rewriter) {
+	t.Helper()
+	for sql, want := range map[string]float64{
+		"UPDATE stores SET v = (SELECT noisy(count(*), 0.34) FROM users) RETURNING v":                           0.34,
+		"DO $$ BEGIN PERFORM noisy(count(*), 0.25) FROM users; PERFORM noisy(count(*), 0.5) FROM users; END $$": 0.75,
+		"SELECT query_to_xml('SELECT noisy(count(*), 0.5) FROM users', true, true, '')":                         0.5,
+		"DO $$ DECLARE e float8 := 1; BEGIN PERFORM noisy(count(*), e) FROM users; END $$":                      0,
+		"UPDATE stores SET v = (SELECT noisy(count(*), 0.25) FROM users) + leak()":                              0,
+		"CALL leaks()": 0,
+		"INSERT INTO sink SELECT 3, noisy(count(*), 0.11) FROM users RETURNING noisy(k, 0.5)": 0,
+	} {
+		_, err := r.Analyze(capture.Query{SQL: sql})
+		var refused *rewrite.UnsupportedError
+		if !errors.As(err, &refused) || refused.Reason != indirect || (refused.Claim == nil) != (want == 0) || want > 0 && refused.Claim.Epsilon != want {
+			t.Errorf("%s: %v, %+v; want a claim of %g", sql, err, refused, want)
+		}
+	}
 }
 
 // testReachNames: the relay passes on every statement that runs a DP function, by the names that it holds.

@@ -19,6 +19,7 @@ type UnsupportedError struct {
 	Detail string // what was found
 	Offset int    // byte offset in capture.Query.SQL, 0-based; -1 = not known
 	Hint   string // remedy for the client or the operator; "" = none
+	Claim  *Claim // of a statement with reasons.IndirectUse, if its text has it
 
 	question *Question
 }

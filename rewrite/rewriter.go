@@ -159,11 +159,18 @@ func (r *Rewriter) indirect(q capture.Query, parsed *parsed, err error) error {
 	if errors.As(err, &refused) && !reasons.NotDP(refused.Reason) || parsed == nil || RanNothing(q.Tag) || err == nil && !parsed.within {
 		return nil
 	}
-	f := r.rules.Indirect(parsed.whole, q, resolve.PathOf(q, r.options.SearchPath), err == nil, claim.InComment(q.SQL, parsed.words))
+	f, calls := r.rules.Indirect(parsed.whole, q, resolve.PathOf(q, r.options.SearchPath), err == nil, claim.InComment(q.SQL, parsed.words))
 	if f == nil {
 		return nil
 	}
-	return refusedFor(f)
+	refused = refusedFor(f)
+	if len(calls) > 0 {
+		in := claim.Input{Query: q, Tokens: parsed.words, Calls: calls, Summary: summarize(q.SQL, parsed.words)}
+		if c, _, fault := r.claims.Resolve(in); fault == nil {
+			refused.Claim = c
+		}
+	}
+	return refused
 }
 
 // Settle returns a query with the doubt as Analyze sees it: the functions that the session called are replaced by the

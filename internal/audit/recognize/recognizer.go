@@ -26,7 +26,7 @@ type Recognized struct {
 	Edition  uint64 // of the catalogs with which the statement was analysed, see Recognizer.Edition
 	Key      string // of the plan
 	Shape    string
-	Query    ledger.Query  // what the ledger stores of the plan
+	Query    ledger.Query  // what the ledger stores of the plan; of a refused statement its claim alone, if it is known
 	Reason   string        // of the refusal; "" = it can be audited
 	Unlisted string        // the table or function for which it is refused, if the configuration may have to name it, and what is wrong with it
 	Detail   string        // what the refusal found; no constants
@@ -163,6 +163,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		var u *rewrite.UnsupportedError
 		if errors.As(err, &u) {
 			result.Detail, result.Advice = u.Detail, u.Hint
+			result.Query.Claim = claimOf(u.Claim)
 			if u.Reason == reasons.SettingsUncertain {
 				settled, _ := present.Settle(q)
 				result.Detail, result.Advice = explainDoubt(settled.Doubt, u.Detail, u.Hint)

@@ -170,6 +170,16 @@ func (b *Names) FunctionOfAnySchema(name string) bool {
 	return b.text(name)
 }
 
+// Executes reports whether the body calls a function with one of some names.
+func (b *Names) Executes(names func(string) bool) bool {
+	for t := range b.Functions {
+		if names(t.Name) {
+			return true
+		}
+	}
+	return false
+}
+
 // Operator reports whether the body names an operator.
 func (b *Names) Operator(t ident.Table) bool {
 	return b.operators[t] || b.operators[ident.Table{Schema: "", Name: t.Name}]

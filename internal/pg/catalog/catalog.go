@@ -178,6 +178,7 @@ type Type struct {
 	// Support are further functions outside pg_catalog that run when its values are printed, compared or sorted, without
 	// an operator in the text.
 	Support []Table
+	Default []Table // functions outside pg_catalog in the default of a domain
 }
 
 // Default is a set of initial settings from ALTER DATABASE, ALTER ROLE or the server's configuration.

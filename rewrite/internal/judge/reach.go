@@ -6,6 +6,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/internal/pgparse"
+	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
 	"github.com/dpwatch/dpwatch/rewrite/internal/reach"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
@@ -53,8 +55,8 @@ func declared(o Options) (all []Table) {
 
 // Indirect refuses a statement that is no query to audit, and whose execution runs a DP function and touches a protected
 // table all the same; nil = it does not. beside: of a query to audit, only what the statement runs beside it counts,
-// and either of both suffices. claims: its text makes a claim.
-func (r *Rules) Indirect(n *pg_query.Node, q capture.Query, path resolve.Path, beside, claims bool) *Refusal {
+// and either of both suffices. claims: its text makes a claim. calls are those of DP functions, nil if they are not all.
+func (r *Rules) Indirect(n *pg_query.Node, q capture.Query, path resolve.Path, beside, claims bool) (refused *Refusal, calls []*claim.Call) {
 	a := r.reach.Of(reach.Statement{Node: n, Query: q, Path: path.Seen(r.options.Source), Beside: beside, Claims: claims && !beside})
 	detail := ""
 	switch {
@@ -65,7 +67,13 @@ func (r *Rules) Indirect(n *pg_query.Node, q capture.Query, path resolve.Path, b
 	case beside && a.Relation != "":
 		detail = "the statement reads a protected table beside its query (" + a.Relation + ")"
 	default:
-		return nil
+		return nil, nil
 	}
-	return &Refusal{Reason: reasons.IndirectUse, Detail: detail, Offset: -1, Hint: usualHints[reasons.IndirectUse]}
+	for _, call := range a.Calls {
+		schema, name := pgparse.Name(call.GetFuncname())
+		if signature, ok := r.functions.signature(schema, name, path); ok && !a.Hidden && !beside {
+			calls = append(calls, &claim.Call{Signature: signature, Call: call})
+		}
+	}
+	return &Refusal{Reason: reasons.IndirectUse, Detail: detail, Offset: -1, Hint: usualHints[reasons.IndirectUse]}, calls
 }

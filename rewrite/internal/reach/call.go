@@ -1,11 +1,13 @@
 package reach
 
 import (
+	"cmp"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
@@ -18,22 +20,31 @@ func (w *walker) call(n *pg_query.FuncCall) {
 	if resolve.IsTempSchema(schema) && !w.isPlanned() {
 		w.found(true, true, "the temporary function "+name+", whose body is not known")
 	}
-	if !w.isPlanned() && w.declared(schema, name) {
-		w.found(true, w.isProtected(schema, name), through)
+	declared := !w.isPlanned() && w.declared(schema, name)
+	if declared {
+		w.found(false, w.isProtected(schema, name), through)
+		w.answer.Function, w.answer.Calls = cmp.Or(w.answer.Function, through), append(w.answer.Calls, n)
 	}
-	var executes bool
+	var executes, may bool // a text
 	for _, f := range w.overloads(n, schema, name) {
 		if w.isPlanned() && f.Volatility != "volatile" && f.Language != "sql" && !isConstant(n) {
 			continue // not called before the statement is executed
 		}
-		w.found(w.functions.Functions[f], w.protected.Functions[f], through)
+		w.found(w.functions.Functions[f] && !declared, w.protected.Functions[f], through)
 		executes = executes || w.question.executors.Functions[f]
+		may = may || f.Language != "sql" && f.Language != "plpgsql" && f.Language != "internal"
 	}
 	if len(n.GetArgs()) == 1 {
 		w.cast(n.GetFuncname(), n.GetArgs()[0])
 	}
-	if Executes(name) || executes {
-		w.texts(n, name, Executes(name))
+	if unknown := w.question.options.Catalog == nil && schema != "pg_catalog" && builtin.Of(name) == builtin.Unlisted; unknown {
+		may = true
+		if w.statement.Beside {
+			w.found(true, false, through+", of which nothing is known without privacy.catalog")
+		}
+	}
+	if executes = executes || Executes(name); executes || may {
+		w.texts(n, name, executes)
 	}
 }
 
@@ -78,9 +89,9 @@ func isConstant(n *pg_query.FuncCall) bool {
 	return constant
 }
 
-// texts handles the texts among the arguments of a function that executes one. byName: it certainly does, so that an
-// argument which is no constant may hold anything.
-func (w *walker) texts(n *pg_query.FuncCall, name string, byName bool) {
+// texts handles the texts among the arguments of a function that executes one, or, unless certain, may. An argument of a
+// known one that is no constant may hold anything.
+func (w *walker) texts(n *pg_query.FuncCall, name string, certain bool) {
 	through := "the text that " + name + " executes"
 	if x := w.question.options.Catalog; x != nil && (strings.HasPrefix(name, "schema_to_xml") || strings.HasPrefix(name, "database_to_xml")) {
 		schema, known := w.constant(first(n.GetArgs()))
@@ -97,11 +108,11 @@ func (w *walker) texts(n *pg_query.FuncCall, name string, byName bool) {
 		switch {
 		case known && !strings.HasPrefix(name, "cursor_to_xml"): // the query of the cursor is not known
 			all = append(all, text)
-		case byName && !w.isPlanned() && i == textAt(name, len(n.GetArgs())):
+		case Executes(name) && !w.isPlanned() && i == textAt(name, len(n.GetArgs())):
 			w.found(true, true, through+", which is not known")
 		}
 	}
-	w.text(all, through)
+	w.text(all, through, certain)
 }
 
 // textAt returns which argument of a function that executes a text is the text.
@@ -145,12 +156,14 @@ func (w *walker) constant(n *pg_query.Node) (text string, known bool) {
 	return "", false
 }
 
-// text handles texts that are executed: as statements if they can be parsed, otherwise by their words.
-func (w *walker) text(all []string, through string) {
-	if len(all) > 1 {
-		all = append(all, strings.Join(all, ""))
-	}
-	for _, text := range all {
+// text handles texts that are executed: as statements if they can be parsed, otherwise by their words if it is certain
+// that they are.
+func (w *walker) text(all []string, through string, certain bool) {
+	calls := len(w.answer.Calls)
+	for i, text := range append(all, strings.Join(all, "")) {
+		if i == len(all) && (i == 1 || len(w.answer.Calls) > calls) { // it is no text in pieces
+			return
+		}
 		if w.depth < maxDepth && w.question.options.Limits.Exceeded(text) == "" {
 			if tree, err := pgparse.Parse(text); err == nil {
 				w.depth++
@@ -161,7 +174,9 @@ func (w *walker) text(all []string, through string) {
 				continue
 			}
 		}
-		w.words(text, through)
+		if certain { // otherwise it may be a message
+			w.words(text, through)
+		}
 	}
 }
 

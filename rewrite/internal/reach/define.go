@@ -67,6 +67,9 @@ func (w *walker) column(n *pg_query.ColumnDef) {
 	if n.GetTypeName() != nil {
 		w.message(n.GetTypeName().ProtoReflect())
 		w.cast(n.GetTypeName().GetNames(), n.GetRawDefault())
+		for _, t := range w.types(n.GetTypeName()) {
+			w.found(slices.ContainsFunc(t.Default, w.functions.Has), slices.ContainsFunc(t.Default, w.protected.Has), "type "+t.Name)
+		}
 	}
 	w.expression(n.GetRawDefault())
 	for _, c := range n.GetConstraints() {
@@ -132,6 +135,14 @@ func (w *walker) ddl(n *pg_query.Node) {
 		return
 	}
 	tag := w.statement.Query.Tag
+	switch {
+	case n.GetSelectStmt() != nil:
+		tag = "SELECT INTO"
+	case n.GetCreateTableAsStmt().GetObjtype() == pg_query.ObjectType_OBJECT_MATVIEW:
+		tag = "CREATE MATERIALIZED VIEW"
+	case n.GetCreateTableAsStmt() != nil:
+		tag = "CREATE TABLE AS"
+	}
 	for _, e := range x.Catalog.EventTriggers {
 		if len(e.Tags) > 0 && tag != "" && !slices.Contains(e.Tags, tag) {
 			continue

@@ -141,6 +141,15 @@ func (g *Graph) relation(r *catalog.Relation) {
 	for _, t := range r.Calls {
 		g.relationCallers[t] = append(g.relationCallers[t], r.Table)
 	}
+	for _, name := range r.Types { // its values are compared and printed
+		for _, t := range g.index.Types[name.Name] {
+			for _, f := range t.Support {
+				if t.Schema == name.Schema {
+					g.relationCallers[f] = append(g.relationCallers[f], r.Table)
+				}
+			}
+		}
+	}
 	if slices.ContainsFunc(bodyWords(strings.ToLower(r.Definition)), Executes) {
 		g.executed = append(g.executed, executedText{r.Table, catalog.Select, strings.ToLower(r.Definition)})
 	}

@@ -68,6 +68,11 @@ func (q *Question) Names() (names map[string]bool, ok bool) {
 			names[command] = true
 		}
 	}
+	for _, t := range c.Types {
+		if slices.ContainsFunc(t.Default, q.functions.Has) {
+			names[t.Name] = true
+		}
+	}
 	ok = !slices.ContainsFunc(c.Casts, func(c catalog.Cast) bool { return q.functions.Has(c.Function) })
 	return names, AddOperators(names, c, q.functions.Has) && ok
 }
@@ -97,7 +102,11 @@ type Statement struct {
 }
 
 // Answer says through what a statement reaches a DP function and a protected relation; "" = it does not.
-type Answer struct{ Function, Relation string }
+type Answer struct {
+	Function, Relation string
+	Calls              []*pg_query.FuncCall // the calls of DP functions in the statement and in the texts that it executes
+	Hidden             bool                 // it reaches others, too
+}
 
 // Of answers the question.
 func (q *Question) Of(s Statement) Answer {
@@ -114,18 +123,19 @@ func (q *Question) Of(s Statement) Answer {
 }
 
 // executors returns the functions of the catalog that execute a text built at run time, or whose bodies are not parsed
-// and execute SQL.
+// and may.
 func (g *Graph) executors() (all []*catalog.Function) {
-	if g.index == nil {
-		return nil
-	}
-	for i := range g.index.Catalog.Functions {
-		f := &g.index.Catalog.Functions[i]
-		switch names := g.namesIn(f); {
-		case Executes(f.Name), names != nil && names.Dynamic:
-			all = append(all, f)
-		case names == nil && f.Body != "" && !slices.Contains([]string{"c", "internal"}, f.Language):
-			if text := strings.ToLower(f.Body); strings.Contains(text, "execute") || strings.Contains(text, "spi") {
+	seen := map[*catalog.Function]bool{}
+	for word, functions := range g.byWord {
+		if word != "execute" && !strings.HasPrefix(word, "spi_") && word != "plpy" && !Executes(word) {
+			continue
+		}
+		for _, f := range functions {
+			if seen[f] {
+				continue
+			}
+			seen[f] = true
+			if names := g.namesIn(f); names == nil || names.Dynamic || names.Executes(Executes) {
 				all = append(all, f)
 			}
 		}

@@ -136,7 +136,7 @@ func (w *walker) do(n *pg_query.DoStmt) {
 			w.found(true, true, "a text that DO executes, which is not known")
 		}
 	}
-	w.text(texts, through)
+	w.text(texts, through, true)
 	w.depth--
 }
 

@@ -29,6 +29,7 @@ const maxDepth = 4
 
 // found records that something reaches the functions or the relations.
 func (w *walker) found(functions, protected bool, through string) {
+	w.answer.Hidden = w.answer.Hidden || functions
 	if functions && w.answer.Function == "" {
 		w.answer.Function = through
 	}
@@ -119,6 +120,11 @@ func (w *walker) relations(n *pg_query.RangeVar) (all []Table) {
 				}
 			}
 		}
+		if o.Catalog != nil {
+			for _, r := range o.Catalog.Named[name] {
+				all = append(all, r.Table)
+			}
+		}
 		return all
 	case schema != "":
 		return []Table{{Schema: schema, Name: name}}
@@ -202,15 +208,24 @@ func (w *walker) inPath(written, schema string) bool {
 
 // typeName handles a type, of which values are made.
 func (w *walker) typeName(n *pg_query.TypeName) {
+	for _, t := range w.types(n) {
+		at := Table{Schema: t.Schema, Name: t.Name}
+		w.found(w.functions.Types[at], w.protected.Types[at], "type "+t.Name)
+	}
+}
+
+// types returns the types to which a name may refer.
+func (w *walker) types(n *pg_query.TypeName) (all []catalog.Type) {
 	if w.question.options.Catalog == nil {
-		return
+		return nil
 	}
 	schema, name := pgparse.Name(n.GetNames())
 	for _, t := range w.question.options.Catalog.Types[name] {
-		if at := (Table{Schema: t.Schema, Name: t.Name}); w.inPath(schema, t.Schema) {
-			w.found(w.functions.Types[at], w.protected.Types[at], "type "+name)
+		if w.inPath(schema, t.Schema) {
+			all = append(all, t)
 		}
 	}
+	return all
 }
 
 // cast handles an explicit cast.

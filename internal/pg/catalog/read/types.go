@@ -156,6 +156,14 @@ const typeSupport = `
 	JOIN pg_proc f ON f.oid = s.f JOIN pg_namespace fn ON fn.oid = f.pronamespace
 	WHERE fn.nspname <> 'pg_catalog' ORDER BY 1, 2, 3, 4`
 
+// domainDefaults selects the functions outside pg_catalog in the defaults of domains.
+const domainDefaults = `
+	SELECT n.nspname, t.typname, fn.nspname, f.proname
+	FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
+	LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+	JOIN pg_proc f ON f.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode::oid END JOIN pg_namespace fn ON fn.oid = f.pronamespace
+	WHERE t.typtype = 'd' AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND fn.nspname <> 'pg_catalog' ORDER BY 1, 2, 3, 4`
+
 // casts selects the casts with functions outside pg_catalog.
 const casts = `
 	SELECT s.nspname, a.typname, t.nspname, b.typname, n.nspname, f.proname, c.castcontext::text
@@ -203,6 +211,10 @@ func (r *reader) types() error {
 		{typeSupport, true, func() {
 			support := &at(t).Support
 			*support = append(*support, other)
+		}},
+		{domainDefaults, true, func() {
+			byDefault := &at(t).Default
+			*byDefault = append(*byDefault, other)
 		}},
 		{typeHolds, true, func() {
 			holds := &at(t).Holds
