@@ -91,6 +91,9 @@ type Plan struct {
 	Facts  Facts // of its text
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
+	// Beside is what its trials may read besides the copies without being seen, as sorted texts of the form "function f
+	// reads ...": something that is the same for every copy.
+	Beside []string
 	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the
 	// column t.f, or a type. It may be newer than they are: before a replay, the query must be analysed with catalogs
 	// that were read after it ran.
@@ -117,6 +120,7 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	if len(q.Then) > 0 {
 		return r.sequence(q, values)
 	}
+	session := q.Settings
 	q.Settings = r.source.Settings(q.User, q.Settings)
 	parsed, err := r.parse(&q)
 	if err != nil {
@@ -133,7 +137,11 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
 		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
 	}
-	return r.plan(q, parsed, s, edits, values)
+	plan, err = r.plan(q, parsed, s, edits, values)
+	if err == nil {
+		plan.Beside = s.Beside(root, session)
+	}
+	return plan, err
 }
 
 // Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the

@@ -160,7 +160,7 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 // twin; nil = the worlds are the copies.
 func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.Reads {
 	if shown == nil {
-		shown = &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified}
+		shown = &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified, Beside: r.Beside}
 	}
 	schemas := f.withTwin()
 	for i, tables := range r.Tables {

@@ -269,7 +269,7 @@ func (o *Options) terms(plan *rewrite.Plan, share float64) (analysis.Claim, anal
 func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
 	t := turn.Turn{
 		Key: j.Key, ID: j.id, Kind: kind, Number: j.Turns(), Beginning: j.processes,
-		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Worlds: j.worlds, Calls: b.versions.callsOf(&j.life, j.plan),
+		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Beside: j.plan.Beside, Worlds: j.worlds, Calls: b.versions.callsOf(&j.life, j.plan),
 		Copies: j.copies, Engine: j.life.Engine, Source: j.source(),
 		Seed: j.seed, Hoist: b.opt.Hoist,
 	}

@@ -14,6 +14,7 @@ type observed struct {
 
 	readsKnown bool   // see SetReads
 	unverified string // see SetReads
+	beside     string // see SetReads
 }
 
 // Executions returns the number of trials, on all worlds.
