@@ -53,8 +53,8 @@ type Turn struct {
 	Settings   map[string]string // with which the query runs
 	SearchPath []string
 	Beside     []string // see replay.Statement
-	Worlds     []World // one per neighbour
-	Places     []int   // of D0 and the neighbour of a control audit, see replay.Statement; nil = this is another audit
+	Worlds     []World  // one per neighbour
+	Places     []int    // of D0 and the neighbour of a control audit, see replay.Statement; nil = this is another audit
 	Calls      engine.Calls
 	Copies     string // version of the copies of the evidence
 	Engine     string // version of the engine of the evidence; "" = it is not compared
