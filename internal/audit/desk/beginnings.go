@@ -2,6 +2,7 @@ package desk
 
 import (
 	"math"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
@@ -11,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/pg/engine"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -281,6 +283,8 @@ func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
 	if j.control {
 		t.Places = []int{0, 1 + len(b.opt.D1)}
 	}
+	now := b.environment
+	j.evidence.SetUnlike(strings.Join(engine.Unlike(now.Production, now.Shadow, j.query.User, j.plan.Settings), ", "))
 	t.Evidence, j.evidence = j.evidence, nil
 	return t
 }

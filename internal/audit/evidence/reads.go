@@ -20,6 +20,10 @@ func (s *observed) SetReads(unverified string, beside []string) {
 	}
 }
 
+// SetUnlike notes how the shadow database differs from production in what answers may depend on; "" = it does not, or is
+// not compared.
+func (s *observed) SetUnlike(how string) { s.unlike = how }
+
 // added returns a list with one more entry, unless it has it.
 func added(list, entry string) string {
 	if strings.Contains(list, entry) {
@@ -28,11 +32,17 @@ func added(list, entry string) string {
 	return strings.TrimPrefix(list+"; "+entry, "; ")
 }
 
-// withReads adds to a report what is not known of what trials read. Trials that read the same rows in all worlds never
+// withReads adds to a report what is not known of what trials read, and of what they run on. Trials that read the same rows in all worlds never
 // show a violation. So there is a conclusion only if the reads are those of the copies, or if it is only not known
 // whether they are and the answers were seen to differ: if the bound is above 0. What trials read besides the copies may
 // hide a leak also if the answers differ.
 func (s *observed) withReads(r analysis.Report) analysis.Report {
+	if s.unlike != "" {
+		r.Warnings = append(r.Warnings, withheld.Sprintf("the shadow database is not like production: %s", s.unlike))
+		if r.Verdict == analysis.NoEvidence {
+			r.Reason += "; the shadow database is not like production, on which this may depend: " + s.unlike
+		}
+	}
 	if s.unverified == "" && s.beside == "" {
 		return r
 	}
