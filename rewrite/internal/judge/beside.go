@@ -50,14 +50,8 @@ func (s *Statement) Beside(root protoreflect.Message, session map[string]string)
 	path := s.names.replay
 	u := usesOf(root)
 	u.relations = nil
+	u.calls = slices.DeleteFunc(u.calls, func(call Table) bool { return b.copied(call, path) })
 	b.use("the statement", u, path)
-	for _, call := range u.calls { // which go to the neighbours' copies of the function, if there are any
-		for _, g := range shadow.Functions[call.Name] {
-			if slices.Contains(s.rules.options.Neighbours, g.Schema) {
-				b.function(g, path)
-			}
-		}
-	}
 	for t := range s.Protected {
 		for _, schema := range s.rules.options.Neighbours {
 			b.relation("the statement", Table{Schema: schema, Name: t.Name}, path)
@@ -71,6 +65,19 @@ func (s *Statement) Beside(root protoreflect.Message, session map[string]string)
 	}
 	b.judgeSettings(session)
 	return slices.Sorted(maps.Keys(b.found))
+}
+
+// copied follows the neighbours' copies of a function, to which calls of it go, and reports whether each neighbour has
+// one.
+func (b *besideSearch) copied(call Table, path resolve.Path) bool {
+	schemas := map[string]bool{}
+	for _, g := range b.shadow.Functions[call.Name] {
+		if slices.Contains(b.rules.options.Neighbours, g.Schema) {
+			schemas[g.Schema] = true
+			b.function(g, path)
+		}
+	}
+	return len(schemas) > 0 && len(schemas) == len(b.rules.options.Neighbours)
 }
 
 // besideSearch follows what a statement uses.
