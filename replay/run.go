@@ -44,6 +44,8 @@ type Statement struct {
 	// SearchPath, and its outcome is outcome.Join of theirs. It needs Separate, since what one trial leaves in its
 	// session must not affect the next.
 	Then []Step
+	// Beside is what trials may read besides the copies without being seen, which Reads returns.
+	Beside []string
 
 	// setup prepares every session and returns a function to be called when the session has ended; nil = none.
 	setup    func(context.Context, *pgconn.PgConn) (release func(), err error)

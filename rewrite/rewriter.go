@@ -91,6 +91,9 @@ type Plan struct {
 	Facts  Facts // of its text
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
+	// Beside is what its trials may read besides the copies without being seen, as sorted texts of the form "function f
+	// reads ...": something that is the same for every copy.
+	Beside []string
 	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the
 	// column t.f, or a type. It may be newer than they are: before a replay, the query must be analysed with catalogs
 	// that were read after it ran.
@@ -121,7 +124,11 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 		return nil, refuse(reasons.TempTable, "the statement uses a temporary relation of the session whose expressions, query or triggers name what is protected or declared",
 			"read the tables in the statement itself, or create a view that is not temporary")
 	}
-	if !q.Whole {
+	session := q.Settings
+	if initial := r.source.Settings(q.User, nil); q.Whole && len(initial) > 0 {
+		session = maps.Clone(session)
+		maps.DeleteFunc(session, func(name, value string) bool { given, ok := initial[name]; return ok && given == value })
+	} else if !q.Whole {
 		q.Settings = r.source.Settings(q.User, q.Settings)
 	}
 	var assumed bool
@@ -129,7 +136,7 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	whole := q
 	parsed, err := r.parse(&q)
 	if err == nil {
-		plan, err = r.analyze(q, parsed, values, assumed)
+		plan, err = r.analyze(q, parsed, session, values, assumed)
 	}
 	if refused := r.indirect(whole, parsed, err); refused != nil {
 		return nil, refused
@@ -137,8 +144,8 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	return plan, err
 }
 
-// analyze returns the Plan of a query, which q is.
-func (r *Rewriter) analyze(q capture.Query, parsed *parsed, values map[string]Value, assumed bool) (*Plan, error) {
+// analyze returns the Plan of a query, which q is. session are the settings that the session itself has set.
+func (r *Rewriter) analyze(q capture.Query, parsed *parsed, session map[string]string, values map[string]Value, assumed bool) (*Plan, error) {
 	root := parsed.stmt.ProtoReflect()
 	s := r.rules.Statement(root, q, resolve.PathOf(q, r.options.SearchPath))
 	if assumed {
@@ -148,7 +155,11 @@ func (r *Rewriter) analyze(q capture.Query, parsed *parsed, values map[string]Va
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
 		return nil, refusedFor(f)
 	}
-	return r.plan(q, parsed, s, edits, values)
+	plan, err := r.plan(q, parsed, s, edits, values)
+	if err == nil {
+		plan.Beside = s.Beside(root, session)
+	}
+	return plan, err
 }
 
 // indirect refuses a statement that would count as no DP query, because it is none that can be audited, although it runs

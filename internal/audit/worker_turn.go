@@ -140,7 +140,7 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	if err != nil {
 		return work, refuse("this worker cannot rewrite the statement: %s", say(err))
 	}
-	work = turn.Turn{Key: t.Key, ID: desk.ShortID(t.Key), Query: q, Settings: plan.Settings, SearchPath: plan.SearchPath, Worlds: worlds}
+	work = turn.Turn{Key: t.Key, ID: desk.ShortID(t.Key), Query: q, Settings: plan.Settings, SearchPath: plan.SearchPath, Beside: plan.Beside, Worlds: worlds}
 	if plan.Claim != nil {
 		work.Source = plan.Claim.Source
 	}

@@ -115,7 +115,7 @@ func withoutTexts(worlds []turn.World) []turn.World {
 // that was read for it.
 func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 	return &rewrite.Plan{
-		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed,
+		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed, Beside: p.Beside,
 		Settings: p.Settings, SearchPath: p.SearchPath, Sorted: p.Sorted, Facts: p.Facts,
 		Functions: p.Functions, Implied: p.Implied, Tables: p.Tables, Public: p.Public, UnknownNames: p.UnknownNames,
 	}

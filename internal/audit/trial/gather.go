@@ -19,7 +19,7 @@ func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay
 	if err != nil {
 		return nil, err
 	}
-	e.SetReads(now.Unverified)
+	e.SetReads(now.Unverified, now.Beside)
 	return &now, nil
 }
 

@@ -162,6 +162,9 @@ func (p *play) rounds(ctx context.Context) error {
 			return err
 		}
 	}
+	if e.Found() || e.Decided() { // counters of what changes rows come late
+		trial.Look(p.Player)
+	}
 	if e.Found() {
 		if !e.Confirming() {
 			return p.proceed()
@@ -223,6 +226,7 @@ func (p *play) measure(ctx context.Context) Outcome {
 		return !p.over(Measure, ran, p.Now().Sub(began), &p.h)
 	})
 	if err == nil {
+		trial.Look(p.Player)
 		err = p.current(ctx)
 	}
 	if errors.As(err, new(*errRestart)) {
@@ -244,6 +248,7 @@ func (r *Runner) watch(ctx context.Context, t *Turn) (o Outcome) {
 		return o
 	}
 	if w.Alarm() { // trials on two versions of the copies or the engine show nothing
+		trial.Look(r.Player)
 		e, err := r.Environment(ctx)
 		if err != nil {
 			return Outcome{Trouble: err}

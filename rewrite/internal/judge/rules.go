@@ -37,12 +37,13 @@ type Options struct {
 	Database                  string            // of the protected tables; "" = names with a database are refused
 	Signatures                []claim.Signature // of DP functions, which replays may call
 	AllowFunctions            []string          // further functions declared safe, or AnyFunction
+	Settings                  []string          // of an application, which hold claims
 	Limits                    body.Limits       // of bodies and views that are parsed
 	// Walk visits a statement of the body of a function, or of a view, and calls the methods of its Statement.
 	Walk func(*Statement, protoreflect.Message)
 }
 
-// Rules decide what statements may read and call. They are read-only after construction.
+// Rules decide what statements may read and call. They are safe for concurrent use.
 type Rules struct {
 	options   Options
 	names     *names
@@ -50,13 +51,17 @@ type Rules struct {
 	opaque    map[*catalog.Function]bool // of the source: functions whose reads cannot be derived
 	setters   *setters
 	reach     *reach.Question
+	contents  *contents
 }
 
 // New analyses the catalogs.
 func New(o Options) *Rules {
 	f := newFunctions(o)
 	n := newNames(o, f)
-	return &Rules{options: o, names: n, functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f), reach: n.question(o, f)}
+	return &Rules{
+		options: o, names: n, functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f), reach: n.question(o, f),
+		contents: &contents{all: map[any]*uses{}},
+	}
 }
 
 // Settle replaces the functions in the doubt of a query by what they change and create according to the catalog, and
