@@ -29,7 +29,8 @@ var cursorStatements = []string{
 }
 
 // TestCursorOracle reads cursors in random ways while a setting changes. Of a row that a client received in several
-// versions, which the server drew with some value of the setting, at least as many answers are captured with this value.
+// versions, which the server drew with some value of the setting, at least as many answers are captured with this
+// value.
 func TestCursorOracle(t *testing.T) {
 	t.Parallel()
 	upstream := postgres.upstream(t)

@@ -165,8 +165,8 @@ func TestImplicitSetters(t *testing.T) {
 	}
 }
 
-// TestImplicitTemporaries: a function that the session called, or that writing may have run, can have created a temporary
-// relation which hides another one. Others leave no doubt.
+// TestImplicitTemporaries: a function that the session called, or that writing may have run, can have created a
+// temporary relation which hides another one. Others leave no doubt.
 func TestImplicitTemporaries(t *testing.T) {
 	t.Parallel()
 	makes := func(name string) string { return "BEGIN CREATE TEMP TABLE " + name + " AS SELECT 1; RETURN NEW; END" }

@@ -1,5 +1,5 @@
-// Package defaults follows the initial settings of sessions: ALTER ROLE and ALTER DATABASE change those of sessions that
-// begin later, and no statement of these shows it.
+// Package defaults follows the initial settings of sessions: ALTER ROLE and ALTER DATABASE change those of sessions
+// that begin later, and no statement of these shows it.
 //
 // In: queries with the beginnings of their sessions, and a function that reads the catalog. Out: the queries with the
 // settings with which their sessions began; those that changed around that time are in doubt.

@@ -237,8 +237,8 @@ func (x *extended) closed() {
 	}
 }
 
-// executed captures the statement of a portal from which an Execute, completed or suspended at a row limit, has read, if
-// the rows are an answer of their own.
+// executed captures the statement of a portal from which an Execute, completed or suspended at a row limit, has read,
+// if the rows are an answer of their own.
 func (x *extended) executed(r record) {
 	if r.typ == 'C' {
 		x.session.completed(r.body)

@@ -26,9 +26,9 @@ func (t *Tracker) answerCall(r record) bool {
 	return r.typ == 'V' || t.answerSync(r)
 }
 
-// isLargeObject reports whether a function is one of those for which libpq and its relatives send FunctionCall: lo_open,
-// lo_close, loread, lowrite, lo_lseek, lo_creat, lo_tell, lo_unlink, lo_create, lo_truncate and those with 64 bits
-// (pg_proc.dat).
+// isLargeObject reports whether a function is one of those for which libpq and its relatives send FunctionCall:
+// lo_open, lo_close, loread, lowrite, lo_lseek, lo_creat, lo_tell, lo_unlink, lo_create, lo_truncate and those with 64
+// bits (pg_proc.dat).
 func isLargeObject(oid uint32) bool {
 	switch oid {
 	case 715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172:

@@ -7,8 +7,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// execution is the prepared statement that an SQL EXECUTE ran, and its arguments, or what a FETCH read. The statement can
-// come from SQL or the protocol.
+// execution is the prepared statement that an SQL EXECUTE ran, and its arguments, or what a FETCH read. The statement
+// can come from SQL or the protocol.
 type execution struct {
 	before    string // the text before an EXECUTE within another statement
 	statement *statement

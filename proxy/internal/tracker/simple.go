@@ -157,8 +157,8 @@ func (m *simple) complete(r record) {
 	q.done = append(q.done, c)
 }
 
-// fail notes how the statement behind the completed ones ended. Without a place in the statement, an error is not one of
-// parsing and analysis, unless the text is no text: then what the statement says can depend on rows.
+// fail notes how the statement behind the completed ones ended. Without a place in the statement, an error is not one
+// of parsing and analysis, unless the text is not in UTF-8: it can depend on rows.
 func (m *simple) fail(e ending) {
 	q := &m.query
 	if !q.analyzed && (e.placed || e.state == "22021" && q.malformed) {

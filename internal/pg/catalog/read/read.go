@@ -49,8 +49,8 @@ func Catalog(ctx context.Context, dsn string, timeout time.Duration) (*catalog.C
 	return &r.catalog, nil
 }
 
-// Defaults returns a function that reads Catalog.Defaults alone, within timeout. It keeps its connection, and is not safe
-// for concurrent use.
+// Defaults returns a function that reads Catalog.Defaults alone, within timeout. It keeps its connection, and is not
+// safe for concurrent use.
 func Defaults(dsn string, timeout time.Duration) func(context.Context) ([]catalog.Default, error) {
 	var conn *pgx.Conn
 	return func(ctx context.Context) ([]catalog.Default, error) {
