@@ -11,7 +11,7 @@ func reasonTexts() map[rewrite.Reason][2]string {
 		reasons.InvalidEncoding:     {"a NUL byte, text that is not UTF-8, or a client_encoding other than UTF8", "set client_encoding to UTF8 in the client"},
 		reasons.TooLarge:            {"the statement has too many bytes or tokens", "`proxy.max_statement`"},
 		reasons.TooDeep:             {"more than 1,000 nested levels of parentheses, operators, CASE, joins or set operations, 100 nested comments, or 64 operator characters in a row: the parser could take minutes or crash", "use fewer levels"},
-		reasons.Unparseable:         {"not a statement of the grammar that the parser supports (PostgreSQL 16)", ""},
+		reasons.Unparseable:         {"not a statement of the grammar that the parser supports (PostgreSQL 16); newer syntax, such as JSON_TABLE, MERGE ... RETURNING and GROUP BY ALL, is named", ""},
 		reasons.Empty:               {"the text contains no statement", ""},
 		reasons.MultipleStatements:  {"the text contains several statements (the proxy splits those that it captures)", "send them one by one"},
 		reasons.NotSelect:           {"neither SELECT, VALUES nor TABLE, nor a statement that runs one of these; or the statement ran none: PREPARE, FETCH, CREATE VIEW, WITH NO DATA, IF NOT EXISTS of a table that exists", "a cursor's query is audited when DECLARE runs, and a statement that was prepared through the proxy when EXECUTE runs"},

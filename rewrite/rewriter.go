@@ -157,7 +157,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	fingerprint, err := pgparse.Fingerprint(q.SQL)
 	if err != nil {
-		return nil, parseError(q.SQL, err)
+		return nil, parseError(q, err)
 	}
 	p := &Plan{
 		Group:        fingerprint,
