@@ -24,9 +24,10 @@ const (
 	flagUncertain // of an earlier version, which knew only whether all settings are in doubt
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
-	_         // sequences without parameters, of an earlier version: such a query cannot be decoded
-	flagThen  // Then is not empty, and follows
-	flagDoubt // Doubt is not empty, and follows
+	_              // sequences without parameters, of an earlier version: such a query cannot be decoded
+	flagThen       // Then is not empty, and follows
+	flagDoubt      // Doubt is not empty, and follows
+	flagDefinition // Definition is not Read, and follows last
 )
 
 // errShort means that the input ended inside a field, or that a length exceeds the input.
@@ -54,6 +55,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if len(q.Then) > 0 {
 		flags |= flagThen
+	}
+	if q.Definition != Read {
+		flags |= flagDefinition
 	}
 	version := byte(versionWithoutStated)
 	if q.states() {
@@ -93,6 +97,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 		for _, s := range q.Then {
 			dst = s.Stated.AppendBinary(dst)
 		}
+	}
+	if flags&flagDefinition != 0 {
+		dst = append(dst, byte(q.Definition))
 	}
 	return dst
 }
@@ -214,6 +221,11 @@ func (d *decoder) query() Query {
 		q.Stated = d.stated()
 		for i := range q.Then {
 			q.Then[i].Stated = d.stated()
+		}
+	}
+	if flags&flagDefinition != 0 {
+		if q.Definition = Definition(d.byte()); q.Definition == Read || q.Definition > Uncommitted {
+			d.fail(fmt.Errorf("a definition has the mark %d", q.Definition))
 		}
 	}
 	return q

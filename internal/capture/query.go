@@ -71,6 +71,8 @@ type Query struct {
 	SQLState string
 	// Stated is the claim that the engine states in its answer, if the proxy reads it.
 	Stated Stated
+	// Definition says whether definitions were changed that the auditor may not know.
+	Definition Definition
 }
 
 // Step is a statement of a sequence after the first one; see Query.

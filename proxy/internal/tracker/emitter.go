@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // emitter emits the statements that are captured, and counts the others.
@@ -12,6 +13,8 @@ type emitter struct {
 	cfg    *Config
 	now    time.Time
 	stated capture.Stated // about the answer that the present record ends
+
+	redefinition sqltext.Redefinition // by the transaction
 }
 
 // skip counts a statement that is not captured; sql is its text, "" if that is not known.
@@ -38,6 +41,15 @@ func (o *emitter) capture(q capture.Query, e *ending, v *view, own capture.Doubt
 	if o.cfg.StatedClaims && e.outcome != capture.Complete && e.stated.None() {
 		q.Stated.Unclear = true
 	}
+	switch {
+	case o.redefinition == sqltext.NewMeaning:
+		q.Definition = capture.Uncommitted
+	case o.cfg.Definitions.Unread():
+		q.Definition = capture.Unread
+	}
+	if q.Tag == "DO" && sqltext.MayRedefine(q.SQL) {
+		o.redefined(sqltext.NewMeaning)
+	}
 	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
 	o.cfg.Counts.Captured++
 	o.cfg.Emit(q)
@@ -54,7 +66,7 @@ func (o *emitter) captureExecution(x execution, skip Reason, e ending, v *view) 
 		return
 	case len(x.before)+len(x.statement.sql) > o.cfg.MaxStatementBytes:
 		skip = TooLong
-	case !o.maybeProtected(x.statement.sql):
+	case !o.maybeProtected(x.statement.sql, v):
 		skip = Unprotected
 	}
 	if skip != captured {
@@ -78,7 +90,7 @@ func (o *emitter) captureExtended(p *portal, e *ending, v *view) {
 		skip = s.skip
 	case len(s.sql) > o.cfg.MaxStatementBytes:
 		skip = TooLong
-	case skip == captured && !o.maybeProtected(s.sql):
+	case skip == captured && !o.maybeProtected(s.sql, v):
 		skip = Unprotected
 	}
 	if skip != captured {
@@ -92,9 +104,25 @@ func (o *emitter) captureExtended(p *portal, e *ending, v *view) {
 	p.params, p.results = nil, nil // now owned by the query
 }
 
-// maybeProtected reports whether a statement needs to be captured.
-func (o *emitter) maybeProtected(sql string) bool {
-	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql)
+// maybeProtected reports whether a statement needs to be captured. A temporary relation hides another of its name.
+func (o *emitter) maybeProtected(sql string, v *view) bool {
+	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql) || len(v.temps.namedIn(sql)) > 0
+}
+
+// redefined records what a statement changed in the definitions of the database.
+func (o *emitter) redefined(r sqltext.Redefinition) {
+	if o.redefinition == sqltext.NoChange && r != sqltext.NoChange {
+		o.cfg.Definitions.Begin()
+	}
+	o.redefinition = max(o.redefinition, r)
+}
+
+// settled ends the transaction: what it changed in definitions is visible, or undone.
+func (o *emitter) settled() {
+	if o.redefinition != sqltext.NoChange {
+		o.redefinition = sqltext.NoChange
+		o.cfg.Definitions.End()
+	}
 }
 
 // failure returns the end of a statement by this ErrorResponse.

@@ -19,6 +19,7 @@ type session struct {
 // effect applies the effect of a completed statement, which had these parameters, to the session. The result is set for
 // EXECUTE.
 func (sess *session) effect(e sqltext.Effect, params []capture.Param, tag string) (ran execution) {
+	sess.out.redefined(e.Redefines(tag))
 	if sess.ownCode && runsCode(e) {
 		sess.settings.begin()
 		sess.settings.doubtAll()
@@ -86,6 +87,7 @@ func runsCode(e sqltext.Effect) bool {
 // unseen handles a completed statement whose text is unknown, except that its words have this risk.
 func (sess *session) unseen(reason Reason, tag string, words sqltext.Risk) {
 	sess.out.skip(reason, "")
+	sess.out.redefined(sqltext.Effect{}.Redefines(tag))
 	sess.risk(words | sqltext.TagRisk(tag))
 	switch tag {
 	case "BEGIN", "START TRANSACTION":
@@ -105,6 +107,9 @@ func (sess *session) reported(r record) {
 
 // risk makes uncertain what statements with this risk may have changed. They may have called any function.
 func (sess *session) risk(r sqltext.Risk) {
+	if r&(sqltext.RiskCode|sqltext.RiskRenames) != 0 {
+		sess.out.redefined(sqltext.NewMeaning)
+	}
 	sess.settings.doubt(sqltext.Doubt{Calls: []string{capture.UnlistedFunctions}})
 	if r&sqltext.RiskCode != 0 {
 		sess.ownCode = true

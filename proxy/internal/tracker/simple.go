@@ -208,7 +208,7 @@ func (m *simple) capture(sql string, c *completion) {
 	if len(sql) > m.cfg.MaxStatementBytes {
 		skip = TooLong
 	}
-	if skip == captured && !m.out.maybeProtected(sql) {
+	if skip == captured && !m.out.maybeProtected(sql, c.view) {
 		skip = Unprotected
 	}
 	if skip != captured {

@@ -20,6 +20,8 @@ type Config struct {
 	// MaybeProtected reports whether a statement may read protected data; its argument is valid only during the call.
 	// Other statements are tracked and counted, not captured. Nil means that all are captured.
 	MaybeProtected func(sql string) bool
+	// Definitions follows the changes of definitions, of all sessions of the engine; nil = they are not followed.
+	Definitions *capture.Definitions
 	// Counts can be shared with other trackers that run on the same goroutine.
 	Counts *Counts
 	// Samples receives a few of the statements that are not captured, except for Unprotected. Nil means none.
@@ -87,6 +89,7 @@ func (t *Tracker) Stop(reason Off) {
 		return
 	}
 	t.cfg.Counts.Off[reason]++
+	t.out.settled()
 	*t = Tracker{off: reason}
 }
 
@@ -103,6 +106,9 @@ func (t *Tracker) Backlog() (client, server int) { return len(t.client.buf), len
 func (t *Tracker) End() {
 	if t.off == On && !t.gap.lost && !t.gap.begun {
 		t.abandon()
+	}
+	if t.off == On {
+		t.out.settled()
 	}
 }
 
@@ -292,6 +298,7 @@ func (t *Tracker) ready(r record) {
 	}
 	t.settled = t.ignored
 	if status == 'I' { // at the end of a transaction, cursors WITH HOLD run to their end
+		t.out.settled()
 		t.session.settings.doubt(t.session.cursors)
 		t.session.cursors = sqltext.Doubt{}
 	}
