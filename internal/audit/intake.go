@@ -26,6 +26,7 @@ type intake struct {
 	seed      maphash.Seed
 	inbox     *inbox.Inbox
 	sequences sequences
+	later     later
 }
 
 // offer takes one captured query for run. Those beyond the bounds of the inbox are counted as skipped.
@@ -53,21 +54,48 @@ func (n *intake) turnAway(dropped []inbox.Arrival) {
 	})
 }
 
-// submit takes one captured query: see Auditor.Submit.
-func (n *intake) submit(x inbox.Arrival) {
+// submit takes one captured query: see Auditor.Submit. held: it waits until the catalogs are read again, after which
+// release takes it.
+func (n *intake) submit(x inbox.Arrival) (held bool) {
 	<-n.stages.Catalogs.Informed()
 	<-n.keeper.Restored
-	if n.guard.Contain("submit a query", func() error { n.takeIn(&x); return nil }) != nil {
+	if len(x.Query.Then) == 0 {
+		n.metrics.captured.Inc()
+	}
+	n.contain(&x, func() {
+		r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+		if held = n.later.hold(x, &r, n.stages.Catalogs); !held {
+			n.takeIn(&x, r)
+		}
+	})
+	return held
+}
+
+// contain counts a query as skipped if f panics.
+func (n *intake) contain(x *inbox.Arrival, f func()) {
+	if n.guard.Contain("submit a query", func() error { f(); return nil }) != nil {
 		n.use(func(d *desk.Desk) { d.Admission.Skip(recognize.SkippedPanic, x.Query) })
 	}
 }
 
-// takeIn recognizes a query and places it.
-func (n *intake) takeIn(x *inbox.Arrival) {
-	if len(x.Query.Then) == 0 {
-		n.metrics.captured.Inc()
+// release takes the queries that waited for a reading of the catalogs which has ended.
+func (n *intake) release() {
+	for _, x := range n.later.released(n.stages.Catalogs) {
+		n.contain(&x.Arrival, func() {
+			r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+			n.later.settle(&r)
+			n.takeIn(&x.Arrival, r)
+		})
+		if x.counts {
+			n.keeper.Handled()
+		}
 	}
-	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+}
+
+// takeIn places a recognized query.
+func (n *intake) takeIn(x *inbox.Arrival, r recognize.Recognized) {
+	r = committed(x.Query, r)
+	x.Query.Definition = capture.Read // it is not stored
 	if !n.place(&x.Query, &r, len(x.Query.Then) == 0) {
 		parsed := n.stages.Recognizer.Parse(x.Query)
 		n.place(&x.Query, &parsed, false)
@@ -107,6 +135,7 @@ func (n *intake) run(ctx context.Context) {
 	tick := time.NewTicker(intakeEvery)
 	defer tick.Stop()
 	var others captures
+	defer n.returnHeld()
 	for n.awaitLedger(ctx, tick) {
 		for ctx.Err() == nil && n.unspool(ctx) {
 		}
@@ -116,9 +145,13 @@ func (n *intake) run(ctx context.Context) {
 			if !ok {
 				break
 			}
-			n.submit(x)
+			if n.submit(x) {
+				n.later.last().counts = true
+				continue
+			}
 			n.keeper.Handled()
 		}
+		n.release()
 		if more || n.inbox.Beyond(0) {
 			continue
 		}

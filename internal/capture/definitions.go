@@ -42,14 +42,11 @@ func (d *Definitions) End() {
 	}
 }
 
-// Read records when a reading of the catalogs began that the auditor uses now, and whether it has other names than the
-// one before.
-func (d *Definitions) Read(began time.Time, others bool) {
-	d.read.Store(began.UnixNano())
-	if others {
-		d.edition.Add(1)
-	}
-}
+// Read records when a reading of the catalogs began that the auditor uses now.
+func (d *Definitions) Read(began time.Time) { d.read.Store(began.UnixNano()) }
+
+// Renamed records that other names than before may reach something protected.
+func (d *Definitions) Renamed() { d.edition.Add(1) }
 
 // Edition returns a number, not 0, that changes whenever a text that reached nothing protected may reach something.
 func (d *Definitions) Edition() uint64 {

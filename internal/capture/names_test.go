@@ -98,17 +98,18 @@ func TestDefinitions(t *testing.T) {
 	}
 	before := time.Now()
 	d.Begin()
-	d.Read(time.Now().Add(time.Hour), false)
+	d.Read(time.Now().Add(time.Hour))
 	if !d.Unread() {
 		t.Error("read while the transaction is open")
 	}
 	d.End()
-	d.Read(before, false)
+	d.Read(before)
 	if !d.Unread() {
 		t.Error("read by a reading that began before")
 	}
 	edition := d.Edition()
-	d.Read(time.Now().Add(time.Second), true)
+	d.Read(time.Now().Add(time.Second))
+	d.Renamed()
 	if d.Unread() || d.Edition() == edition {
 		t.Error("unread after a reading")
 	}

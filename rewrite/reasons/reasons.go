@@ -26,6 +26,7 @@ const (
 	SettingsUncertain   Reason = "settings_uncertain"   // the meaning of a name or claim depends on settings that are not known
 	AmbiguousName       Reason = "ambiguous_name"       // a name that may refer to several relations
 	TempTable           Reason = "temp_table"           // a temporary table, which a replay cannot see
+	UnknownName         Reason = "unknown_name"         // a name that no catalog has, or whose definition is not committed
 	UnknownTable        Reason = "unknown_table"        // neither protected nor public
 	NoCopy              Reason = "no_copy"              // depends on protected tables, and a neighbour has no correct copy
 	ResolvesDifferently Reason = "resolves_differently" // a function, operator or type that refers to another one in the shadow database
@@ -46,7 +47,16 @@ func All() []Reason {
 		InvalidEncoding, TooLarge, TooDeep, Unparseable, Empty, MultipleStatements, NotSelect, Explain, Wrapper,
 		OtherDatabase, SideEffects, NoProtectedTable, SystemCatalogOnly, SystemCatalog,
 		SystemColumn, SessionDependent, SettingsUncertain, AmbiguousName, TempTable,
-		UnknownTable, NoCopy, ResolvesDifferently, UnknownFunction, UnsafeFunction, NameInString, RowType, Parameter,
+		UnknownName, UnknownTable, NoCopy, ResolvesDifferently, UnknownFunction, UnsafeFunction, NameInString, RowType, Parameter,
 		UnsupportedNode, BadClaim, VerifyFailed, Internal,
 	}
+}
+
+// Unrelated reports whether a statement that is refused for the reason is no DP query.
+func (r Reason) Unrelated() bool {
+	switch r {
+	case NoProtectedTable, SystemCatalogOnly, NotSelect, Explain, Empty:
+		return true
+	}
+	return false
 }

@@ -77,11 +77,14 @@ func classOfReason(reason string) Class {
 		return classNoPlace
 	case "unclaimed_read":
 		return classUnclaimed
-	case reasonUnprotected, string(reasons.NoProtectedTable), string(reasons.SystemCatalogOnly), string(reasons.NotSelect), string(reasons.Explain), string(reasons.Empty):
+	case reasonUnprotected:
 		return classOther
 	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
 		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
 		return classLost
+	}
+	if reasons.Reason(reason).Unrelated() {
+		return classOther
 	}
 	return classRefused
 }
@@ -122,6 +125,7 @@ func remedies() map[string]string {
 		"arguments":                         "use plain literals in EXECUTE, and built-in types of parameters",
 		string(reasons.TooLarge):            "raise proxy.max_statement",
 		string(reasons.OtherDatabase):       "check privacy.database",
+		string(reasons.UnknownName):         "set privacy.catalog: names are not known beyond the shadow; the examples and the log name it",
 		string(reasons.UnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
 		string(reasons.UnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",
 		string(reasons.NoCopy):              "create the relation in every copy, or dpwatch neighbours create --replace; the examples and the log name it",

@@ -117,7 +117,24 @@ func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 		bases[t] = true
 	}
 	n.callers = n.markReaders(n.Source, bases, o, f)
-	n.markReaders(shadow, protected, o, f)
+	relations := n.markReaders(shadow, protected, o, f)
+	if n.Source == nil && o.Shadow != nil {
+		n.addShadowReaders(o.Shadow, relations)
+	}
+}
+
+// addShadowReaders makes the relations of the shadow database that read a protected table, or one of some relations,
+// dependents of protected tables by their names: without a catalog of the source, nothing else is known of views.
+func (n *names) addShadowReaders(shadow *catalog.Index, readers map[Table]bool) {
+	var tables []Table
+	for t := range shadow.Relations {
+		if n.Protected[t.Name] || readers[t] {
+			tables = append(tables, t)
+		}
+	}
+	for t := range bases(shadow, tables, nil) {
+		n.Protected[t.Name] = true
+	}
 }
 
 // markReaders marks the readers of one catalog, and returns its relations that read a protected table, or call a

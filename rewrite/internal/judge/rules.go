@@ -9,9 +9,6 @@
 package judge
 
 import (
-	"maps"
-	"slices"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -66,47 +63,6 @@ func (r *Rules) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
 func (r *Rules) IsPublicOrOther(t Table) bool {
 	kind := r.names.Kinds[t]
 	return kind == resolve.KindPublic || kind == resolve.KindOther
-}
-
-// Names returns the names, without schemas, of the relations and functions of the source through which a statement may
-// read a protected table, and of the functions that are declared, in order; nil = every statement may read one. ok is
-// false if the source is not known.
-func (r *Rules) Names() (names []string, ok bool) {
-	x := r.options.Source
-	if x == nil {
-		return nil, false
-	}
-	if r.names.Protected[resolve.AnyTable] || r.functions.anyUser || r.readsUnnamed(x.Catalog) {
-		return nil, true
-	}
-	found := maps.Clone(r.names.Protected)
-	for t := range r.names.mayCall {
-		found[t.Name] = true
-	}
-	for t := range r.names.stored { // REFRESH
-		found[t.Name] = true
-	}
-	for i := range x.Catalog.Functions {
-		if f := &x.Catalog.Functions[i]; r.names.readers[f] || r.names.mayRead[f] || r.functions.declared(f.Schema, f.Name) {
-			found[f.Name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found)), true
-}
-
-// readsUnnamed reports whether an operator, a type or a cast calls a function that reads a protected table: the text of
-// a statement need not name them.
-func (r *Rules) readsUnnamed(c *catalog.Catalog) bool {
-	readers := map[Table]bool{}
-	for _, found := range []map[*catalog.Function]bool{r.names.readers, r.names.mayRead} {
-		for f := range found {
-			readers[Table{Schema: f.Schema, Name: f.Name}] = true
-		}
-	}
-	reads := func(t Table) bool { return readers[t] }
-	return slices.ContainsFunc(c.ImplicitCasts, reads) ||
-		slices.ContainsFunc(c.Operators, func(o catalog.Operator) bool { return reads(o.Function) }) ||
-		slices.ContainsFunc(c.Types, func(t catalog.Type) bool { return slices.ContainsFunc(t.Calls, reads) })
 }
 
 // names holds the relations that names may refer to, and what the catalogs say about them and about functions. It is
