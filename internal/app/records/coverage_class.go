@@ -125,7 +125,7 @@ func remedies() map[string]string {
 		"arguments":                         "use plain literals in EXECUTE, and built-in types of parameters",
 		string(reasons.TooLarge):            "raise proxy.max_statement",
 		string(reasons.OtherDatabase):       "check privacy.database",
-		string(reasons.UnknownName):         "set privacy.catalog: names are not known beyond the shadow; the examples and the log name it",
+		string(reasons.UnknownName):         "the examples name it; without privacy.catalog, names are not known beyond the shadow",
 		string(reasons.UnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
 		string(reasons.UnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",
 		string(reasons.NoCopy):              "create the relation in every copy, or dpwatch neighbours create --replace; the examples and the log name it",
