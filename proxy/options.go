@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy/internal/startup"
 	"github.com/dpwatch/dpwatch/proxy/internal/tap"
 )
@@ -62,6 +63,9 @@ type Options struct {
 	// query, from one goroutine at a time. It must be fast and must not retain the text. Nil means that every statement
 	// is captured.
 	MaybeProtected func(sql string) bool
+	// Definitions follows what clients change in the definitions of the engine's database, which can change what
+	// MaybeProtected returns. Servers of one engine share it. Nil means that such changes are not followed.
+	Definitions *capture.Definitions
 	// ClaimPrefix, for example "dp", makes the tap read the claims that the engine states in its answers: in a notice
 	// with the message "dp.epsilon=1.5 dp.delta=1e-6", or in ParameterStatus messages for dp.epsilon, dp.delta, dp.rho
 	// and dp.mu, before the CommandComplete of a statement. Only the numbers are kept. "" means that none are read.
@@ -141,7 +145,7 @@ func (o Options) legs() startup.Options {
 // tap returns the options of package tap.
 func (o Options) tap() tap.Options {
 	return tap.Options{
-		Sink: o.Sink, Samples: o.Samples, MaybeProtected: o.MaybeProtected, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
+		Sink: o.Sink, Samples: o.Samples, MaybeProtected: o.MaybeProtected, Definitions: o.Definitions, BudgetBytes: o.CaptureBudgetBytes, MaxStatementBytes: o.MaxStatementBytes,
 		ClaimPrefix: o.ClaimPrefix, Interval: o.DrainInterval, Logger: o.Logger,
 	}
 }

@@ -39,9 +39,9 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	}
 	tokens, err := pgparse.Scan(q.SQL)
 	if err != nil {
-		return nil, parseError(q.SQL, err)
+		return nil, parseError(*q, err)
 	}
-	stmt, wire, err := parseOne(q.SQL, tokens)
+	stmt, wire, err := parseOne(*q, tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 			to = c.to
 		}
 		q.SQL, tokens = c.text(q.SQL, tokens)
-		if stmt, wire, err = parseOne(q.SQL, tokens); err != nil {
+		if stmt, wire, err = parseOne(*q, tokens); err != nil {
 			return p, err
 		}
 		if !proto.Equal(c.node, stmt.GetStmt()) {
@@ -72,9 +72,9 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 			return p, err
 		}
 		if tokens, err = pgparse.Scan(q.SQL); err != nil {
-			return p, parseError(q.SQL, err)
+			return p, parseError(*q, err)
 		}
-		if stmt, wire, err = parseOne(q.SQL, tokens); err != nil {
+		if stmt, wire, err = parseOne(*q, tokens); err != nil {
 			return p, err
 		}
 		p.within = true
@@ -121,8 +121,8 @@ func isUTF8Name(encoding string) bool {
 }
 
 // parseError converts an error of pgparse or libpg_query to a refusal, without the part of the message that quotes the
-// statement.
-func parseError(sql string, err error) error {
+// statement. A statement with a command tag was completed by the server.
+func parseError(q capture.Query, err error) error {
 	refusal := refuse(reasons.Unparseable, "", "")
 	var limit *pgparse.LimitError
 	if errors.As(err, &limit) {
@@ -137,8 +137,15 @@ func parseError(sql string, err error) error {
 	}
 	detail, _, _ := strings.Cut(fault.Message, `"`)
 	refusal.Detail = strings.TrimSuffix(strings.TrimSpace(detail), " at or near")
+	var newer *pgparse.NewerError
+	switch {
+	case errors.As(err, &newer):
+		refusal.Detail, refusal.Hint = newer.Error(), "write the query without it"
+	case q.Tag != "":
+		refusal.Detail += ", but the server accepted the statement: its syntax is newer than " + pgparse.Grammar + ", or another dialect"
+	}
 	if fault.Cursorpos > 0 {
-		refusal.Offset = byteOffset(sql, fault.Cursorpos-1)
+		refusal.Offset = byteOffset(q.SQL, fault.Cursorpos-1)
 	}
 	if strings.Contains(detail, "memory exhausted") || strings.Contains(detail, "stack depth") {
 		refusal.Reason = reasons.TooDeep
@@ -158,10 +165,10 @@ func byteOffset(sql string, characters int) int {
 }
 
 // parseOne parses the only statement of a text, and also returns the wire format of the whole tree.
-func parseOne(sql string, tokens []*pg_query.ScanToken) (*pg_query.RawStmt, []byte, error) {
-	tree, wire, err := pgparse.ParseWire(sql)
+func parseOne(q capture.Query, tokens []*pg_query.ScanToken) (*pg_query.RawStmt, []byte, error) {
+	tree, wire, err := pgparse.ParseWire(q.SQL)
 	if err != nil {
-		return nil, nil, parseError(sql, err)
+		return nil, nil, parseError(q, err)
 	}
 	switch stmts := tree.GetStmts(); len(stmts) {
 	case 0:

@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -91,6 +92,23 @@ func TestErrorsQuoteNoLiteral(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: the error quotes it: %v", sql, err)
+		}
+	}
+}
+
+// TestNewerGrammar: a statement that the parser's grammar lacks is not called faulty if the grammar is the reason.
+func TestNewerGrammar(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ sql, tag, want string }{
+		{"SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS (a int PATH '$')), users", "SELECT 1", "JSON_TABLE is newer than PostgreSQL 16's grammar"},
+		{"SELECT age, count(*) FROM users GROUP BY ALL", "", "GROUP BY ALL is newer than PostgreSQL 16's grammar"},
+		{"SELECT age TO THE POWER 2 FROM users", "SELECT 1", "syntax error, but the server accepted the statement: its syntax is newer than PostgreSQL 16's grammar, or another dialect"},
+		{"SELECT age TO THE POWER 2 FROM users", "", "syntax error"},
+	} {
+		_, err := newRewriter(t, options()).Analyze(capture.Query{SQL: c.sql, Tag: c.tag, Database: "shop"})
+		var refused *rewrite.UnsupportedError
+		if !errors.As(err, &refused) || refused.Reason != reasons.Unparseable || refused.Detail != c.want {
+			t.Errorf("%s: %v, want %s", c.sql, err, c.want)
 		}
 	}
 }

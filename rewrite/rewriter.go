@@ -28,10 +28,13 @@ type Rewriter struct {
 	schema  *wireSchema
 }
 
-// Names returns the names, without schemas, of the relations and functions through which a statement may read a
-// protected table, and of the declared functions, in order: a statement without any of them cannot be one to audit. nil
-// = every statement may. ok is false if Options.Source is not known.
-func (r *Rewriter) Names() (names []string, ok bool) { return r.rules.Names() }
+// KnowsSource reports whether Options.Source is known.
+func (r *Rewriter) KnowsSource() bool { return r.source != nil }
+
+// Names returns the names through which a statement may reach a protected table, with those of the declared functions,
+// and all names of Options.Source: a statement that has none of the former, and no other name than the latter, cannot be
+// one to audit. Without Options.Source they are those of Options.Shadow; ok is false if neither is known.
+func (r *Rewriter) Names() (names capture.Names, ok bool) { return r.rules.Names() }
 
 // NoisyView is a view that calls a DP function and is not listed in the configuration.
 type NoisyView = judge.NoisyView
@@ -206,7 +209,7 @@ func (r *Rewriter) plan(q capture.Query, parsed *parsed, s *judge.Statement, edi
 	}
 	fingerprint, err := pgparse.Fingerprint(q.SQL)
 	if err != nil {
-		return nil, parseError(q.SQL, err)
+		return nil, parseError(q, err)
 	}
 	p := &Plan{
 		Group:        fingerprint,

@@ -115,7 +115,7 @@ func (r *Rewriter) read(sql string) (*pg_query.Node, words, bool) {
 	if err != nil {
 		return nil, nil, false
 	}
-	stmt, _, err := parseOne(sql, tokens)
+	stmt, _, err := parseOne(capture.Query{SQL: sql}, tokens)
 	if err != nil {
 		return nil, nil, false
 	}

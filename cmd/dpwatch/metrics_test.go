@@ -44,7 +44,7 @@ func TestMetrics(t *testing.T) {
 	want := []string{
 		"dpwatch_shadow_up ", "dpwatch_open_violations 0", "dpwatch_auditor_memory_bytes ",
 		"dpwatch_auditor_memory_limit_bytes 5.36870912e+08", "dpwatch_auditor_process_resident_memory_bytes ", "dpwatch_audit_memory_bytes ",
-		"dpwatch_dp_queries_audited_ratio 1", "dpwatch_oldest_waiting_audit_age_seconds 0", `dpwatch_audits{state="queued"} 0`,
+		"dpwatch_dp_queries 0", "dpwatch_oldest_waiting_audit_age_seconds 0", `dpwatch_audits{state="queued"} 0`,
 	}
 	for _, reason := range append(reasons.All(), "too_many_audits", "shape_sampled", "internal_error", "other") {
 		want = append(want, `dpwatch_queries_skipped_total{reason="`+string(reason)+`"} 0`)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
 // TestNames: the relay sends the auditor the statements that name what reads a protected table, according to the
@@ -54,6 +56,33 @@ func TestNames(t *testing.T) {
 	sent("SELECT count(*) FROM log_people", "unprotected")
 	exec0(t, conn, "CREATE VIEW recent AS SELECT * FROM people")
 	sent("SELECT count(*) FROM recent", "no_copy")
+
+	captured := func() (n int) {
+		_, metrics := s.get(t, "/metrics")
+		_, _ = fmt.Sscanf(regexp.MustCompile(`dpwatch_queries_captured_total \d+`).FindString(metrics), "dpwatch_queries_captured_total %d", &n)
+		return n
+	}
+	exec0(t, conn, "CREATE FUNCTION shops() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'")
+	sent("SELECT shops()", "unprotected")
+	const heads = " RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM public.people'"
+	for _, c := range []struct{ proxied, beside, sql string }{ // each statement is seen the first time that it is run
+		{"CREATE FUNCTION heads()" + heads, "", "SELECT heads()"},
+		{"", "CREATE VIEW beside AS SELECT public.heads()", "SELECT * FROM beside"},
+		{"", "CREATE FUNCTION wrapper() RETURNS SETOF bigint LANGUAGE sql AS 'SELECT public.heads()'", "SELECT * FROM (SELECT 1) x, wrapper() w(n)"},
+		{"CREATE OR REPLACE FUNCTION shops()" + heads, "", "SELECT shops()"},
+		{"ALTER VIEW beside RENAME TO renamed", "", `SELECT * FROM public."renamed"`},
+	} {
+		want := captured() + 1
+		if c.proxied != "" {
+			exec0(t, conn, c.proxied)
+			want++
+		}
+		if c.beside != "" {
+			pgtest.Exec(t, s.direct, c.beside)
+		}
+		exec0(t, conn, c.sql)
+		s.until(t, c.sql+" is captured", func() bool { return captured() >= want })
+	}
 
 	reload("privacy: {protected: [public.other]}")
 	sent("SELECT count(*) FROM people", "unprotected")

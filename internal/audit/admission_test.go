@@ -99,7 +99,7 @@ func TestFlood(t *testing.T) {
 	if len(s.Audits) > 40 || s.Skipped["shape_sampled"]+s.Skipped["too_many_audits"] < 1500 {
 		t.Errorf("%d audits, skipped %v", len(s.Audits), s.Skipped)
 	}
-	if s.Coverage.Queries < 2000 || s.Coverage.AuditedQueries > 0.2 || s.Coverage.Owners != 2 {
+	if s.Coverage.Queries < 2000 || *s.Coverage.AuditedQueries > 0.2 || s.Coverage.Owners != 2 {
 		t.Errorf("coverage %+v", s.Coverage)
 	}
 }

@@ -72,7 +72,7 @@ func New(opt Options) (*Auditor, error) {
 		operators: &operators{opt: o, use: use, stages: &a.stages, keeper: a.keeper},
 	}
 	a.statuses = &statuses{
-		opt: o, use: use, guard: &a.guard, keeper: a.keeper, fleet: a.fleet, surroundings: a.surroundings, pace: pace, budgets: a.metering, resting: a.stages.Runner.Resting,
+		opt: o, use: use, guard: &a.guard, keeper: a.keeper, fleet: a.fleet, surroundings: a.surroundings, pace: pace, budgets: a.metering, resting: a.stages.Runner.Resting, unexamined: a.intake.unexamined,
 	}
 	return a, nil
 }

@@ -44,7 +44,7 @@ var (
 	descBytes      = desc("dpwatch_audit_memory_bytes", "Estimated memory of all audits.")
 	descBudget     = desc("dpwatch_audit_memory_limit_bytes", "Limit of dpwatch_audit_memory_bytes; 0 = no limit.")
 	descQueries    = desc("dpwatch_dp_queries", "Distinct auditable DP queries so far; an estimate above a thousand.")
-	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries whose audit has or had trials.")
+	descCovered    = desc("dpwatch_dp_queries_audited_ratio", "Share of dpwatch_dp_queries whose audit has or had trials; absent before the first.")
 	descLedger     = desc("dpwatch_ledger_up", "1 if the last use of the ledger succeeded, else 0; absent if audits are kept in memory only.")
 	descRecords    = desc("dpwatch_ledger_record_only", "1 if another process audits this engine with the same ledger and this one only records what it captures for it, else 0.")
 	descUnsaved    = desc("dpwatch_ledger_unsaved_audits", "Audits whose latest state is not in the ledger yet.")
@@ -124,7 +124,9 @@ func (g *gauges) audits(all *metricList, f *desk.Figures) {
 	age(descOldest, f.Oldest)
 	age(descUntried, f.Untried)
 	all.gauge(descQueries, f.Queries)
-	all.gauge(descCovered, f.Share)
+	if f.Share != nil {
+		all.gauge(descCovered, *f.Share)
+	}
 }
 
 // databases adds the state of the shadow database and of the ledger; l is nil without a ledger.

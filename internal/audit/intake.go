@@ -27,6 +27,7 @@ type intake struct {
 	seed      maphash.Seed
 	inbox     *inbox.Inbox
 	sequences sequences
+	later     later
 }
 
 // offer takes one captured query for run. Those beyond the bounds of the inbox are counted as skipped.
@@ -54,19 +55,49 @@ func (n *intake) turnAway(dropped []inbox.Arrival) {
 	})
 }
 
-// submit takes one captured query: see Auditor.Submit.
-func (n *intake) submit(x inbox.Arrival) {
+// submit takes one captured query: see Auditor.Submit. held: it waits until the catalogs are read again, after which
+// release takes it.
+func (n *intake) submit(x inbox.Arrival) (held bool) {
 	<-n.stages.Catalogs.Informed()
 	<-n.keeper.Restored
-	if n.guard.Contain("submit a query", func() error { n.takeIn(&x); return nil }) != nil {
+	if len(x.Query.Then) == 0 {
+		n.metrics.captured.Inc()
+	}
+	n.contain(&x, func() {
+		x.Query = n.opt.Defaults.Resolve(context.Background(), n.stages.Recognizer.Inline(x.Query))
+		r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+		if held = n.later.hold(x, &r, n.stages.Catalogs); !held {
+			n.takeIn(&x, r)
+		}
+	})
+	return held
+}
+
+// contain counts a query as skipped if f panics.
+func (n *intake) contain(x *inbox.Arrival, f func()) {
+	if n.guard.Contain("submit a query", func() error { f(); return nil }) != nil {
 		n.use(func(d *desk.Desk) { d.Admission.Skip(recognize.SkippedPanic, x.Query) })
 	}
 }
 
-// takeIn recognizes a query and places it, or the queries that its code runs.
-func (n *intake) takeIn(x *inbox.Arrival) {
-	x.Query = n.opt.Defaults.Resolve(context.Background(), n.stages.Recognizer.Inline(x.Query))
-	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+// release takes the queries that waited for a reading of the catalogs which has ended.
+func (n *intake) release() {
+	for _, x := range n.later.released(n.stages.Catalogs) {
+		n.contain(&x.Arrival, func() {
+			r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+			n.later.settle(&r)
+			n.takeIn(&x.Arrival, r)
+		})
+		if x.counts {
+			n.keeper.Handled()
+		}
+	}
+}
+
+// takeIn places a recognized query, or the queries that its code runs.
+func (n *intake) takeIn(x *inbox.Arrival, r recognize.Recognized) {
+	r = committed(x.Query, r)
+	x.Query.Definition = capture.Read // it is not stored
 	var parts []capture.Query
 	if r.Reason == string(reasons.IndirectUse) {
 		parts = n.stages.Recognizer.Parts(x.Query)
@@ -82,9 +113,6 @@ func (n *intake) takeIn(x *inbox.Arrival) {
 
 // placeIn places a query of which r was recognized.
 func (n *intake) placeIn(x *inbox.Arrival, r recognize.Recognized) {
-	if len(x.Query.Then) == 0 {
-		n.metrics.captured.Inc()
-	}
 	if !n.place(&x.Query, &r, len(x.Query.Then) == 0) {
 		parsed := n.stages.Recognizer.Parse(x.Query)
 		n.place(&x.Query, &parsed, false)
@@ -124,6 +152,7 @@ func (n *intake) run(ctx context.Context) {
 	tick := time.NewTicker(intakeEvery)
 	defer tick.Stop()
 	var others captures
+	defer n.returnHeld()
 	for n.awaitLedger(ctx, tick) {
 		for ctx.Err() == nil && n.unspool(ctx) {
 		}
@@ -133,9 +162,13 @@ func (n *intake) run(ctx context.Context) {
 			if !ok {
 				break
 			}
-			n.submit(x)
+			if n.submit(x) {
+				n.later.last().counts = true
+				continue
+			}
 			n.keeper.Handled()
 		}
+		n.release()
 		if more || n.inbox.Beyond(0) {
 			continue
 		}

@@ -57,7 +57,7 @@ type Options struct {
 	TurnTrials    int // approximate number of rounds per turn; see turnBounds
 	Workers       int
 	MaxAudits     int
-	PerShape      int   // audits of one user's query with different constants; 0 = 20
+	PerShape      int   // audits of one user's query and claim with different constants; 0 = 20
 	Memory        int64 // estimated bytes of all audits; 0 = no limit
 	RetryAfter    time.Duration
 	CloseTimeout  time.Duration // how long Run, when it ends, writes what the ledger does not have yet; 0 = 2s
@@ -115,7 +115,8 @@ type Options struct {
 	Seed      func() uint64 // for the order of the worlds
 }
 
-// defaultPerShape is the number of audits of one user's query with different constants, parameters, settings or claims.
+// defaultPerShape is the number of audits of one user's query, and one claim, with different constants, parameters or
+// settings.
 const defaultPerShape = 20
 
 // watchEvery is the shortest time between two turns of a watched audit by default.

@@ -21,6 +21,7 @@ type statuses struct {
 	pace         *pace
 	budgets      *metering
 	resting      func() int
+	unexamined   func() int // captured statements that were not recognized yet
 }
 
 // now returns the present status.
@@ -34,6 +35,10 @@ func (s *statuses) now() view.Status {
 		all.Production = s.surroundings.comparison()
 	}
 	all.Resting = s.resting()
+	if s.opt.Renew != nil && !s.surroundings.stages.Recognizer.KnowsSource() {
+		all.Names = view.NamesBeyond
+	}
+	all.Coverage.Unexamined = s.unexamined()
 	all.Ledger, all.Budget, all.PrivacyBudgets = ledger, s.pace.state(), s.budgets.state()
 	if all.Workers, all.Turns = s.fleet.Workers.State(); all.Turns != nil {
 		all.Turns.Out = out

@@ -39,9 +39,14 @@ func summary(s view.Status) []zap.Field {
 	for _, n := range s.Skipped {
 		skipped += n
 	}
-	fields := []zap.Field{
-		zap.Uint64("captured", s.Captured), zap.Uint64("skipped", skipped), zap.Int("violations", violations), zap.Any("audits", states),
-		zap.Float64("audited_query_share", s.Coverage.AuditedQueries), zap.Uint64("replay_faults", s.Faults),
+	fields := []zap.Field{zap.Uint64("captured", s.Captured), zap.Uint64("skipped", skipped), zap.Uint64("replay_faults", s.Faults)}
+	if s.Withheld() != "" { // the numbers of audits are not known yet
+		fields = append(fields, zap.String("audits", s.Withheld()))
+	} else {
+		fields = append(fields, zap.Int("violations", violations), zap.Any("audits", states))
+		if share := s.Coverage.AuditedQueries; share != nil {
+			fields = append(fields, zap.Float64("audited_query_share", *share))
+		}
 	}
 	if s.Ledger != nil {
 		fields = append(fields, zap.Bool("ledger_up", (s.Ledger.Restored || s.Ledger.Holder != nil) && s.Ledger.Trouble == ""), zap.Int("unsaved_audits", s.Ledger.Unsaved))

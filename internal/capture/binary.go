@@ -26,9 +26,10 @@ const (
 	flagUncertain // of an earlier version, which knew only whether all settings are in doubt
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
-	flagBegan // Began is not zero, and follows last; before versionWithoutStated: a sequence, which cannot be decoded
-	flagThen  // Then is not empty, and follows
-	flagDoubt // Doubt is not empty, and follows
+	flagBegan      // Began is not zero, and follows Temps; before versionWithoutStated: a sequence, which cannot be decoded
+	flagThen       // Then is not empty, and follows
+	flagDoubt      // Doubt is not empty, and follows
+	flagDefinition // Definition is not Read, and follows last
 )
 
 // errShort means that the input ended inside a field, or that a length exceeds the input.
@@ -60,6 +61,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if !q.Began.IsZero() {
 		flags |= flagBegan
+	}
+	if q.Definition != Read {
+		flags |= flagDefinition
 	}
 	version := byte(versionWithoutStated)
 	switch {
@@ -110,6 +114,9 @@ func AppendBinary(dst []byte, q Query) []byte {
 	}
 	if flags&flagBegan != 0 {
 		dst = appendTime(dst, q.Began)
+	}
+	if flags&flagDefinition != 0 {
+		dst = append(dst, byte(q.Definition))
 	}
 	return dst
 }
@@ -242,6 +249,11 @@ func (d *decoder) query() Query {
 	}
 	if flags&flagBegan != 0 && v >= versionWithoutStated {
 		q.Began = d.time()
+	}
+	if flags&flagDefinition != 0 {
+		if q.Definition = Definition(d.byte()); q.Definition == Read || q.Definition > Uncommitted {
+			d.fail(fmt.Errorf("a definition has the mark %d", q.Definition))
+		}
 	}
 	return q
 }

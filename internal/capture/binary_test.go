@@ -42,10 +42,12 @@ func queries() map[string]capture.Query {
 		"stated":       {SQL: "SELECT 1", Stated: capture.Stated{Epsilon: 1.5, Delta: 1e-6}},
 		"unclear":      {SQL: "SELECT 1", Stated: capture.Stated{Unclear: true}, Completed: time.Unix(7, 0).UTC()},
 		"stated later": {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT 2"}, {SQL: "SELECT 3", Stated: capture.Stated{Rho: 0.5, Mu: math.MaxFloat64}}}},
-		"definitions": {SQL: "SELECT * FROM v, t", Temporary: []string{"t", "v"}, Temps: []capture.Temp{
+		"temporary": {SQL: "SELECT * FROM v, t", Temporary: []string{"t", "v"}, Temps: []capture.Temp{
 			{Name: "t"}, {Name: "v", View: "CREATE TEMP VIEW v AS SELECT 1", Settings: map[string]string{"search_path": ""}, Doubt: capture.Doubt{Names: []string{"role"}}},
 		}},
-		"not utf8": {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
+		"not utf8":    {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
+		"definitions": {SQL: "SELECT 1", Definition: capture.Uncommitted},
+		"unread":      {SQL: "SELECT 1", Definition: capture.Unread},
 	}
 }
 

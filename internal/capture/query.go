@@ -77,6 +77,8 @@ type Query struct {
 	SQLState string
 	// Stated is the claim that the engine states in its answer, if the proxy reads it.
 	Stated Stated
+	// Definition says whether definitions were changed that the auditor may not know.
+	Definition Definition
 }
 
 // Temp is what the session said of a temporary relation.

@@ -30,7 +30,7 @@ const (
 
 // Volumes are the statements since a time. Each statement is in exactly one Volume.
 type Volumes struct {
-	Since   time.Time
+	Since   time.Time // not before the ledger's first record
 	Engines []string
 	Queries []Volume // by the verdict or state of an audit with trials, or Unclaimed, Untried, Untestable, Unplaced, waiting
 	Skipped []Volume // statements that are not audited, by reason; without Queries
@@ -66,7 +66,13 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 		if len(v.Engines) == 0 && engine != "" {
 			return fmt.Errorf("it has %w %q; it has: %s", ErrNoEngine, engine, strings.Join(all, ", "))
 		}
-		var err error
+		first, err := firstRecord(ctx, tx, v.Engines)
+		if err != nil {
+			return err
+		}
+		if first != nil && first.After(v.Since) {
+			v.Since = Hour(*first)
+		}
 		if v.Queries, err = volumes(ctx, tx, `
 			WITH h AS (SELECT query, sum(executions)::bigint AS executions, sum(unplaced)::bigint AS unplaced FROM query_hours WHERE hour >= $2 AND ($3::timestamptz IS NULL OR hour < $3) GROUP BY query)
 			SELECT CASE WHEN a.query IS NULL AND h.unplaced = h.executions THEN 'no_place' WHEN q.epsilon IS NULL THEN 'no_claim'
@@ -85,6 +91,13 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 		return v, fmt.Errorf("ledger: coverage: %w", sqlstate.Withhold(err))
 	}
 	return v, nil
+}
+
+// firstRecord returns the time of the first record of what clients ran, or when an engine was last taken over, whichever
+// is earlier; nil if there are no engines.
+func firstRecord(ctx context.Context, tx pgx.Tx, engines []string) (at *time.Time, err error) {
+	err = tx.QueryRow(ctx, `SELECT least((SELECT min(hour) FROM query_hours), (SELECT min(hour) FROM skipped), (SELECT min(at) FROM engines WHERE name = ANY($1)))`, engines).Scan(&at)
+	return at, err
 }
 
 func volumes(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]Volume, error) {

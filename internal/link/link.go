@@ -27,7 +27,7 @@ const (
 	Begin   Kind = 'B' // auditor to relay: the hash of the statement that it parses next
 	End     Kind = 'E' // auditor to relay: the hash of a parsed statement
 	Status  Kind = 'S' // auditor to relay: view.Status as JSON
-	Names   Kind = 'N' // auditor to relay: names in the statements to send, rewrite.Rewriter.Names as JSON
+	Names   Kind = 'N' // auditor to relay: which statements to send, capture.Vocabulary as JSON
 	Metrics Kind = 'M' // auditor to relay: metrics in the Prometheus text format
 	Settled Kind = 'T' // auditor to relay: capture.Settled of this link, in its binary form
 )

@@ -48,14 +48,18 @@ func (s *site) overview(r *http.Request) (content, error) {
 
 // overviewTitle sums up the first page.
 func overviewTitle(engines []status.Overview) string {
-	open, accepted, decided := 0, 0, 0
+	open, accepted, decided, restoring := 0, 0, 0, false
 	for _, o := range engines {
+		restoring = restoring || o.Restoring
 		decided += o.Decided
 		open += o.Open()
 		accepted += len(o.Found) - o.Open()
 	}
 	title := plural(open, "query leaks", "queries leak") + " more than claimed."
-	if open == 0 {
+	switch {
+	case open == 0 && restoring:
+		return "The audits are being restored from the ledger."
+	case open == 0:
 		title = fmt.Sprintf("No leak is open; %s a verdict.", plural(decided, "query has", "queries have"))
 	}
 	if accepted > 0 {

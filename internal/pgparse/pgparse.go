@@ -77,12 +77,13 @@ func ParseWire(sql string) (*pg_query.ParseResult, []byte, error) {
 	return tree, wire, nil
 }
 
-// Wire returns only the wire format of a text's tree.
+// Wire returns only the wire format of a text's tree. The error can be a *NewerError.
 func Wire(sql string) ([]byte, error) {
 	if err := Check(sql); err != nil {
 		return nil, err
 	}
-	return parser.ParseToProtobuf(sql)
+	wire, err := parser.ParseToProtobuf(sql)
+	return wire, newer(sql, err)
 }
 
 // Fingerprint returns libpg_query's fingerprint of a text, which drops constants.

@@ -131,6 +131,42 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestNewer: syntax of later versions is named; faulty text is not taken for it.
+func TestNewer(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]string{
+		"SELECT * FROM json_table('[1]', '$[*]' COLUMNS (a int PATH '$'))":                       "JSON_TABLE",
+		"SELECT JSON_VALUE('{}', '$.a' RETURNING int)":                                           "JSON_VALUE",
+		"SELECT JSON_EXISTS (jsonb '{}', '$' PASSING 1 AS x)":                                    "JSON_EXISTS",
+		"SELECT JSON_SERIALIZE('{}' RETURNING bytea)":                                            "JSON_SERIALIZE with RETURNING",
+		"MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE RETURNING t.a":               "MERGE ... RETURNING",
+		"WITH m AS (MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE RETURNING *) SELECT 1": "MERGE ... RETURNING",
+		"MERGE INTO t USING s ON t.a = s.a WHEN NOT MATCHED BY SOURCE THEN DELETE":               "MERGE ... WHEN NOT MATCHED BY",
+		"SELECT 'ä', count(*) FROM t GROUP /* x */ BY\nALL":                                      "GROUP BY ALL",
+		"SELECT lag(a) IGNORE NULLS OVER (ORDER BY b) FROM t":                                    "IGNORE NULLS",
+		"UPDATE t SET a = 1 RETURNING WITH (OLD AS o) o.a":                                       "RETURNING WITH",
+		"SELECT now() AT LOCAL":                                                    "AT LOCAL",
+		"CREATE TABLE t (a int, b int GENERATED ALWAYS AS (a))":                    "a virtual generated column",
+		"CREATE TABLE t (a int, p tstzrange, PRIMARY KEY (a, p WITHOUT OVERLAPS))": "WITHOUT OVERLAPS",
+		"DELETE FROM t FOR PORTION OF p FROM 1 TO 2":                               "FOR PORTION OF",
+		"INSERT INTO t VALUES (1) ON CONFLICT (a) DO SELECT RETURNING a":           "ON CONFLICT DO SELECT",
+		"SELECT * FROM GRAPH_TABLE (g MATCH (a) COLUMNS (a.x))":                    "GRAPH_TABLE",
+		"SELEC * FROM JSON_TABLE('[1]', '$[*]' COLUMNS (a int PATH '$'))":          "",
+		"SELECT 'GROUP BY ALL' FROM":                                               "",
+		"SELECT 1 FROM t GROUP BY":                                                 "",
+		`SELECT "GROUP BY ALL" FROM ,`:                                             "",
+	} {
+		_, err := pgparse.Parse(sql)
+		var newer *pgparse.NewerError
+		if errors.As(err, &newer); err == nil || newer == nil && want != "" || newer != nil && newer.Syntax != want {
+			t.Errorf("%s: %v; want %q", sql, err, want)
+		}
+		if want != "" && pgparse.Because(err) != ": "+want+" is newer than PostgreSQL 16's grammar" {
+			t.Errorf("%s: %q", sql, pgparse.Because(err))
+		}
+	}
+}
+
 // TestOnlyWay: no other package of this module calls libpg_query, except tests, and the examples, which are separate
 // programs.
 func TestOnlyWay(t *testing.T) {

@@ -27,6 +27,7 @@ const (
 	SettingsUncertain   Reason = "settings_uncertain"   // the meaning of a name or claim depends on settings that are not known
 	AmbiguousName       Reason = "ambiguous_name"       // a name that may refer to several relations
 	TempTable           Reason = "temp_table"           // a temporary table, which a replay cannot see
+	UnknownName         Reason = "unknown_name"         // a name that no catalog has, or whose definition is not committed
 	UnknownTable        Reason = "unknown_table"        // neither protected nor public
 	NoCopy              Reason = "no_copy"              // depends on protected tables, and a neighbour has no correct copy
 	ResolvesDifferently Reason = "resolves_differently" // a function, operator or type that refers to another one in the shadow database
@@ -47,7 +48,7 @@ func All() []Reason {
 		InvalidEncoding, TooLarge, TooDeep, Unparseable, Empty, MultipleStatements, NotSelect, Explain, Wrapper,
 		IndirectUse, OtherDatabase, SideEffects, NoProtectedTable, SystemCatalogOnly, SystemCatalog,
 		SystemColumn, SessionDependent, SettingsUncertain, AmbiguousName, TempTable,
-		UnknownTable, NoCopy, ResolvesDifferently, UnknownFunction, UnsafeFunction, NameInString, RowType, Parameter,
+		UnknownName, UnknownTable, NoCopy, ResolvesDifferently, UnknownFunction, UnsafeFunction, NameInString, RowType, Parameter,
 		UnsupportedNode, BadClaim, VerifyFailed, Internal,
 	}
 }

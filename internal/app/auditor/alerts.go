@@ -1,7 +1,6 @@
 package auditor
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"math"
@@ -219,7 +218,11 @@ func conditions(c config.Config) (all []condition) {
 		all = append(all, condition{
 			kind: finding.CoverageLow, component: "queries", text: "few of the distinct DP queries have an audit with trials", after: time.Duration(c.Alerts.Coverage.After),
 			holds: func(s *view.Status) (string, bool) {
-				return "audited share " + show.Number(analysis.Float(cmp.Or(s.Coverage.AuditedQueries, 0))), s.Coverage.Queries >= leastQueries && s.Coverage.AuditedQueries < share
+				audited := s.Coverage.AuditedQueries
+				if audited == nil {
+					return "", false
+				}
+				return "audited share " + show.Number(analysis.Float(*audited)), s.Coverage.Queries >= leastQueries && *audited < share
 			},
 		})
 	}

@@ -19,14 +19,15 @@ func TestConditions(t *testing.T) {
 	c := config.Default()
 	c.Audit.Workers = 0
 	all := conditions(c)
+	share := func(v float64) *float64 { return &v }
 	healthy := func() *view.Status {
-		return &view.Status{Workers: make([]view.WorkerState, 1), Ledger: &view.LedgerState{Restored: true}, Coverage: view.Coverage{Queries: 100, AuditedQueries: 0.9}}
+		return &view.Status{Workers: make([]view.WorkerState, 1), Ledger: &view.LedgerState{Restored: true}, Coverage: view.Coverage{Queries: 100, AuditedQueries: share(0.9)}}
 	}
 	for component, break1 := range map[string]func(*view.Status){
 		"shadow":  func(s *view.Status) { s.Shadow = "away" },
 		"ledger":  func(s *view.Status) { s.Ledger.Trouble = "away" },
 		"workers": func(s *view.Status) { s.Workers = nil },
-		"queries": func(s *view.Status) { s.Coverage.AuditedQueries = 0.4 },
+		"queries": func(s *view.Status) { s.Coverage.AuditedQueries = share(0.4) },
 	} {
 		t.Run(component, func(t *testing.T) {
 			t.Parallel()

@@ -203,17 +203,28 @@ func announcer(out *link.Writer) func(sql string) (done func()) {
 	}
 }
 
-// announceNames returns renew, which reads the catalogs, with a report of the names to the relay whenever they change.
-func announceNames(renew func(context.Context) (*rewrite.Rewriter, error), out *link.Writer) func(context.Context) (*rewrite.Rewriter, error) {
+// announceNames returns renew, which reads the catalogs, with a report to the relay after each reading: when it began,
+// and the names, if they have changed. catalog: privacy.catalog is set; the names of the shadow alone are not reported
+// then.
+func announceNames(renew func(context.Context) (*rewrite.Rewriter, error), catalog bool, out *link.Writer) func(context.Context) (*rewrite.Rewriter, error) {
 	var sent []byte
 	return func(ctx context.Context) (*rewrite.Rewriter, error) {
+		began := time.Now()
 		r, err := renew(ctx)
-		if r == nil {
+		if r == nil || catalog && !r.KnowsSource() {
 			return r, err
 		}
+		var v capture.Vocabulary
 		names, known := r.Names()
 		text, _ := json.Marshal(names) // strings can always be encoded
-		if known && !bytes.Equal(text, sent) && out.Send(link.Names, text) == nil {
+		if known && !bytes.Equal(text, sent) {
+			v.Names = &names
+		}
+		if err == nil {
+			v.Read = began
+		}
+		frame, _ := json.Marshal(v)
+		if known && out.Send(link.Names, frame) == nil {
 			sent = text
 		}
 		return r, err
@@ -262,7 +273,7 @@ func newAuditor(c config.Config, gate *throttle.Gate, out *link.Writer, send fun
 		return nil, err
 	}
 	stages.SetEngines(&opt, c)
-	opt.Renew = announceNames(opt.Renew, out)
+	opt.Renew = announceNames(opt.Renew, c.Privacy.Catalog != "", out)
 	opt.Announce, opt.OnFinding, opt.Ledger, opt.Spool, opt.Retention = announcer(out), send, setup.OpenLedger(c), setup.OpenSpool(c), time.Duration(c.Ledger.Retention)
 	opt.OnSettled = sendSettled(out)
 	opt.Recorder, opt.Process = setup.OpenRecorder(c), setup.ThisProcess(c)

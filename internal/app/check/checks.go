@@ -147,7 +147,7 @@ func checkUpstream(c config.Config, index int) preflight.Task {
 			check.Status, check.Message, check.Fix = preflight.Fault, err.Error(), fix
 			return []preflight.Check{check}
 		}
-		one, err := relay.NewRoute(&c, index, capture.NewQueue(1, 1<<10), nil, nil, zap.NewNop())
+		one, err := relay.NewRoute(&c, index, capture.NewQueue(1, 1<<10), nil, nil, nil, zap.NewNop())
 		if err != nil {
 			return failed(err, "correct the files and modes of tls and upstream_tls")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/app/status"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -27,6 +28,7 @@ type Coverage struct {
 	Queries    int64           `json:"queries"`    // distinct DP queries
 	Classes    []CoverageClass `json:"classes"`    // all of them, in a fixed order
 	Views      []CoverageView  `json:"views,omitempty"`
+	Names      string          `json:"names,omitempty"` // which names are not known; "" = all are
 }
 
 // CoverageView is a view that draws fresh noise for each query on it, and on which queries are not audited.
@@ -87,6 +89,9 @@ func ReadCoverage(ctx context.Context, c config.Config, engine string, period ti
 	coverage := NewCoverage(v, now)
 	if !c.Log.ShowsSQL() {
 		coverage.WithoutTexts()
+	}
+	if c.Privacy.Catalog == "" {
+		coverage.Names = view.NamesBeyond
 	}
 	return coverage, nil
 }
@@ -156,7 +161,11 @@ func (c Coverage) of(class Class) CoverageClass {
 func (c Coverage) Write(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(c.Headline())
-	fmt.Fprintf(&b, "since %s, engine %s\n\n", show.Moment(c.Since), strings.Join(c.Engines, ", "))
+	fmt.Fprintf(&b, "since %s, engine %s\n", show.Moment(c.Since), strings.Join(c.Engines, ", "))
+	if c.Names != "" {
+		b.WriteString(c.Names + "\n")
+	}
+	b.WriteString("\n")
 	table := show.NewTable(&b)
 	table.Row("", "STATEMENTS", "SHARE", "QUERIES", "WHAT TO DO")
 	for _, class := range c.Classes {

@@ -125,6 +125,7 @@ func remedies() map[string]string {
 		string(reasons.TooLarge):            "raise proxy.max_statement",
 		string(reasons.IndirectUse):         "call the DP function in a SELECT on the protected table; the examples and the log say how it is used",
 		string(reasons.OtherDatabase):       "check privacy.database",
+		string(reasons.UnknownName):         "the examples name it; without privacy.catalog, names are not known beyond the shadow",
 		string(reasons.UnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
 		string(reasons.UnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",
 		string(reasons.NoCopy):              "create the relation in every copy, or dpwatch neighbours create --replace; the examples and the log name it",

@@ -28,7 +28,9 @@ type auditedEngine struct {
 	samples    capture.Samples // of statements that are not sent to the auditor
 	supervisor *supervise.Supervisor
 	shown      shown // on pages
-	mentions   atomic.Pointer[func(sql string) bool]
+	filter     atomic.Pointer[capture.Filter]
+	// definitions are followed through all routes: with a change of them, names can mean something else.
+	definitions capture.Definitions
 }
 
 // auditorProcess is how an auditor process is started, and what receives its output.
@@ -55,14 +57,14 @@ func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditor
 		return nil, fmt.Errorf("encode the configuration for the auditor: %w", err)
 	}
 	e := &auditedEngine{cfg: c, queue: capture.NewQueue(c.Tuning.QueueLength, queueBytes)}
-	e.setNames(setup.ProtectedNames(&c))
+	e.awaitNames(c)
 	e.supervisor = supervise.New(supervise.Options{
 		Command: auditor.command,
 		Hello:   greeting, Queue: e.queue, HangLimit: time.Duration(c.Tuning.AuditorHangLimit), ParseTimeout: parseTimeout, StopGrace: setup.AuditorGrace,
 		MaxRate: c.Tuning.CaptureRate, Logger: log.Named("supervise"), OnStatus: auditor.onStatus, OnNames: e.receiveNames, Uncaptured: e.uncaptured, Samples: &e.samples,
 	})
 	for i := range c.Proxy.AllRoutes() {
-		one, err := NewRoute(&c, i, e, e.maybeProtected, &e.samples, log)
+		one, err := NewRoute(&c, i, e, e.maybeProtected, &e.definitions, &e.samples, log)
 		if err != nil {
 			return nil, err
 		}
@@ -74,17 +76,28 @@ func newAuditedEngine(c config.Config, resolved config.Resolved, auditor auditor
 	return e, nil
 }
 
-// setNames sets the names of which a captured statement contains one; nil = every statement is captured.
-func (e *auditedEngine) setNames(names []string) {
-	mentions := capture.Mentions(names)
-	e.mentions.Store(&mentions)
+// awaitNames sets the names that matter until the auditor of a configuration reports them.
+func (e *auditedEngine) awaitNames(c config.Config) {
+	e.use(capture.Names{Reaching: setup.ProtectedNames(&c)})
 }
 
-// receiveNames takes the names from the auditor, which knows the engine's catalog.
+// use sets the names that matter.
+func (e *auditedEngine) use(n capture.Names) {
+	e.filter.Store(capture.NewFilter(n))
+	e.definitions.Renamed()
+}
+
+// receiveNames takes the names from the auditor, which knows the catalogs.
 func (e *auditedEngine) receiveNames(payload []byte) {
-	var names []string
-	if json.Unmarshal(payload, &names) == nil {
-		e.setNames(names)
+	var v capture.Vocabulary
+	if json.Unmarshal(payload, &v) != nil {
+		return
+	}
+	if v.Names != nil {
+		e.use(*v.Names)
+	}
+	if !v.Read.IsZero() {
+		e.definitions.Read(v.Read)
 	}
 }
 
@@ -97,8 +110,12 @@ func (e *auditedEngine) Offer(q capture.Query) bool {
 	return ok
 }
 
-// maybeProtected reports whether a statement contains one of the names.
-func (e *auditedEngine) maybeProtected(sql string) bool { return (*e.mentions.Load())(sql) }
+// maybeProtected reports whether a statement may reach something protected, as far as its words show: it names something
+// that does, or that is not known. While definitions are not read that clients changed, every name may be such a one.
+func (e *auditedEngine) maybeProtected(sql string) bool {
+	sight := e.filter.Load().Sight(sql)
+	return sight >= capture.Unknown || sight > capture.Nameless && e.definitions.Unread()
+}
 
 // name returns the name of the engine in the ledger, which the admin API and metrics use as well.
 func (e *auditedEngine) name() string { return e.cfg.EngineName() }

@@ -115,7 +115,7 @@ func (conf *Configuration) Reload(read func() (config.Config, config.Resolved, e
 	}
 	all := c.AllEngines()
 	for i, e := range conf.engines.all {
-		e.setNames(setup.ProtectedNames(&all[i])) // until the new auditor reports its names
+		e.awaitNames(all[i])
 		e.supervisor.Renew(greetings[i])
 	}
 	return changed, nil

@@ -34,7 +34,7 @@ type route struct {
 
 // NewRoute creates the route with this index. Captured queries for whose text maybeProtected returns true go to sink,
 // and a few of those that are not captured to samples, which may be nil.
-func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(sql string) bool, samples *capture.Samples, log *zap.Logger) (*route, error) {
+func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(sql string) bool, definitions *capture.Definitions, samples *capture.Samples, log *zap.Logger) (*route, error) {
 	p := &c.Proxy
 	cfg := p.AllRoutes()[index]
 	log = log.With(zap.String("route", cfg.Name))
@@ -43,7 +43,7 @@ func NewRoute(c *config.Config, index int, sink proxy.Sink, maybeProtected func(
 		ClientTLS:   clientTLS(cfg.TLS),
 		UpstreamTLS: upstreamTLS(cfg.UpstreamTLS), ProxyProtocol: prefixes(cfg.ProxyProtocol),
 		SessionIDBase: uint64(index) << setup.SessionIDBits,
-		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected, Samples: samples, ClaimPrefix: c.Claims.Answer,
+		Capture:       p.Capture, Sink: sink, MaybeProtected: maybeProtected, Definitions: definitions, Samples: samples, ClaimPrefix: c.Claims.Answer,
 		MaxSessions: p.MaxSessions, StartupTimeout: startupTimeout,
 		DrainTimeout: time.Duration(p.DrainTimeout), DialTimeout: time.Duration(c.Tuning.DialTimeout),
 		KeepAlive: keepAlive, IdleTimeout: time.Duration(p.IdleTimeout),

@@ -39,12 +39,12 @@ func PrivacyBudgets(c config.Config) []ledger.PrivacyBudget {
 	return all
 }
 
-// ProtectedNames returns the names, without schemas, of which a statement must contain one to be sent to the auditor
-// (capture.Mentions), until the auditor has read the engine's catalog and reports its own (rewrite.Rewriter.Names): nil
-// = every statement. Without privacy.catalog they are those of the protected tables: a statement to audit names one of
-// them, or, for EXECUTE, the prepared statement does.
+// ProtectedNames returns the names, without schemas, of which a statement must contain one to be sent to the auditor,
+// until the auditor has read a catalog and reports its own (rewrite.Rewriter.Names): nil = every statement. Without a
+// catalog they are those of the protected tables: a statement to audit names one of them, or, for EXECUTE, the prepared
+// statement does.
 func ProtectedNames(c *config.Config) []string {
-	if c.Privacy.Catalog != "" {
+	if c.Privacy.Catalog != "" || c.Shadow.DSN != "" {
 		return nil
 	}
 	return ident.BareNames(c.Privacy.Protected)

@@ -14,7 +14,8 @@ type Overview struct {
 	Audits, Decided int          // in memory
 	Sessions        int64
 	Queries         float64           // distinct DP queries, estimated
-	Audited         float64           // share of Queries whose audit has or had trials
+	Audited         *float64          // share of Queries whose audit has or had trials; nil = not known
+	Restoring       bool              // the ledger has audits that are not known yet
 	Alerts          *view.AlertsState // nil = not known
 }
 
@@ -36,6 +37,7 @@ func (s *Snapshot) Overview() Overview {
 	}
 	if a := s.auditor; a != nil {
 		o.Audits, o.Queries, o.Audited, o.Alerts = len(a.Audits), a.Coverage.Queries, a.Coverage.AuditedQueries, a.Alerts
+		o.Restoring = a.Withheld() != ""
 	}
 	for i := range s.Audits {
 		a := &s.Audits[i]

@@ -51,13 +51,20 @@ func (s *Snapshot) parts() (all []Part) {
 		if a.Budget != nil {
 			add(false, "replay budget", "%s", budgetLine(a.Budget))
 		}
-		c := a.Coverage
-		add(false, "coverage", "%.3g %% of %.0f distinct DP queries audited; users with audits: %d", 100*c.AuditedQueries, c.Queries, c.Owners)
+		add(false, "coverage", "%s", coverageLine(a))
+		if a.Names != "" {
+			add(false, "names", "%s", a.Names)
+		}
 	}
 	add(false, "skipped", "%s", s.skippedLine())
 	if a := s.auditor; a != nil {
-		add(false, "audits", "%s", statesLine(a.Audits))
-		add(len(s.violations()) > 0, "violations", "%s", violationsLine(s.violations()))
+		if withheld := a.Withheld(); withheld != "" && len(s.violations()) == 0 {
+			add(false, "audits", "%s", withheld)
+			add(false, "violations", "%s", withheld)
+		} else {
+			add(false, "audits", "%s", statesLine(a.Audits))
+			add(len(s.violations()) > 0, "violations", "%s", violationsLine(s.violations()))
+		}
 		if f := a.FalseAlarms; f != nil {
 			add(f.Excessive(), "false alarms", "%s", falseAlarmsLine(f))
 		}
@@ -92,6 +99,23 @@ func productionLine(p *view.Production) string {
 		return "the shadow database differs: " + strings.Join(p.Differences, ", ")
 	}
 	return "the shadow database is alike"
+}
+
+// coverageLine says which share of the DP queries is audited.
+func coverageLine(a *view.Status) string {
+	c, text := a.Coverage, ""
+	switch {
+	case a.Withheld() != "":
+		text = a.Withheld()
+	case c.AuditedQueries == nil:
+		text = "no DP query seen yet"
+	default:
+		text = fmt.Sprintf("%.3g %% of %.0f distinct DP queries audited; users with audits: %d", 100**c.AuditedQueries, c.Queries, c.Owners)
+	}
+	if c.Unexamined > 0 {
+		text += fmt.Sprintf("; %d captured statements are not looked at yet", c.Unexamined)
+	}
+	return text
 }
 
 // unfollowedLine names the open sessions whose statements are not captured at present, except those that replicate.

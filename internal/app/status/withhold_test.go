@@ -122,7 +122,7 @@ var harmless = []string{
 	"audits.resolved.engine_epoch", "audits.resolved.first_engine_epoch", "audits.resolved.neighbour", "audits.resolved.resolved_by_engine_epoch",
 	"audits.route", "audits.state", "audits.summary", "audits.user", "audits.verdict", "audits.violation.engine_epoch",
 	"audits.violation.first_engine_epoch", "audits.violation.neighbour", "audits.waiting_for.reason", "audits.worker", "ledger.holder.configuration",
-	"false_alarms.off", "ledger.holder.host", "ledger.recorders.configuration", "ledger.recorders.host", "pace.default", "pace.held", "pace.warning", "privacy_budgets.name",
+	"false_alarms.off", "ledger.holder.host", "ledger.recorders.configuration", "ledger.recorders.host", "names", "pace.default", "pace.held", "pace.warning", "privacy_budgets.name",
 	"records.accepted.operator", "records.accepted.reason", "records.database", "records.fingerprint", "records.id", "records.neighbour", "records.route",
 	"records.summary", "records.user", "workers.host", "workers.id", "workers.refused", "workers.version",
 }

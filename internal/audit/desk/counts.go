@@ -86,7 +86,7 @@ func (k *counts) turnAway(reason string, q capture.Query) {
 	}
 	_, share := k.covered()
 	k.log(zap.WarnLevel, "statements are not audited: all places for audits are taken (raise audit.max_audits), or statements arrive faster than they can be parsed (backlog); check which user sends them",
-		zap.Any("statements_since_last_warning", counts), zap.Int("audits", k.roster.Len()), zap.Float64("audited_query_share", share))
+		zap.Any("statements_since_last_warning", counts), zap.Int("audits", k.roster.Len()), zap.Float64p("audited_query_share", share))
 }
 
 // add counts a query. If the next warning is due it returns the counts since the last one, otherwise nil.

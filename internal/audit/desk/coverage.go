@@ -53,22 +53,23 @@ func (c *coverage) mark(h uint64, audited bool) {
 	c.audited[h] = true
 }
 
-// queries returns the number of distinct queries, and the share that are audited (1 without any). untried is how many
+// queries returns the number of distinct queries, and the share that are audited; nil without any. untried is how many
 // of those that have an audit and are stored here have had no trial.
-func (c *coverage) queries(untried int) (n, share float64) {
+func (c *coverage) queries(untried int) (n float64, share *float64) {
 	if len(c.hashes) == 0 {
-		return 0, 1
+		return 0, nil
 	}
 	n = float64(len(c.hashes))
 	if c.beyond {
 		n = (coverageSample - 1) / (float64(c.hashes[len(c.hashes)-1]) / (1 << 64))
 	}
-	return n, float64(len(c.audited)-untried) / float64(len(c.hashes))
+	audited := float64(len(c.audited)-untried) / float64(len(c.hashes))
+	return n, &audited
 }
 
 // covered returns the number of distinct queries, and the share that are audited: their audit has or had trials. An
 // audit that began again counts, as the trials before it do.
-func (k *counts) covered() (n, share float64) {
+func (k *counts) covered() (n float64, share *float64) {
 	untried := 0
 	for _, j := range k.order {
 		if j.Trials == 0 && j.restarts+j.repeats == 0 && k.coverage.audited[j.hash] {

@@ -20,24 +20,24 @@ func TestCoverage(t *testing.T) {
 		}
 		return string(b[:])
 	}
-	if n, share := c.queries(0); n != 0 || share != 1 {
+	if n, share := c.queries(0); n != 0 || share != nil {
 		t.Errorf("without queries %v, %v", n, share)
 	}
 	for i := range 500 {
 		c.see(key(i), i%4 == 0)
 		c.see(key(i), i%4 == 0)
 	}
-	if n, share := c.queries(0); n != 500 || share != .25 {
+	if n, share := c.queries(0); n != 500 || *share != .25 {
 		t.Errorf("%v queries, share %v; want 500 and a quarter", n, share)
 	}
 	c.lose(key(0))
-	if _, share := c.queries(0); share != 124./500 {
+	if _, share := c.queries(0); *share != 124./500 {
 		t.Errorf("share %v after one lost its audit", share)
 	}
 	for i := range 100_000 {
 		c.see(key(i), i%4 == 0)
 	}
-	if n, share := c.queries(0); n < 85_000 || n > 115_000 || share < .18 || share > .32 {
+	if n, share := c.queries(0); n < 85_000 || n > 115_000 || *share < .18 || *share > .32 {
 		t.Errorf("%v queries, share %v; want about 100,000 and a quarter", n, share)
 	}
 }

@@ -21,7 +21,8 @@ type Figures struct {
 	ShadowUp        bool
 	LastTrial       time.Time
 	Bytes           int64
-	Queries, Share  float64 // of the coverage
+	Queries         float64  // of the coverage
+	Share           *float64 // of the coverage; nil without queries
 	Series          []Series
 }
 

@@ -19,7 +19,7 @@ type Options struct {
 	Hoist         bool             // trials may reuse the part that is the same in all of them
 
 	MaxAudits    int
-	PerShape     int           // audits of one user's query with different constants
+	PerShape     int           // audits of one user's query and claim with different constants
 	Memory       int64         // estimated bytes of all audits; 0 = no limit
 	RetryAfter   time.Duration // how long an audit waits after a fault
 	Repeat       time.Duration // a query that is run again after so long is audited again; 0 = never

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -40,7 +41,7 @@ func (r *Restoration) Enter(s *Stored) (placed bool, fault error) {
 		Audit: schedule.NewAudit(s.Key, s.Plan.Shape, schedule.Owner{User: q.User, Database: q.Database, Route: s.Route}),
 		plan:  s.Plan, edition: s.Edition, query: q, answers: row.Query.Destinations, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
 	}
-	j.Seen, j.LastSeen = row.Executions, row.Query.LastSeen
+	j.Seen, j.LastSeen, j.Promise = row.Executions, row.Query.LastSeen, promise(recognize.QueryOf(s.Plan, nil).Claim)
 	j.recallLife(row)
 	if evicted, refusal := r.roster.Room(&j.Audit); refusal != "" || evicted != nil {
 		return false, nil

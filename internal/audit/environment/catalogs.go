@@ -10,8 +10,8 @@ import (
 )
 
 // renewPause is the shortest time between two readings for unknown names: clients that use names that do not exist must
-// not make the auditor read catalogs continuously.
-const renewPause = 10 * time.Second
+// not make the auditor read catalogs continuously. It is longer if a reading takes longer.
+const renewPause = 2 * time.Second
 
 // UnreadCatalogs is the error of a turn that waits until the catalogs are read again.
 type UnreadCatalogs struct{ error }
@@ -39,6 +39,7 @@ type Catalogs struct {
 	trouble  error      // why one could not be read the last time; nil = all were read
 	troubles int        // readings in which one could not be read
 	read     time.Time  // when the last reading of all began; zero = there was none
+	tried    time.Time  // when the last reading began, successful or not
 	needed   time.Time  // when the engine was read that is not the one before: older catalogs may lack what a replay would call
 }
 
@@ -67,7 +68,7 @@ func (c *Catalogs) Ask() {
 // Run reads the catalogs until ctx is done.
 func (c *Catalogs) Run(ctx context.Context) {
 	defer c.inform()
-	for least := time.Duration(0); ctx.Err() == nil; least = min(renewPause, c.Every) { // the first trials wait for the second reading
+	for first := true; ctx.Err() == nil; first = false {
 		c.Before(ctx)
 		began := time.Now()
 		r, err := c.Renew(ctx)
@@ -85,10 +86,17 @@ func (c *Catalogs) Run(ctx context.Context) {
 			c.trouble, c.read = nil, began
 			c.mu.Unlock()
 		}
+		c.mu.Lock()
+		c.tried = began
+		c.mu.Unlock()
 		if c.Failed(err); err == nil {
 			c.Adopted(changed)
 		}
 		c.inform()
+		least := min(max(renewPause, time.Since(began)), c.Every)
+		if first { // the first trials wait for the second reading
+			least = 0
+		}
 		c.pause(ctx, least)
 	}
 }
@@ -138,6 +146,18 @@ func (c *Catalogs) Recent(unknownNames bool, captured time.Time) error {
 		return &UnreadCatalogs{&causedBy{text, c.trouble}}
 	}
 	return &UnreadCatalogs{errors.New(text)}
+}
+
+// Awaited reports whether a reading that began after a time has ended, successfully or not, or there are none. Otherwise
+// it requests one.
+func (c *Catalogs) Awaited(since time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Renew == nil || c.tried.After(since) {
+		return true
+	}
+	c.Ask()
+	return false
 }
 
 // Troubled returns a function that reports whether a Rewriter which was used since the call may lack a catalog, because

@@ -34,6 +34,7 @@ type Recognized struct {
 	Plan     *rewrite.Plan // only if it was just analysed
 	Look     inbox.Look    // only if it was just analysed or passed
 	Passed   bool          // the text was turned away without being parsed
+	Unknown  []string      // names that no catalog has, of a statement that is refused or no DP query
 	Before   bool          // an execution was turned away before without being parsed; only the ledger's count of the query lacks it
 
 	Unclaimed Policy // "" = it is no unclaimed read
@@ -59,10 +60,18 @@ type Recognizer struct {
 	glimpses recent.Map[uint64, uint64]                // texts of such outlines; the statement if it was turned away without being parsed, or 0
 }
 
-// edition is one Rewriter, with its number.
+// edition is one Rewriter, with its number and the names that it knows.
 type edition struct {
 	*rewrite.Rewriter
-	n uint64
+	n      uint64
+	filter func() *capture.Filter
+}
+
+func newEdition(r *rewrite.Rewriter, n uint64) *edition {
+	return &edition{r, n, sync.OnceValue(func() *capture.Filter {
+		names, _ := r.Names()
+		return capture.NewFilter(names)
+	})}
 }
 
 // New returns a recognizer. announce is called before SQL is parsed, and what it returns afterwards; recovered receives
@@ -73,7 +82,7 @@ func New(rewriter *rewrite.Rewriter, rules []UnclaimedRule, announce func(sql st
 		known:    recent.Map[[sha256.Size]byte, Recognized]{N: RememberedTexts},
 		outlines: recent.Map[uint64, int]{N: RememberedTexts}, glimpses: recent.Map[uint64, uint64]{N: glimpsed},
 	}
-	r.present.Store(&edition{rewriter, 1})
+	r.present.Store(newEdition(rewriter, 1))
 	return r
 }
 
@@ -84,7 +93,7 @@ func (r *Recognizer) Use(to *rewrite.Rewriter) bool {
 	if before.Rewriter == to {
 		return false
 	}
-	r.present.Store(&edition{to, before.n + 1})
+	r.present.Store(newEdition(to, before.n+1))
 	r.Forget()
 	return true
 }
@@ -99,6 +108,9 @@ func (r *Recognizer) Forget() {
 
 // Edition returns the number of the present Rewriter: each has other catalogs than the one before.
 func (r *Recognizer) Edition() uint64 { return r.present.Load().n }
+
+// KnowsSource reports whether the present Rewriter has the catalog of the engine.
+func (r *Recognizer) KnowsSource() bool { return r.present.Load().KnowsSource() }
 
 // Recognize returns the remembered result for a statement, or parses it, unless it belongs to a flood.
 func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
@@ -160,6 +172,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 	plan, err := r.analyzeWith(present.Rewriter, q)
 	if err != nil {
 		result.Reason, result.Unlisted = ReasonOf(err), Unlisted(err)
+		result.Unknown = slices.DeleteFunc(present.filter().UnknownNames(q.SQL), func(name string) bool { return slices.Contains(q.Temporary, name) })
 		var u *rewrite.UnsupportedError
 		if errors.As(err, &u) {
 			result.Detail, result.Advice = u.Detail, u.Hint

@@ -13,7 +13,7 @@ type Refusal string
 const (
 	// TooManyAudits: all places are taken, and no audit may be evicted for this one.
 	TooManyAudits Refusal = "too_many_audits"
-	// ShapeSampled: the same query with other constants has the maximal number of audits.
+	// ShapeSampled: the same query with other constants, and the same claim, has the maximal number of audits.
 	ShapeSampled Refusal = "shape_sampled"
 )
 
@@ -35,8 +35,8 @@ func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal
 // Room reports whether there is a place for an audit, and returns the audit that would be evicted for it, if any. By
 // these rules a client that floods the auditor with queries displaces only its own:
 //
-//   - An owner has at most PerShape audits of one shape. A further one replaces a decided audit of the shape, or one that
-//     has not begun and whose query was run less often.
+//   - An owner has at most PerShape audits of one shape and promise. A further one replaces a decided audit of these, or
+//     one that has not begun and whose query was run less often.
 //   - When all places are taken, an owner with fewer audits displaces one of the owner with the most.
 //   - For one owner, decided audits are evicted first; then one of the shape with the most audits, if the shape of the new
 //     one has at least two fewer; then those that have not begun and whose query was run less often.
@@ -45,10 +45,11 @@ func (r *Roster) Admit(a *Audit, now time.Time) (evicted *Audit, refusal Refusal
 //   - An audit with a worker and a violation are never evicted.
 func (r *Roster) Room(a *Audit) (evicted *Audit, refusal Refusal) {
 	s := r.shapes[shapeKey{a.Owner, a.Shape}]
+	same, places := s.of(a.Promise)
 	switch {
 	case a.Extra:
-	case s != nil && len(s.audits)+s.closed >= r.limits.PerShape:
-		if evicted = leastPromising(s.audits, func(b *Audit) bool { return b.gives(a) }); evicted == nil {
+	case places >= r.limits.PerShape:
+		if evicted = leastPromising(same, func(b *Audit) bool { return b.gives(a) }); evicted == nil {
 			return nil, ShapeSampled
 		}
 	case len(r.list)-r.extra >= r.limits.Audits:
@@ -192,14 +193,16 @@ func (r *Roster) Retire() *Audit {
 			a.LastSeen.Compare(b.LastSeen), cmp.Compare(a.number, b.number),
 		)
 	})
-	gone.shape.closed++
+	gone.shape.closed[gone.Promise]++
 	r.Remove(gone)
 	return gone
 }
 
 // Reopen reports that the record of a retired violation was dropped.
 func (r *Roster) Reopen(a *Audit) {
-	a.shape.closed--
+	if a.shape.closed[a.Promise]--; a.shape.closed[a.Promise] == 0 {
+		delete(a.shape.closed, a.Promise)
+	}
 	r.drop(a.shape)
 }
 

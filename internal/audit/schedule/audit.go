@@ -27,6 +27,9 @@ type Audit struct {
 	Key   string // identity
 	Shape string // of the query, without the parts that a client can vary at will
 	Owner Owner
+	// Promise is what the engine claims of the query. Each promise has places of its own in a shape: with another epsilon
+	// the engine can be wrong where it was right.
+	Promise string
 
 	Seen     uint64 // times that clients ran the query
 	LastSeen time.Time
@@ -96,8 +99,21 @@ func (a *Audit) Since() time.Time { return a.since }
 type shape struct {
 	key    shapeKey
 	audits []*Audit
-	begun  int // audits that have had a turn; each audit has a copy: see begin
-	closed int // retired violations: they keep their places in the shape
+	begun  int            // audits that have had a turn; each audit has a copy: see begin
+	closed map[string]int // retired violations, by promise: they keep their places in the shape
+}
+
+// of returns the audits of a promise, and the number of its places that are taken.
+func (s *shape) of(promise string) (audits []*Audit, places int) {
+	if s == nil {
+		return nil, 0
+	}
+	for _, a := range s.audits {
+		if a.Promise == promise {
+			audits = append(audits, a)
+		}
+	}
+	return audits, len(audits) + s.closed[promise]
 }
 
 // begin adds to the number of audits that have had a turn.
@@ -127,7 +143,7 @@ type account struct {
 // Limits bound a Roster.
 type Limits struct {
 	Audits   int   // at the same time; violations may occupy half of them
-	PerShape int   // of one owner
+	PerShape int   // of one owner and promise
 	Bytes    int64 // of all audits together; 0 = no limit
 	Watch    Watch
 }

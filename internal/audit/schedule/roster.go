@@ -88,7 +88,7 @@ func (m *members) add(a *Audit, now time.Time) {
 	m.settle(a)
 	key := shapeKey{a.Owner, a.Shape}
 	if a.shape = m.shapes[key]; a.shape == nil {
-		a.shape = &shape{key: key}
+		a.shape = &shape{key: key, closed: map[string]int{}}
 		m.shapes[key] = a.shape
 	}
 	if a.account = m.owners[a.Owner]; a.account == nil {
@@ -147,7 +147,7 @@ func (m *members) Remove(a *Audit) {
 }
 
 func (m *members) drop(s *shape) {
-	if len(s.audits) == 0 && s.closed == 0 {
+	if len(s.audits) == 0 && len(s.closed) == 0 {
 		delete(m.shapes, s.key)
 	}
 }

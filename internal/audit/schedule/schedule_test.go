@@ -123,6 +123,41 @@ func TestNewShapeOfTheFloodsOwner(t *testing.T) {
 	}
 }
 
+// TestPromises: each claim has places of its own in a shape, a retired violation keeps one of its claim alone, and a
+// flood of claims takes no place of another shape.
+func TestPromises(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, schedule.Limits{Audits: 60, PerShape: 2})
+	admit := func(shape, promise string) (*schedule.Audit, schedule.Refusal) {
+		a := b.audit("app", shape, 1)
+		a.Promise = promise
+		_, refusal := b.Admit(a, b.now)
+		return a, refusal
+	}
+	others := []*schedule.Audit{b.add("app", "other 1"), b.add("app", "other 2")}
+	for i := range 20 {
+		for j := range 3 {
+			if _, refusal := admit("a", fmt.Sprint("epsilon ", i)); (refusal != "") != (j == 2) {
+				t.Fatalf("epsilon %d, query %d: %q", i, j, refusal)
+			}
+		}
+	}
+	if _, refusal := admit("a", "epsilon 20"); refusal != "" {
+		t.Errorf("the 21st claim has no place: %s", refusal)
+	}
+	for i := range 200 {
+		_, _ = admit("a", fmt.Sprint("flood ", i))
+	}
+	if _, refusal := admit("other 3", ""); refusal != "" {
+		t.Errorf("after a flood of claims, another query has no place: %s", refusal)
+	}
+	for _, a := range others {
+		if b.Find(a.Key) != a {
+			t.Errorf("a flood of claims evicted %s", a.Key)
+		}
+	}
+}
+
 // TestShapeFloodOfOneUser: a query that is run again gets a place during a flood of shapes that are run once.
 func TestShapeFloodOfOneUser(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,22 @@ type Status struct {
 	Ledger         *LedgerState         `json:"ledger,omitempty"`  // nil = audits are in memory only
 	Workers        []WorkerState        `json:"workers,omitempty"` // on other machines, the earliest first
 	Turns          *Turns               `json:"turns,omitempty"`   // of those workers; nil without a ledger
+	Names          string               `json:"names,omitempty"`   // which names are not known; empty = all are
+}
+
+// NamesBeyond says what is not known without privacy.catalog.
+const NamesBeyond = "names are not known beyond the shadow: set privacy.catalog"
+
+// Withheld says why the audits of the engine are not known here; "" = they are. Until then there are no numbers of them:
+// 0 would be wrong.
+func (s *Status) Withheld() string {
+	switch l := s.Ledger; {
+	case l == nil || l.Restored:
+		return ""
+	case l.Holder != nil:
+		return "known to the process that audits the engine"
+	}
+	return "restoring: not known yet"
 }
 
 // Production is the comparison of the shadow database with production.
@@ -92,9 +108,11 @@ type LedgerState struct {
 
 // Coverage describes which part of the auditable DP queries is audited.
 type Coverage struct {
-	Queries        float64 `json:"queries"`             // distinct ones so far, estimated above a thousand
-	AuditedQueries float64 `json:"audited_query_share"` // share of Queries whose audit has or had trials
-	Owners         int     `json:"owners"`              // users and databases that have audits
+	Queries float64 `json:"queries"` // distinct ones so far, estimated above a thousand
+	// AuditedQueries is the share of Queries whose audit has or had trials; nil if no DP query was seen.
+	AuditedQueries *float64 `json:"audited_query_share,omitempty"`
+	Unexamined     int      `json:"unexamined"` // captured statements at which no audit has looked yet
+	Owners         int      `json:"owners"`     // users and databases that have audits
 }
 
 // FalseAlarms describes the rate of false alarms, and the control audits that measure it.

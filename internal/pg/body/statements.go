@@ -39,7 +39,7 @@ func Statements(limits Limits, language, text string) ([]Statement, string) {
 	case IsAtomic(text):
 		tree, err := pgparse.Parse("CREATE FUNCTION f() RETURNS int LANGUAGE sql " + text)
 		if err != nil || len(tree.GetStmts()) != 1 {
-			return nil, unparsed
+			return nil, unparsed + pgparse.Because(err)
 		}
 		node := tree.GetStmts()[0].GetStmt().GetCreateFunctionStmt().GetSqlBody()
 		if value := node.GetReturnStmt().GetReturnval(); value != nil {
@@ -49,7 +49,7 @@ func Statements(limits Limits, language, text string) ([]Statement, string) {
 	}
 	tree, err := pgparse.Parse(text)
 	if err != nil {
-		return nil, unparsed
+		return nil, unparsed + pgparse.Because(err)
 	}
 	statements := make([]Statement, len(tree.GetStmts()))
 	for i, s := range tree.GetStmts() {
@@ -69,7 +69,7 @@ func partStatements(limits Limits, parts []bodyPart) ([]Statement, string) {
 	}
 	tree, err := pgparse.Parse(all.String())
 	if err != nil || len(tree.GetStmts()) != len(parts) {
-		return nil, unparsed
+		return nil, unparsed + pgparse.Because(err)
 	}
 	var statements []Statement
 	for i, s := range tree.GetStmts() {

@@ -27,6 +27,9 @@ type Catalog struct {
 	System        []string   // the relations of pg_catalog, by name
 	Unlisted      []Unlisted // the functions of pg_catalog of which nothing else is known
 	EventTriggers []EventTrigger
+	// Names are those of all relations, functions, types and operators, also of pg_catalog and information_schema,
+	// without their schemas, in order; nil = not known.
+	Names []string
 }
 
 // RelationKind is pg_class.relkind.

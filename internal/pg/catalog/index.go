@@ -15,6 +15,7 @@ type Index struct {
 	Operators map[string][]Operator
 	Types     map[string][]Type
 	Unlisted  map[string]Unlisted
+	names     map[string]bool
 	schemas   map[string]bool
 	denied    map[Denial]bool
 }
@@ -25,9 +26,12 @@ func NewIndex(c *Catalog) *Index {
 		return nil
 	}
 	x := &Index{
-		Catalog: c, schemas: map[string]bool{}, Relations: map[Table]*Relation{}, Named: map[string][]*Relation{},
+		Catalog: c, names: map[string]bool{}, schemas: map[string]bool{}, Relations: map[Table]*Relation{}, Named: map[string][]*Relation{},
 		Functions: map[string][]*Function{}, denied: map[Denial]bool{},
 		Operators: map[string][]Operator{}, Types: map[string][]Type{}, Unlisted: map[string]Unlisted{},
+	}
+	for _, name := range c.Names {
+		x.names[name] = true
 	}
 	for _, s := range c.Schemas {
 		x.schemas[s] = true
@@ -55,6 +59,9 @@ func NewIndex(c *Catalog) *Index {
 	}
 	return x
 }
+
+// Knows reports whether the database has an object of this name in some schema, or its names are not known.
+func (x *Index) Knows(name string) bool { return x.names[name] || x.Catalog.Names == nil }
 
 // Usable reports whether a schema exists and a role may use it.
 func (x *Index) Usable(schema, role string) bool {

@@ -140,3 +140,8 @@ func ContainsWord(text, word string) bool {
 func IsNameByte(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
+
+// IsOperator reports whether a name is that of an operator.
+func IsOperator(name string) bool {
+	return name != "" && strings.Trim(name, "+-*/<>=~!@#%^&|`?") == ""
+}

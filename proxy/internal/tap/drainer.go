@@ -44,6 +44,7 @@ type Options struct {
 	Sink                           Sink
 	Samples                        *Samples
 	MaybeProtected                 func(sql string) bool
+	Definitions                    *capture.Definitions
 	BudgetBytes, MaxStatementBytes int
 	ClaimPrefix                    string
 	Interval                       time.Duration
@@ -76,7 +77,7 @@ func (d *Drainer) Open(id uint64, startup tracker.Startup) *Session {
 	t.tracker = tracker.New(tracker.Config{
 		SessionID: id, Began: time.Now(), Startup: startup,
 		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.BudgetBytes,
-		StatedClaims: o.ClaimPrefix != "", MaybeProtected: o.MaybeProtected, Emit: d.emit, Counts: &d.counts, Samples: o.Samples,
+		StatedClaims: o.ClaimPrefix != "", MaybeProtected: o.MaybeProtected, Definitions: o.Definitions, Emit: d.emit, Counts: &d.counts, Samples: o.Samples,
 	})
 	return t
 }

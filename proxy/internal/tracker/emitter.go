@@ -13,6 +13,8 @@ type emitter struct {
 	cfg    *Config
 	now    time.Time
 	stated capture.Stated // about the answer that the present record ends
+
+	redefinition sqltext.Redefinition // by the transaction
 }
 
 // skip counts a statement that is not captured; sql is its text, "" if that is not known.
@@ -38,6 +40,15 @@ func (o *emitter) capture(q capture.Query, e *ending, v *view, own capture.Doubt
 	q.Stated = e.stated
 	if o.cfg.StatedClaims && e.outcome != capture.Complete && e.stated.None() {
 		q.Stated.Unclear = true
+	}
+	switch {
+	case o.redefinition == sqltext.NewMeaning:
+		q.Definition = capture.Uncommitted
+	case o.cfg.Definitions.Unread():
+		q.Definition = capture.Unread
+	}
+	if q.Tag == "DO" && sqltext.MayRedefine(q.SQL) {
+		o.redefined(sqltext.NewMeaning)
 	}
 	q.Settings, q.Doubt = v.settings, v.doubt.Add(own)
 	q.Temporary, q.Temps = v.temps.namedIn(q.SQL)
@@ -109,6 +120,22 @@ func (o *emitter) capturePortal(p *portal, e *ending, v *view, before string) {
 // maybeProtected reports whether a statement, run under v, needs to be captured.
 func (o *emitter) maybeProtected(sql string, v *view) bool {
 	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql) || v.temps.matter(sql) || sqltext.NamesTempSchema(sql)
+}
+
+// redefined records what a statement changed in the definitions of the database.
+func (o *emitter) redefined(r sqltext.Redefinition) {
+	if o.redefinition == sqltext.NoChange && r != sqltext.NoChange {
+		o.cfg.Definitions.Begin()
+	}
+	o.redefinition = max(o.redefinition, r)
+}
+
+// settled ends the transaction: what it changed in definitions is visible, or undone.
+func (o *emitter) settled() {
+	if o.redefinition != sqltext.NoChange {
+		o.redefinition = sqltext.NoChange
+		o.cfg.Definitions.End()
+	}
 }
 
 // failure returns the end of a statement by this ErrorResponse.

@@ -23,6 +23,8 @@ type statement struct {
 	unseen Reason       // why its text is unknown; captured if it is known
 	risk   sqltext.Risk // of an unknown text
 	skip   Reason       // why it is not captured although its effect is known
+
+	checked uint64 // the Edition of Config.Definitions for which the text was found to be unprotected; 0 = it was not
 }
 
 // hides reports whether the statement can change settings in a way that its command tag does not show.
@@ -100,8 +102,7 @@ func (x *extended) parse(body []byte) {
 	if x.message.name == "" {
 		x.held.forgetStatement("") // it is destroyed even if the new one fails
 	}
-	if x.unprotectedStatement(m.sql) {
-		x.message.statement = &x.held.unprotected.statement
+	if x.message.statement = x.unprotectedStatement(&m); x.message.statement != nil {
 		return
 	}
 	s := &statement{oids: m.oids, text: lettersOf(m.sql)}
@@ -219,7 +220,7 @@ func (x *extended) bound() {
 		return
 	}
 	p := x.message.portal
-	if p.statement != &x.held.unprotected.statement {
+	if !x.held.unprotected.is(p.statement) {
 		p.view, p.at = x.session.settings.current(), x.out.now
 	}
 	x.held.keep(x.message.name, p)

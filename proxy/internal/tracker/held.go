@@ -89,16 +89,6 @@ func (h *held) forgetPortal(name string) {
 	}
 }
 
-// losePlaceholders handles a new temporary relation that matters: the unprotected statements, whose texts were not kept,
-// may name it.
-func (h *held) losePlaceholders() {
-	for name, s := range h.statements {
-		if s == &h.unprotected.statement {
-			h.statements[name] = &statement{skip: UnknownStatement}
-		}
-	}
-}
-
 func (h *held) forgetStatements() {
 	for name := range h.statements {
 		h.forgetStatement(name)

@@ -40,6 +40,9 @@ func (s *statement) mayChange() sqltext.Doubt {
 
 func newExecution(s *statement, e sqltext.Effect) execution {
 	x := execution{before: e.Before, statement: s, skip: s.skip}
+	if s.checked > 0 && x.skip == Unprotected { // by other names; it is checked again
+		x.skip = captured
+	}
 	if x.skip == captured {
 		x.bind(e)
 	}

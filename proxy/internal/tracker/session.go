@@ -19,6 +19,7 @@ type session struct {
 // effect applies the effect of a completed statement, which had these parameters, to the session. Skip is why the
 // statement itself is not captured. The result is set for EXECUTE and FETCH.
 func (sess *session) effect(e sqltext.Effect, params []capture.Param, skip Reason, tag string) (ran execution) {
+	sess.out.redefined(e.Redefines(tag))
 	if sess.ownCode && runsCode(e) {
 		sess.settings.begin()
 		sess.settings.doubtAll()
@@ -38,11 +39,7 @@ func (sess *session) effect(e sqltext.Effect, params []capture.Param, skip Reaso
 	if doubt {
 		e.Doubt.Any = true
 	}
-	defined := sess.settings.now.temps.defined
 	sess.settings.apply(e, changes, tag)
-	if sess.settings.now.temps.defined > defined {
-		sess.held.losePlaceholders()
-	}
 	sess.gate.effect(e, changes)
 	sess.ownCode = sess.ownCode || e.Defines
 	switch e.Action {
@@ -106,6 +103,7 @@ func runsCode(e sqltext.Effect) bool {
 // unseen handles a completed statement whose text is unknown, except that its words have this risk.
 func (sess *session) unseen(reason Reason, tag string, words sqltext.Risk) {
 	sess.out.skip(reason, "")
+	sess.out.redefined(sqltext.Effect{}.Redefines(tag))
 	sess.risk(words | sqltext.TagRisk(tag))
 	switch tag {
 	case "BEGIN", "START TRANSACTION":
@@ -149,6 +147,9 @@ func (sess *session) reported(r record) {
 
 // risk makes uncertain what statements with this risk may have changed. They may have called any function.
 func (sess *session) risk(r sqltext.Risk) {
+	if r&(sqltext.RiskCode|sqltext.RiskRenames) != 0 {
+		sess.out.redefined(sqltext.NewMeaning)
+	}
 	sess.settings.doubt(sqltext.Doubt{Calls: []string{capture.UnlistedFunctions}})
 	if r&sqltext.RiskCode != 0 {
 		sess.ownCode = true

@@ -23,6 +23,8 @@ type Config struct {
 	// MaybeProtected reports whether a statement may read protected data; its argument is valid only during the call.
 	// Other statements are tracked and counted, not captured. Nil means that all are captured.
 	MaybeProtected func(sql string) bool
+	// Definitions follows the changes of definitions, of all sessions of the engine; nil = they are not followed.
+	Definitions *capture.Definitions
 	// Counts can be shared with other trackers that run on the same goroutine.
 	Counts *Counts
 	// Samples receives a few of the statements that are not captured, except for Unprotected. Nil means none.
@@ -91,6 +93,7 @@ func (t *Tracker) Stop(reason Off) {
 		return
 	}
 	t.cfg.Counts.Off[reason]++
+	t.out.settled()
 	*t = Tracker{off: reason}
 }
 
@@ -109,6 +112,9 @@ func (t *Tracker) End() {
 		t.abandon()
 		t.extended.forgetUnbound()
 		t.held.forgetPortals()
+	}
+	if t.off == On {
+		t.out.settled()
 	}
 }
 
@@ -298,6 +304,7 @@ func (t *Tracker) ready(r record) {
 	t.settled = t.ignored
 	if status == 'I' {
 		t.session.endTransaction(!t.session.settings.failed) // COMMIT itself may have failed
+		t.out.settled()                                      // at the end of a transaction, cursors WITH HOLD run to their end
 		t.session.settings.doubt(t.session.cursors)
 		t.session.cursors = sqltext.Doubt{}
 	}

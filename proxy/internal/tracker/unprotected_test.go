@@ -106,6 +106,80 @@ func TestUnprotectedFollowsSettings(t *testing.T) {
 	}
 }
 
+// TestDefinitions: after a change of definitions, in its transaction and until the catalogs are read again, statements are
+// marked, and a prepared statement that was unprotected is checked again.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	type seen struct {
+		SQL        string
+		Definition capture.Definition
+	}
+	for _, c := range []struct {
+		name   string
+		script *script
+		want   []seen
+		unread bool
+	}{
+		{"no change", newScript().run1("DROP VIEW v", "DROP VIEW", 'I').run1("SELECT users", "SELECT 1", 'I'), []seen{{"SELECT users", capture.Read}}, false},
+		{
+			"at once", newScript().run1("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW", 'I').run1("SELECT v", "SELECT 1", 'I'),
+			[]seen{{"CREATE OR REPLACE VIEW v AS SELECT 1", capture.Uncommitted}, {"SELECT v", capture.Unread}},
+			true,
+		},
+		{
+			"in a transaction", newScript().run1("BEGIN", "BEGIN", 'T').run1("ALTER FUNCTION f() RENAME TO g", "ALTER FUNCTION", 'T').run1("SELECT g()", "SELECT 1", 'T').
+				run1("ROLLBACK", "ROLLBACK", 'I').run1("SELECT g()", "SELECT 1", 'I'),
+			[]seen{{"ALTER FUNCTION f() RENAME TO g", capture.Uncommitted}, {"SELECT g()", capture.Uncommitted}, {"ROLLBACK", capture.Uncommitted}, {"SELECT g()", capture.Unread}},
+			true,
+		},
+		{
+			"a new table", newScript().run1("BEGIN", "BEGIN", 'T').run1("CREATE TABLE t (a int)", "CREATE TABLE", 'T').run1("SELECT t", "SELECT 1", 'T').run1("COMMIT", "COMMIT", 'I'),
+			[]seen{{"CREATE TABLE t (a int)", capture.Unread}, {"SELECT t", capture.Unread}, {"COMMIT", capture.Unread}},
+			true,
+		},
+		{"a temporary table", newScript().run1("CREATE TEMP TABLE tt (a int)", "CREATE TABLE", 'I').run1("SELECT 2", "SELECT 1", 'I').run1("SELECT tt", "SELECT 1", 'I'), []seen{{"SELECT tt", 0}}, false},
+		{
+			"prepared before", newScript().parse("s", "SELECT v", 23).bind("", "s", "1").execute("").sync().parsed().bound("SELECT 1").ready('I').
+				run1("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE FUNCTION", 'I').
+				bind("", "s", "2").execute("").sync().bound("SELECT 1").ready('I'),
+			[]seen{{"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", capture.Uncommitted}, {"SELECT v", capture.Unread}},
+			true,
+		},
+		{"hidden by a temporary view", newScript().run1("CREATE TEMP VIEW v AS SELECT 1", "CREATE VIEW", 'I').run1("SELECT v", "SELECT 1", 'I'), []seen{{"SELECT v", 0}}, false},
+		{"DO", newScript().run1("DO $$ BEGIN CREATE VIEW x AS SELECT 1; END $$", "DO", 'I').run1("SELECT v", "SELECT 1", 'I'), []seen{{"DO $$ BEGIN CREATE VIEW x AS SELECT 1; END $$", 0}, {"SELECT v", capture.Unread}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var d capture.Definitions
+			var r result
+			cfg := c.script.config(&r)
+			cfg.Definitions = &d
+			cfg.MaybeProtected = func(sql string) bool {
+				defines := strings.HasPrefix(sql, "CREATE") || strings.HasPrefix(sql, "ALTER") || strings.HasPrefix(sql, "DO")
+				return d.Unread() || aboutUsers(sql) || defines && !strings.HasPrefix(sql, "CREATE TEMP")
+			}
+			tr := tracker.New(cfg)
+			for _, b := range c.script.server[:3] { // from newScript
+				tr.Feed(nil, b)
+			}
+			for _, b := range c.script.client {
+				tr.Feed(b, nil)
+			}
+			for _, b := range c.script.server[3:] {
+				tr.Feed(nil, b)
+			}
+			tr.End()
+			var got []seen
+			for _, q := range r.Queries {
+				got = append(got, seen{q.SQL, q.Definition})
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || tr.Off() != tracker.On || d.Unread() != c.unread {
+				t.Errorf("unread %t, off %d\n%s", d.Unread(), tr.Off(), diff)
+			}
+		})
+	}
+}
+
 // TestFilterCommutes: capturing only interesting statements gives the same as capturing all and filtering them.
 func TestFilterCommutes(t *testing.T) {
 	t.Parallel()

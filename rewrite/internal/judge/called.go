@@ -36,6 +36,9 @@ type Called struct {
 func (c *Called) overloads(n *pg_query.FuncCall, schema, name string) (functionClass, []*catalog.Function) {
 	functions := c.rules.functions
 	class := functions.class(schema, name)
+	if class == functionUser {
+		c.findings.name(c.rules, "function", name, "FuncCall", n.GetLocation())
+	}
 	c.names.use(nameUse{kind: useFunction, schema: schema, name: name, call: n, node: "FuncCall", offset: n.GetLocation(), builtin: class != functionUser})
 	if functions.source == nil {
 		if schema == "" && class == functionSafe {
@@ -160,6 +163,9 @@ func (c *Called) operatorCall(schema string, e resolve.Operands, node string, of
 		return
 	}
 	builtin := schema == "" && functions.builtinOperators[name]
+	if !builtin {
+		c.findings.name(c.rules, "operator", name, node, offset)
+	}
 	if functions.source == nil {
 		if builtin {
 			c.findings.assume(AssumedBuiltin)

@@ -106,7 +106,24 @@ func (n *names) isReader(f *catalog.Function) bool { return n.readers[f] }
 // name.
 func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
 	n.callers = n.markReaders(n.Source, n.protectedIn(o, false), o, f)
-	n.markReaders(shadow, n.protectedIn(o, true), o, f)
+	relations := n.markReaders(shadow, n.protectedIn(o, true), o, f)
+	if n.Source == nil && o.Shadow != nil {
+		n.addShadowReaders(o.Shadow, relations)
+	}
+}
+
+// addShadowReaders makes the relations of the shadow database that read a protected table, or one of some relations,
+// dependents of protected tables by their names: without a catalog of the source, nothing else is known of views.
+func (n *names) addShadowReaders(shadow *catalog.Index, readers map[Table]bool) {
+	var tables []Table
+	for t := range shadow.Relations {
+		if n.Protected[t.Name] || readers[t] {
+			tables = append(tables, t)
+		}
+	}
+	for t := range bases(shadow, tables, nil) {
+		n.Protected[t.Name] = true
+	}
 }
 
 // protectedIn returns the relations with protected rows as a catalog of the engine has them, or byName.

@@ -10,7 +10,8 @@ import (
 type findings struct {
 	refusals []Refusal
 	assumed  map[string]bool
-	inBody   bool // the statement is one of the body of a function or of a view
+	inBody   bool     // the statement is one of the body of a function or of a view
+	unknown  *Refusal // of the first name that no catalog has
 }
 
 // Refuse records a refusal. hint "" stands for the usual one of the reason. The result is valid until the next refusal.
@@ -30,6 +31,23 @@ func (f *findings) refuseUncertain(node string, offset int32, object, hint strin
 		detail = object + " has no schema, and the function sets no search_path"
 	}
 	return f.Refuse(reasons.SettingsUncertain, node, offset, detail, cmp.Or(hint, "qualify the name with its schema"))
+}
+
+// name records the name of an object, unless some catalog has it. A statement that reads no protected table as far as it
+// is known is refused for it.
+func (f *findings) name(r *Rules, kind, name, node string, offset int32) {
+	x := cmp.Or(r.options.Source, r.options.Shadow)
+	if f.unknown != nil || x == nil || x.Knows(name) {
+		return
+	}
+	f.unknown = &Refusal{
+		Reason: reasons.UnknownName, Node: node, Offset: int(offset),
+		Detail: kind + " " + name + " is in no catalog: it is newer, temporary, or was dropped", Hint: "use it again after it was committed",
+	}
+	if r.options.Source == nil {
+		f.unknown.Detail = kind + " " + name + " is not in the shadow database: names are not known beyond the shadow"
+		f.unknown.Hint = "set privacy.catalog"
+	}
 }
 
 // RefuseChange refuses a statement, or a part of one, that changes data.

@@ -22,6 +22,9 @@ func (c *Called) userType(parts []string, offset int32) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
+	if schema != "pg_catalog" {
+		c.findings.name(c.rules, "type", strings.TrimLeft(name, "_"), "TypeName", offset)
+	}
 	if functions.source == nil {
 		if schema != "pg_catalog" {
 			c.findings.assume(AssumedBuiltin)

@@ -66,7 +66,7 @@ func (n *names) callsOf(t Table, o Options, f *functions) []*claim.Call {
 	definition := n.Source.Relations[t].Definition
 	tree, err := parseWithin(o, definition)
 	if err != nil {
-		n.unclaimed[t] = "calls a DP function, and its query cannot be parsed"
+		n.unclaimed[t] = "calls a DP function, and its query cannot be parsed" + pgparse.Because(err)
 		return nil
 	}
 	var all []*claim.Call

@@ -27,6 +27,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		).mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown
 	}
+	s.name(s.rules, "relation", n.GetRelname(), "RangeVar", n.GetLocation())
 	if n.GetSchemaname() == "" && s.query.Doubt.Temporary && !s.names.path.Uncertain {
 		s.Refuse(reasons.TempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" may be a temporary table of the session, which has created some of unknown names",
 			"qualify the name with its schema").mayBeProtected = s.rules.names.Protected[n.GetRelname()]

@@ -9,9 +9,6 @@
 package judge
 
 import (
-	"maps"
-	"slices"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -74,53 +71,6 @@ func (r *Rules) Settle(q capture.Query) (settled capture.Query, assumed bool) {
 func (r *Rules) IsPublicOrOther(t Table) bool {
 	kind := r.names.Kinds[t]
 	return kind == resolve.KindPublic || kind == resolve.KindOther
-}
-
-// Names returns the names, without schemas, of the relations, functions and types of the source through which a
-// statement may read a protected table or run a DP function, and of the functions that are declared, in order; nil =
-// every statement may. ok is false if the source is not known.
-func (r *Rules) Names() (names []string, ok bool) {
-	x := r.options.Source
-	if x == nil {
-		return nil, false
-	}
-	found, named := r.reach.Names()
-	if r.names.Protected[resolve.AnyTable] || r.functions.anyUser || !named || r.readsUnnamed(x.Catalog, found) {
-		return nil, true
-	}
-	maps.Copy(found, r.names.Protected)
-	for t := range r.names.mayCall {
-		found[t.Name] = true
-	}
-	for t := range r.names.stored { // REFRESH
-		found[t.Name] = true
-	}
-	for i := range x.Catalog.Functions {
-		if f := &x.Catalog.Functions[i]; r.names.readers[f] || r.names.mayRead[f] || r.functions.declared(f.Schema, f.Name) {
-			found[f.Name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found)), true
-}
-
-// readsUnnamed reports whether a cast or an operator that syntax implies calls a function that reads a protected table:
-// the text of a statement need not name them. It adds other operators, and types, to names.
-func (r *Rules) readsUnnamed(c *catalog.Catalog, names map[string]bool) bool {
-	readers := map[Table]bool{}
-	for _, found := range []map[*catalog.Function]bool{r.names.readers, r.names.mayRead} {
-		for f := range found {
-			readers[Table{Schema: f.Schema, Name: f.Name}] = true
-		}
-	}
-	reads := func(t Table) bool { return readers[t] }
-	unnamed := !reach.AddOperators(names, c, reads) || slices.ContainsFunc(c.ImplicitCasts, reads)
-	for _, t := range c.Types {
-		if slices.ContainsFunc(t.Calls, reads) {
-			names[t.Name] = true
-			unnamed = unnamed || t.Schema == "pg_catalog" // by a cast
-		}
-	}
-	return unnamed
 }
 
 // names holds the relations that names may refer to, and what the catalogs say about them and about functions. It is

@@ -87,6 +87,8 @@ func (s *Statement) Verdict(claims bool) *Refusal {
 		return nil
 	case s.Called.mayRead != nil:
 		return s.Called.mayRead
+	case s.unknown != nil:
+		return s.unknown
 	case s.system && len(s.Public) == 0 && len(s.refusals) == 0 || s.onlySystem():
 		return &Refusal{Reason: reasons.SystemCatalogOnly, Detail: "the query reads only system catalogs", Offset: -1}
 	}

@@ -25,7 +25,7 @@ func (j *checker) view(neighbour string, r *catalog.Relation, before string) (ou
 	}
 	tree, err := pgparse.Parse(r.Definition)
 	if err != nil || len(tree.GetStmts()) != 1 || tree.GetStmts()[0].GetStmt().GetSelectStmt() == nil {
-		return fault("has a query that cannot be parsed")
+		return fault("has a query that cannot be parsed" + pgparse.Because(err))
 	}
 	s := j.bodyRules(neighbour).statement(capture.Query{}, resolve.Path{})
 	s.body(map[Table]bool{}, true)

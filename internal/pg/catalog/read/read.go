@@ -122,6 +122,7 @@ func (r *reader) read() error {
 		{"security labels", r.labels},
 		{"system catalogs", r.system},
 		{"built-in functions", r.unlisted},
+		{"names", r.names},
 	} {
 		if err := step.read(); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)

@@ -120,7 +120,7 @@ func TestRead(t *testing.T) {
 		Defaults:      []catalog.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
 	}
 	got.Defaults = slices.DeleteFunc(got.Defaults, func(d catalog.Default) bool { return d.Role != "" }) // other tests' roles
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.Function{}, "Takes"), cmpopts.IgnoreFields(catalog.Catalog{}, "Database", "Denied", "Labels", "System", "Unlisted"), cmpopts.IgnoreFields(catalog.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.Function{}, "Takes"), cmpopts.IgnoreFields(catalog.Catalog{}, "Database", "Denied", "Labels", "System", "Unlisted", "Names"), cmpopts.IgnoreFields(catalog.Relation{}, "Definition"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !slices.Contains(got.System, "pg_class") || !slices.Contains(got.Unlisted, catalog.Unlisted{Name: "int4in", OfOne: true}) || !slices.Contains(got.Unlisted, catalog.Unlisted{Name: "bernoulli"}) {
@@ -128,6 +128,11 @@ func TestRead(t *testing.T) {
 	}
 	if got.Database == "" {
 		t.Error("no database name")
+	}
+	for _, name := range []string{"users", "paid", "pay", "age", "sum", "===", "+", "lower", "int4", "pg_class", "tables", "btree"} { // tables: of information_schema
+		if !slices.Contains(got.Names, name) {
+			t.Errorf("%s is not among the names", name)
+		}
 	}
 	for _, r := range got.Relations { // servers print differently
 		switch {

@@ -28,3 +28,19 @@ func (r *reader) unlisted() error {
 		return nil
 	}, &u.Name, &u.OfOne, &u.OfRow)
 }
+
+// names selects the names of all objects that a statement can name and that are not temporary. The types of arrays have
+// no names that clients write.
+const names = `
+	SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND n.nspname !~ '^pg_(toast|temp_|toast_temp_)'
+	UNION SELECT f.proname FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname !~ '^pg_temp_'
+	UNION SELECT t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.typcategory <> 'A' AND n.nspname !~ '^pg_(toast|temp_|toast_temp_)'
+	UNION SELECT oprname FROM pg_operator
+	UNION SELECT amname FROM pg_am
+	ORDER BY 1`
+
+func (r *reader) names() error {
+	var name string
+	return r.each(names, add(&r.catalog.Names, &name), &name)
+}
