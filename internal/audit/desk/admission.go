@@ -7,7 +7,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/read"
 )
 
@@ -88,7 +87,7 @@ func (a *Admission) placeQuery(q capture.Query, r recognize.Recognized, key, rou
 	}
 	asked, _ := a.places.asked.Get(key)
 	seat := schedule.NewAudit(key, r.Shape, schedule.Owner{User: q.User, Database: q.Database, Route: route})
-	seat.Promise = promise(r.Query.Claim)
+	seat.Promise = r.Promise
 	seat.Seen, seat.LastSeen, seat.Tried = asked.seen+1, q.Completed, asked.tried && a.opt.Kept
 	if record != nil {
 		seat.Seen = record.Seen + 1
@@ -117,14 +116,6 @@ func (a *Admission) placeQuery(q capture.Query, r recognize.Recognized, key, rou
 		a.places.records.handOver(record, j)
 	}
 	return true, true
-}
-
-// promise returns what tells a claim from others, without its source.
-func promise(c *ledger.Claim) string {
-	if c == nil {
-		return ""
-	}
-	return fmt.Sprintf("%g %g %s", c.Epsilon, c.Delta, c.Curve)
 }
 
 // admit adds an audit for which Room has found a place.

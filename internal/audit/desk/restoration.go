@@ -41,7 +41,7 @@ func (r *Restoration) Enter(s *Stored) (placed bool, fault error) {
 		Audit: schedule.NewAudit(s.Key, s.Plan.Shape, schedule.Owner{User: q.User, Database: q.Database, Route: s.Route}),
 		plan:  s.Plan, edition: s.Edition, query: q, answers: row.Query.Destinations, firstSeen: row.Query.FirstSeen, recalled: true, processes: row.Processes,
 	}
-	j.Seen, j.LastSeen, j.Promise = row.Executions, row.Query.LastSeen, promise(recognize.QueryOf(s.Plan, nil).Claim)
+	j.Seen, j.LastSeen, j.Promise = row.Executions, row.Query.LastSeen, recognize.PromiseOf(s.Plan)
 	j.recallLife(row)
 	if evicted, refusal := r.roster.Room(&j.Audit); refusal != "" || evicted != nil {
 		return false, nil

@@ -1,6 +1,8 @@
 package recognize
 
 import (
+	"fmt"
+
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -17,4 +19,12 @@ func claimOf(c *rewrite.Claim) *ledger.Claim {
 		return nil
 	}
 	return &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule, Curve: c.Curve}
+}
+
+// PromiseOf returns what tells the claim of a plan from other claims, without its source.
+func PromiseOf(p *rewrite.Plan) string {
+	if c := p.Claim; c != nil {
+		return fmt.Sprintf("%g %g %s", c.Epsilon, c.Delta, c.Curve)
+	}
+	return ""
 }

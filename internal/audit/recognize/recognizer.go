@@ -26,6 +26,7 @@ type Recognized struct {
 	Edition  uint64 // of the catalogs with which the statement was analysed, see Recognizer.Edition
 	Key      string // of the plan
 	Shape    string
+	Promise  string        // PromiseOf the plan
 	Query    ledger.Query  // what the ledger stores of the plan; of a refused statement its claim alone, if it is known
 	Reason   string        // of the refusal; "" = it can be audited
 	Unlisted string        // the table or function for which it is refused, if the configuration may have to name it, and what is wrong with it
@@ -186,7 +187,7 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		return result
 	}
 	result.Key, result.Shape, result.Query, result.Plan = plan.Key, plan.Shape, QueryOf(plan, []string{cmp.Or(plan.Destination, read.ToClient)}), plan
-	result.Unclaimed = r.policyOf(q, plan)
+	result.Promise, result.Unclaimed = PromiseOf(plan), r.policyOf(q, plan)
 	return result
 }
 
