@@ -27,6 +27,18 @@ type Answer struct {
 // one, otherwise the shadow database, in a read-only transaction. settings and path are those of the statement's
 // session. An error is one of the connection.
 func (p *Player) Ask(ctx context.Context, query, statement string, settings map[string]string, path []string) (Answer, error) {
+	a, err := p.ask(ctx, query, statement, settings, path)
+	cfg := p.cfg
+	if len(p.engines) > 0 {
+		cfg = p.engines[0]
+	}
+	if Lost(err) && endsAgain(ctx, cfg, func() error { _, err := p.ask(ctx, query, statement, settings, path); return err }) {
+		return Answer{Fault: endsSession}, nil
+	}
+	return a, err
+}
+
+func (p *Player) ask(ctx context.Context, query, statement string, settings map[string]string, path []string) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+p.cfg.ConnectTimeout)
 	defer cancel()
 	conn, err := p.askConn(ctx, Statement{Settings: settings, SearchPath: path})
@@ -46,7 +58,7 @@ func (p *Player) Ask(ctx context.Context, query, statement string, settings map[
 	case errors.As(err, &pg) && !conn.IsClosed():
 		return Answer{Fault: "is an error: " + sqlstate.Withhold(pg).Error()}, nil
 	case err != nil:
-		return Answer{}, &transientError{op: "ask for a claim", err: err}
+		return Answer{}, &transientError{op: "ask for a claim", err: err, lost: loses(err)}
 	case len(results) != 1 || len(results[0].Rows) > 1:
 		return Answer{Fault: "has several rows"}, nil
 	}

@@ -191,6 +191,21 @@ func (r *Run) accompany(ctx context.Context) {
 	}
 }
 
+// endsAgain repeats a question whose session was lost, beside a bystander, and reports whether that ends its session,
+// or the server, again.
+func endsAgain(ctx context.Context, cfg *pgconn.Config, ask func() error) bool {
+	b := new(bystander)
+	defer b.close()
+	if b.open(ctx, cfg) != nil || !Lost(ask()) {
+		return false
+	}
+	became := b.fate(ctx)
+	return became == survives || became == crashed
+}
+
+// endsSession is the fault of a question that ends its session.
+const endsSession = "cannot be had: the question ends its session"
+
 // examine returns the error of trials. If a session was lost, it finds out whether the statement ends its session: the
 // error is then an EndsError.
 func (r *Run) examine(ctx context.Context, err error) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// endless creates functions that end sessions, and a table that counts them.
+// fillEnds creates copies and a function that ends its session.
 func fillEnds(t *testing.T, dsn string) {
 	t.Helper()
 	fillShadow(t, dsn)
@@ -176,5 +176,24 @@ func TestEndsByOthers(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestEndsOfQuestions: a question about a claim that ends its session has a fault, which is remembered, instead of being
+// asked again and again.
+func TestEndsOfQuestions(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	fillEnds(t, dsn)
+	p := player(t, options(dsn))
+	a, err := p.Ask(t.Context(), "SELECT leave(1, $1 = 'SELECT 2') AS epsilon", "SELECT 2", nil, []string{"public"})
+	if err != nil || !strings.Contains(a.Fault, "ends its session") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err = p.Ask(t.Context(), "SELECT leave(1, $1 = 'SELECT 2') AS epsilon", "SELECT 1", nil, []string{"public"}); err != nil || a.Fault != "" || len(a.Row) != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, fault, err := p.Evaluate(t.Context(), "public.leave(1, true)"); err != nil || !strings.Contains(fault, "ends its session") {
+		t.Errorf("%q, %v", fault, err)
 	}
 }

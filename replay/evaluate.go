@@ -18,6 +18,14 @@ const evaluateTimeout = 5 * time.Second
 // why it has none. The transaction is read-only, with a statement timeout. An error is one of the connection: the same
 // expression may have a value later.
 func (p *Player) Evaluate(ctx context.Context, expression string) (number float64, fault string, err error) {
+	number, fault, err = p.evaluate(ctx, expression)
+	if Lost(err) && endsAgain(ctx, p.cfg, func() error { _, _, err := p.evaluate(ctx, expression); return err }) {
+		return 0, endsSession, nil
+	}
+	return number, fault, err
+}
+
+func (p *Player) evaluate(ctx context.Context, expression string) (number float64, fault string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, evaluateTimeout+p.cfg.ConnectTimeout)
 	defer cancel()
 	conn, err := p.connect(ctx, Statement{SearchPath: []string{"pg_catalog"}})
@@ -36,7 +44,7 @@ func (p *Player) Evaluate(ctx context.Context, expression string) (number float6
 	case errors.As(result.Err, &pg) && !conn.IsClosed():
 		return 0, "cannot be evaluated: " + sqlstate.Withhold(pg).Error(), nil
 	case result.Err != nil:
-		return 0, "", &transientError{op: "evaluate a claim", err: result.Err}
+		return 0, "", &transientError{op: "evaluate a claim", err: result.Err, lost: loses(result.Err)}
 	case len(result.Rows) != 1 || len(result.Rows[0]) != 1:
 		return 0, "", unexpectedAnswer("evaluate a claim", "another number of values than 1")
 	case result.Rows[0][0] == nil:

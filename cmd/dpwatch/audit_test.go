@@ -15,6 +15,8 @@ var copies, replayRole = pgtest.Copies, pgtest.ReplayRole
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	dsn := copies(t)
+	pgtest.Exec(t, dsn, `CREATE FUNCTION leave() RETURNS int LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN 1; END $$`)
 	for i, tc := range []struct {
 		name    string
 		args    []string
@@ -42,6 +44,7 @@ func TestAudit(t *testing.T) {
 		},
 		{"an error on D1 alone", []string{"--sql", "SELECT 1 / (count(*) - 49) FROM people", "--epsilon", "1"}, "violation", exitViolation},
 		{"infeasible", []string{"--sql", "SELECT noisy(count(*), 1) FROM people", "--epsilon", "10", "--max-trials", "100"}, "inconclusive", exitInconclusive},
+		{"the session ends on D1 alone", []string{"--sql", "SELECT CASE count(*) WHEN 49 THEN leave() ELSE 0 END FROM people", "--epsilon", "1"}, "inconclusive", exitInconclusive},
 	} {
 		if longtest.Other(i, 2) {
 			continue
@@ -61,6 +64,9 @@ func TestAudit(t *testing.T) {
 			}
 			if timing, _ := report["timing"].(map[string]any); slices.Contains(tc.args, "--timing") != (timing != nil) || timing != nil && timing["pairs"] != 40. {
 				t.Errorf("timing %v", timing)
+			}
+			if event, _ := report["event"].(map[string]any); strings.Contains(tc.name, "session") && (event["kind"] != "error" || event["direction"] != "D1" || !strings.Contains(report["reason"].(string), "ends the session on the copy d1 (2 of 2 trials)")) {
+				t.Errorf("%v, event %v", report["reason"], event)
 			}
 			sql, _ := report["sql"].(map[string]any)
 			for world, schema := range map[string]string{"d0": "d0", "d1": "d1"} {

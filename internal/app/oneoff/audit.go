@@ -140,12 +140,7 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 	progress.End()
 	switch {
 	case trial.Unjudgeable(err):
-		report := refused(once.Claim, f.Confidence, err.Error())
-		report.Claimed.Source = f.source
-		if ends := (*replay.EndsError)(nil); errors.As(err, &ends) {
-			report.Event = analysis.EndsEvent(&ends.Ends)
-		}
-		return read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
+		return f.unjudged(err, statement), nil
 	case err != nil:
 		return read.Conclusion{}, err
 	}
@@ -157,6 +152,12 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 		r, err = once.Time(ctx, 1+slices.Index(f.D1, c.Neighbour), f.Timing)
 		c.Timing = &r
 		progress.End()
+		if trial.Unjudgeable(err) {
+			if c.Verdict != analysis.Violation { // which stays one
+				return f.unjudged(err, statement), nil
+			}
+			c.Timing, err = nil, nil
+		}
 	}
 	return c, err
 }
@@ -176,6 +177,16 @@ func (f *Options) unlike(ctx context.Context, env setup.Environment, s replay.St
 		fmt.Fprintln(env.Stderr, "dpwatch: warning: the shadow database is not compared with production:", err)
 	}
 	return strings.Join(how, ", ")
+}
+
+// unjudged reports that a statement cannot be judged, as trial.Unjudgeable says of an error.
+func (f *Options) unjudged(err error, s replay.Statement) read.Conclusion {
+	report := refused(f.claimed(), f.Confidence, err.Error())
+	report.Claimed.Source = f.source
+	if ends := (*replay.EndsError)(nil); errors.As(err, &ends) {
+		report.Event = analysis.EndsEvent(&ends.Ends)
+	}
+	return read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: s.Text(0), D1: s.Text(1)}}
 }
 
 // reads adds what trials read, by the schema of the copies. places are those of the worlds among the copies and the

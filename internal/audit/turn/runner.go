@@ -128,8 +128,9 @@ func (p *play) current(ctx context.Context) error {
 // trials runs the trials of an audit without a verdict.
 func (p *play) trials(ctx context.Context) Outcome {
 	err := p.rounds(ctx)
-	if errors.As(err, new(*replay.ReadsError)) || errors.As(err, new(*replay.EndsError)) { // unless the copies were created again meanwhile
-		if e := p.current(ctx); e != nil {
+	ends := errors.As(err, new(*replay.EndsError))
+	if ends || errors.As(err, new(*replay.ReadsError)) { // unless the copies were created again meanwhile
+		if e := p.current(ctx); e != nil && (!ends || errors.As(e, new(*errRestart))) { // the server may be down
 			err = e
 		}
 	}
