@@ -69,7 +69,7 @@ func (w *walker) overloads(n *pg_query.FuncCall, schema, name string) (all []*ca
 		return nil
 	}
 	for _, f := range w.question.options.Catalog.Functions[name] {
-		if w.inPath(schema, f.Schema) && w.values.Callable(f, n) && !(len(n.GetArgs()) > 0 && len(f.Takes) == 0 && f.Arguments == "") {
+		if w.inPath(schema, f.Schema) && w.values().Callable(f, n) && !(len(n.GetArgs()) > 0 && len(f.Takes) == 0 && f.Arguments == "") {
 			all = append(all, f)
 		}
 	}

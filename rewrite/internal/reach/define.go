@@ -67,7 +67,7 @@ func (w *walker) column(n *pg_query.ColumnDef) {
 	if n.GetTypeName() != nil {
 		w.message(n.GetTypeName().ProtoReflect())
 		w.cast(n.GetTypeName().GetNames(), n.GetRawDefault())
-		for _, t := range w.types(n.GetTypeName()) {
+		for _, t := range w.named(n.GetTypeName()) {
 			w.found(slices.ContainsFunc(t.Default, w.functions.Has), slices.ContainsFunc(t.Default, w.protected.Has), "type "+t.Name)
 		}
 	}

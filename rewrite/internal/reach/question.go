@@ -110,6 +110,9 @@ type Answer struct {
 
 // Of answers the question.
 func (q *Question) Of(s Statement) Answer {
+	if len(q.options.Declared) == 0 && !s.Claims && !s.Beside {
+		return Answer{}
+	}
 	w := &walker{question: q, statement: s, functions: q.functions, protected: q.protected}
 	if s.Claims {
 		w.answer.Function = "its claim"

@@ -11,14 +11,13 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/body"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
-	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
 // run handles one statement: what it executes, which for many is nothing.
 func (w *walker) run(n *pg_query.Node) {
-	before := w.values
-	defer func() { w.values = before }()
-	w.values = resolve.NewValues(n.ProtoReflect(), w.statement.Query.Params, w.question.options.Catalog)
+	node, types := w.node, w.types
+	defer func() { w.node, w.types = node, types }()
+	w.node, w.types = n, nil
 	w.ddl(n)
 	switch {
 	case n.GetSelectStmt() != nil:
@@ -69,7 +68,7 @@ func (w *walker) plan(n *pg_query.Node) {
 
 // beside handles what a statement with a query runs beside that query.
 func (w *walker) beside(n *pg_query.Node) {
-	w.values = resolve.NewValues(n.ProtoReflect(), w.statement.Query.Params, w.question.options.Catalog)
+	w.node, w.types = n, nil
 	w.ddl(n)
 	switch insert := n.GetInsertStmt(); {
 	case n.GetExplainStmt() != nil:

@@ -20,7 +20,8 @@ type walker struct {
 	statement            Statement
 	functions, protected *Set // for a statement that is only planned, both are Question.planned
 	answer               Answer
-	values               *resolve.Values // of the statement that is visited
+	node                 *pg_query.Node  // the statement that is visited
+	types                *resolve.Values // of its values; nil = not collected yet
 	depth                int             // of texts and bodies within each other
 }
 
@@ -36,6 +37,14 @@ func (w *walker) found(functions, protected bool, through string) {
 	if protected && w.answer.Relation == "" {
 		w.answer.Relation = through
 	}
+}
+
+// values returns the types of the values of the statement that is visited.
+func (w *walker) values() *resolve.Values {
+	if w.types == nil {
+		w.types = resolve.NewValues(w.node.ProtoReflect(), w.statement.Query.Params, w.question.options.Catalog)
+	}
+	return w.types
 }
 
 func (w *walker) isPlanned() bool { return w.functions == w.question.planned }
@@ -192,7 +201,7 @@ func (w *walker) operator(written []*pg_query.Node, e resolve.Operands) {
 	}
 	schema, _ := pgparse.Name(written)
 	for _, o := range x.Operators[e.Name] {
-		if w.inPath(schema, o.Schema) && (o.Takes == [2]Table{} || w.values.Applicable(o, e)) {
+		if w.inPath(schema, o.Schema) && (o.Takes == [2]Table{} || w.values().Applicable(o, e)) {
 			w.found(w.functions.Has(o.Function), w.protected.Has(o.Function), "operator "+e.Name)
 		}
 	}
@@ -208,14 +217,14 @@ func (w *walker) inPath(written, schema string) bool {
 
 // typeName handles a type, of which values are made.
 func (w *walker) typeName(n *pg_query.TypeName) {
-	for _, t := range w.types(n) {
+	for _, t := range w.named(n) {
 		at := Table{Schema: t.Schema, Name: t.Name}
 		w.found(w.functions.Types[at], w.protected.Types[at], "type "+t.Name)
 	}
 }
 
-// types returns the types to which a name may refer.
-func (w *walker) types(n *pg_query.TypeName) (all []catalog.Type) {
+// named returns the types to which a name may refer.
+func (w *walker) named(n *pg_query.TypeName) (all []catalog.Type) {
 	if w.question.options.Catalog == nil {
 		return nil
 	}
@@ -235,7 +244,7 @@ func (w *walker) cast(to []*pg_query.Node, value *pg_query.Node) {
 	}
 	_, name := pgparse.Name(to)
 	for _, c := range w.question.options.Catalog.Catalog.Casts {
-		if c.To.Name == strings.TrimLeft(name, "_") && (c.From.Schema == "pg_catalog" || w.values.Has(c.From)) {
+		if c.To.Name == strings.TrimLeft(name, "_") && (c.From.Schema == "pg_catalog" || w.values().Has(c.From)) {
 			w.found(w.functions.Has(c.Function), w.protected.Has(c.Function), "cast to "+name)
 		}
 	}
@@ -246,7 +255,7 @@ func (w *walker) casts(assigns bool) {
 	if w.question.options.Catalog == nil {
 		return
 	}
-	may := func(t Table) bool { return t.Schema == "pg_catalog" || w.values.Has(t) }
+	may := func(t Table) bool { return t.Schema == "pg_catalog" || w.values().Has(t) }
 	for _, c := range w.question.options.Catalog.Catalog.Casts {
 		if (c.Context == "i" || c.Context == "a" && assigns) && may(c.From) && may(c.To) {
 			w.found(w.functions.Has(c.Function), w.protected.Has(c.Function), "cast from "+c.From.Name+" to "+c.To.Name)

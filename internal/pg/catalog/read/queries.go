@@ -34,7 +34,7 @@ const reads = `
 	AND w.ev_type = '1' AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
 	UNION
 	SELECT p.polrelid, n.nspname, c.relname
-	FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid JOIN pg_class c ON c.oid = d.refobjid
+	FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid JOIN pg_class s ON s.oid = p.polrelid AND s.relrowsecurity JOIN pg_class c ON c.oid = d.refobjid
 	JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE d.classid = 'pg_policy'::regclass AND d.refclassid = 'pg_class'::regclass AND c.oid <> p.polrelid AND p.polcmd IN ('*', 'r')
 	AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
@@ -53,7 +53,7 @@ const calls = `
 		WHERE d.classid = 'pg_rewrite'::regclass AND w.ev_type = '1'
 		UNION
 		SELECT p.polrelid, d.refclassid, d.refobjid
-		FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid WHERE d.classid = 'pg_policy'::regclass AND p.polcmd IN ('*', 'r')
+		FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid JOIN pg_class s ON s.oid = p.polrelid AND s.relrowsecurity WHERE d.classid = 'pg_policy'::regclass AND p.polcmd IN ('*', 'r')
 	)
 	SELECT d.relation, n.nspname, f.proname
 	FROM depends d
