@@ -58,10 +58,7 @@ const opEpoch = "read the epoch of the copies"
 // not be mixed. Errors are as for Check. It is one if a schema has no relation, because copies that are missing are no
 // other copies, and if rows have changed in place, because it is not known whether the copies are still neighbours.
 func (p *Player) Epoch(ctx context.Context, schemas []string) (string, error) {
-	// The form of values as text must be the same in each process.
-	conn, err := p.connect(ctx, Statement{Settings: map[string]string{
-		"timezone": "UTC", "datestyle": "ISO, MDY", "intervalstyle": "postgres", "extra_float_digits": "1", "bytea_output": "hex", "lc_monetary": "C", "xmlbinary": "base64",
-	}})
+	conn, err := p.connect(ctx, Statement{})
 	if err != nil {
 		return "", err
 	}
@@ -124,12 +121,20 @@ func (p *Player) sumsOf(ctx context.Context, conn *pgconn.PgConn, schemas []stri
 	return now.sums, nil
 }
 
+// formQuery sets the form of values as text, which must be the same in each process.
+const formQuery = `SELECT pg_catalog.set_config('timezone', 'UTC', false), pg_catalog.set_config('datestyle', 'ISO, MDY', false), pg_catalog.set_config('intervalstyle', 'postgres', false),
+	pg_catalog.set_config('extra_float_digits', '1', false), pg_catalog.set_config('bytea_output', 'hex', false), pg_catalog.set_config('lc_monetary', 'C', false),
+	pg_catalog.set_config('xmlbinary', 'base64', false)`
+
 // readSums returns, of each table, the number of its rows and the sum of hashes of their text, in one snapshot: the same
 // for the same rows in any order.
 func readSums(ctx context.Context, conn *pgconn.PgConn, schemas string) (string, error) {
+	if _, err := askRow(ctx, conn, opEpoch, 7, formQuery); err != nil {
+		return "", err
+	}
 	tables, err := ask(ctx, conn, opEpoch, 2, sumsQuery, schemas)
 	if err != nil || len(tables) == 0 {
-		return "", err
+		return "no tables", err
 	}
 	var parts []string
 	for i, t := range tables {

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -114,11 +115,35 @@ func (p *Player) classify(err error) (state string, _ error) {
 	state, err = classify(err)
 	var setup *SetupError
 	if errors.As(err, &setup) {
-		if denied := connect.Denied(p.cfg, err); denied != "" {
+		if beside := p.deniedBeside(err); beside != "" {
+			setup.Hint = beside
+		} else if denied := connect.Denied(p.cfg, err); denied != "" {
 			setup.Hint = denied + "; " + setup.Hint
 		}
 	}
 	return state, err
+}
+
+// deniedBeside returns the hint for a trial that is denied access to a relation: it must not have it unless the relation
+// is public, as the role may read the copies, which Check has verified. "" for other errors.
+func (p *Player) deniedBeside(err error) string {
+	kind, name := connect.DeniedObject(err)
+	switch kind {
+	case "schema":
+		if !slices.Contains(p.opt.Originals, name) || slices.Contains(p.opt.SearchPath, name) {
+			return ""
+		}
+	case "table", "view", "materialized view", "foreign table", "sequence", "large object":
+		for _, public := range p.opt.Public {
+			if t := ident.ParseTable(public); t.Name == name {
+				return fmt.Sprintf("role %s lacks a privilege in database %s: GRANT SELECT ON TABLE %s TO %s", p.cfg.User, p.cfg.Database, ident.Quote(t.Schema, t.Name), ident.Quote(p.cfg.User))
+			}
+		}
+	default:
+		return ""
+	}
+	return fmt.Sprintf("a trial of role %s reads the %s %s in database %s, which is no copy of its world: do not grant it, since it is the same in all worlds; let the query and its functions read the copies, "+
+		"list a table without personal data in privacy.public, or create the copies again if they lack privileges", p.cfg.User, kind, name, p.cfg.Database)
 }
 
 // temporary reports whether an SQLSTATE is about the state of the server or the connection.

@@ -38,3 +38,24 @@ func TestSettingError(t *testing.T) {
 		})
 	}
 }
+
+// TestDenied: nobody is told to grant what a trial reads besides its copies.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	p := &Player{cfg: &pgconn.Config{User: "replayer", Database: "shadow"}, opt: Options{Public: []string{"ref.cities"}, Originals: []string{"shop"}}}
+	for message, want := range map[string]string{
+		"permission denied for table people":      "a trial of role replayer reads the table people in database shadow, which is no copy of its world: do not grant it",
+		"permission denied for sequence numbers":  "do not grant it",
+		"permission denied for schema shop":       "do not grant it",
+		"permission denied for table cities":      `GRANT SELECT ON TABLE "ref"."cities" TO "replayer"`,
+		"permission denied for function laplace":  `GRANT EXECUTE ON ROUTINE "laplace" TO "replayer"`,
+		"permission denied for schema dp":         `GRANT USAGE ON SCHEMA "dp" TO "replayer"`,
+		"a function says: a value of table peopl": "lacks a privilege",
+	} {
+		err := error(&pgconn.PgError{Code: "42501", Message: message, Routine: "aclcheck_error"})
+		_, err = p.classify(err)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(want, "do not") && strings.Contains(err.Error(), "GRANT") {
+			t.Errorf("%s: %v, want %q", message, err, want)
+		}
+	}
+}

@@ -51,6 +51,16 @@ const rightsQuery = kindsOfRelations + `, me AS (SELECT * FROM pg_catalog.pg_rol
 		UNION SELECT n.name, a.grantee FROM named n JOIN pg_catalog.pg_attribute t ON t.attrelid = n.oid AND t.attacl IS NOT NULL, pg_catalog.aclexplode(t.attacl) a
 			WHERE a.privilege_type = 'SELECT' AND NOT t.attisdropped
 		UNION SELECT n.name, r.oid FROM named n, pg_catalog.pg_roles r WHERE r.rolname = 'pg_read_all_data'),
+	beyond AS (SELECT c.oid, c.relowner, c.relacl, c.relkind, pg_catalog.format('%I.%I', n.nspname, c.relname) AS name
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace LEFT JOIN relations r ON r.oid = c.oid
+		WHERE (r.oid IS NOT NULL OR c.relkind = 'S' AND pg_catalog.left(n.nspname::text, 3) <> 'pg_') AND n.nspname <> ALL ($1::text[])
+		AND n.nspname NOT IN (SELECT nspname FROM others) AND NOT coalesce(r.public, false) AND c.oid NOT IN (SELECT oid FROM originals)
+		AND c.oid NOT IN (SELECT oid FROM own) AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+		AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')),
+	besides AS (SELECT b.name, a.grantee FROM beyond b, pg_catalog.aclexplode(coalesce(b.relacl, pg_catalog.acldefault(CASE b.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", b.relowner))) a
+			WHERE a.privilege_type = 'SELECT'
+		UNION SELECT b.name, a.grantee FROM beyond b JOIN pg_catalog.pg_attribute t ON t.attrelid = b.oid AND t.attacl IS NOT NULL, pg_catalog.aclexplode(t.attacl) a
+			WHERE a.privilege_type = 'SELECT' AND NOT t.attisdropped),
 	groups AS (SELECT r.oid, r.rolname FROM me JOIN pg_catalog.pg_auth_members m ON m.member = me.oid JOIN pg_catalog.pg_roles r ON r.oid = m.roleid)
 SELECT false, 'is a SUPERUSER, whom nothing stops from reading the originals of the copies and the server''s files, or from writing',
 	'make a role of its own for them (dpwatch doctor then prints what to grant)' FROM me WHERE rolsuper
@@ -92,14 +102,25 @@ SELECT false, pg_catalog.format('may write to %s table(s), %I.%I one of them', c
 	FROM me, copies WHERE NOT me.rolsuper AND pg_catalog.has_table_privilege(copies.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
 	HAVING count(*) > 0
 UNION ALL
-SELECT false, pg_catalog.format('may read %s table(s) outside the copies, %I.%I one of them', count(*), min(r.nspname), min(r.relname)),
-	pg_catalog.format('REVOKE SELECT ON ALL TABLES IN SCHEMA %s FROM %I, PUBLIC',
-		pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(r.nspname), ', '), min(me.rolname))
-	FROM me, relations r JOIN pg_catalog.pg_namespace n ON n.nspname = r.nspname
-	WHERE NOT me.rolsuper AND r.nspname <> ALL ($1::text[] || $2::text[]) AND r.nspname NOT IN (SELECT nspname FROM others)
-	AND NOT r.public AND r.oid NOT IN (SELECT oid FROM originals)
-	AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
-	HAVING count(*) > 0`
+SELECT false, pg_catalog.format('may read besides the copies, as PUBLIC may: %s', pg_catalog.string_agg(name, ', ' ORDER BY name)),
+	pg_catalog.format('REVOKE SELECT ON TABLE %s FROM PUBLIC', pg_catalog.string_agg(name, ', ' ORDER BY name))
+	FROM me, besides WHERE NOT me.rolsuper AND grantee = 0 HAVING count(*) > 0
+UNION ALL
+SELECT false, pg_catalog.format('may read besides the copies: %s', pg_catalog.string_agg(name, ', ' ORDER BY name)),
+	pg_catalog.format('REVOKE SELECT ON TABLE %s FROM %I', pg_catalog.string_agg(name, ', ' ORDER BY name), me.rolname)
+	FROM me JOIN besides ON grantee = me.oid WHERE NOT me.rolsuper GROUP BY me.rolname
+UNION ALL
+SELECT false, pg_catalog.format('may read besides the copies, as a member of %I: %s', groups.rolname, pg_catalog.string_agg(DISTINCT name, ', ')),
+	pg_catalog.format('REVOKE %I FROM %I', groups.rolname, me.rolname)
+	FROM me, groups JOIN besides ON grantee <> 0 AND pg_catalog.pg_has_role(groups.oid, grantee, 'MEMBER') WHERE NOT me.rolsuper GROUP BY groups.rolname, me.rolname
+UNION ALL
+SELECT false, pg_catalog.format('may read tables that %I creates later%s, by default', d.owner, coalesce(' in schema ' || d.nspname, '')),
+	pg_catalog.format('ALTER DEFAULT PRIVILEGES FOR ROLE %I%s REVOKE SELECT ON TABLES FROM %s', d.owner, coalesce(pg_catalog.format(' IN SCHEMA %I', d.nspname), ''),
+		CASE d.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(me.rolname) END)
+	FROM me JOIN (SELECT r.rolname AS owner, n.nspname, a.grantee FROM pg_catalog.pg_default_acl p JOIN pg_catalog.pg_roles r ON r.oid = p.defaclrole
+		LEFT JOIN pg_catalog.pg_namespace n ON n.oid = p.defaclnamespace, pg_catalog.aclexplode(p.defaclacl) a
+		WHERE p.defaclobjtype = 'r' AND a.privilege_type = 'SELECT' AND coalesce(n.nspname <> ALL ($1::text[]), true)) d ON d.grantee IN (0, me.oid)
+	WHERE NOT me.rolsuper AND d.owner <> me.rolname`
 
 // Excess is a privilege of the replay role beyond reading the copies.
 type Excess struct {

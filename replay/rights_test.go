@@ -59,7 +59,15 @@ func TestRights(t *testing.T) {
 		{"GRANT CREATE ON SCHEMA d0 TO %", "may create in schema d0", "REVOKE CREATE ON SCHEMA d0 FROM %"},
 		{
 			"CREATE SCHEMA app; CREATE TABLE app.orders (x int); GRANT USAGE ON SCHEMA app TO %; GRANT SELECT ON app.orders TO %",
-			"may read 1 table(s) outside the copies, app.orders one of them", "DROP SCHEMA app CASCADE",
+			"may read besides the copies: app.orders", "DROP SCHEMA app CASCADE",
+		},
+		{
+			"CREATE SCHEMA app; CREATE TABLE app.orders (x int); CREATE SEQUENCE app.numbers; GRANT USAGE ON SCHEMA app TO PUBLIC; GRANT SELECT ON app.orders, app.numbers TO PUBLIC",
+			"may read besides the copies, as PUBLIC may: app.numbers, app.orders: replays need SELECT on the copies alone: REVOKE SELECT ON TABLE app.numbers, app.orders FROM PUBLIC", "DROP SCHEMA app CASCADE",
+		},
+		{
+			"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %",
+			"in schema public, by default", "ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM %",
 		},
 	} {
 		exec(strings.ReplaceAll(tc.give, "%", quoted))

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,11 @@ func keepingSession(b *pgproto3.Backend, ask func(string) ([]*pgconn.Result, err
 		if !strings.HasPrefix(query.String, "SET ") {
 			results, err := ask(query.String)
 			if err != nil {
-				b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "0A000", Message: "not supported"})
+				code := "0A000"
+				if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && strings.HasPrefix(pg.Code, "22") {
+					code = pg.Code
+				}
+				b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: code, Message: "not supported"})
 				continue
 			}
 			for _, result := range results {
@@ -97,12 +102,14 @@ func TestEngineThatKeepsItsSession(t *testing.T) {
 		{name: "the original, as others do", d0: "public", d1: "public", busy: true, unverified: "other sessions read public.people at the same time"},
 		{name: "swapped", d0: "d1", d1: "d0", wantErr: "read d1.people, a copy of another world: let its source find the tables in d0"},
 		{name: "the second does not know its copies", d0: "d0", d1: "elsewhere", wantErr: "those on D1 (schema d1), which run through the engine "},
+		{name: "the second fails by its data", d0: "d0", d1: "d4", unverified: "the trials on D1 fail before they read a copy"},
 		{name: "the second does not know its copies, and the first shows no reads", d0: "d3", d1: "elsewhere", wantErr: "fail each time (SQLSTATE 0A000)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dsn := shadow(t) // scans are counted per database
-			pgtest.Exec(t, dsn, "CREATE TABLE people AS TABLE d0.people", "CREATE SCHEMA d3; CREATE VIEW d3.people AS SELECT 1 AS id")
+			pgtest.Exec(t, dsn, "CREATE TABLE people AS TABLE d0.people", "CREATE SCHEMA d3; CREATE VIEW d3.people AS SELECT 1 AS id",
+				"CREATE SCHEMA d4; CREATE VIEW d4.people AS SELECT 1 AS id WHERE 1 / (random() * 0)::int = 1")
 			if tc.busy {
 				readsPeople(t, dsn)
 			}

@@ -57,7 +57,7 @@ func engineChecks(c config.Config) []preflight.Task {
 	for i := range c.Shadow.Engines(c.Shadow.Copies()) {
 		tasks = append(tasks, checkEngine(c, i))
 	}
-	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c))
+	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c), checkServer(c))
 }
 
 // named returns a task whose checks name an engine.
@@ -83,6 +83,21 @@ func checkPace(c config.Config) preflight.Task {
 			check.Status, check.Message, check.Fix = preflight.Unchecked, why+": "+sqlstate.Withhold(err).Error(), "set audit.share: 0.1 for a server that clients use, 1 for another"
 		}
 		return []preflight.Check{check}
+	}
+}
+
+// checkServer warns of a shadow database on the server that clients use.
+func checkServer(c config.Config) preflight.Task {
+	return func(ctx context.Context) []preflight.Check {
+		key, err := stages.ServerOfClients(ctx, c)
+		if key == "" || err != nil {
+			return nil
+		}
+		return []preflight.Check{{
+			Name: "shadow.dsn", Object: "its server", Status: preflight.Warning,
+			Message: "is the server of " + key + ", which clients use: a query that crashes the server in a trial ends their sessions, too, and a function that reads besides the copies finds production's data there",
+			Fix:     "move the shadow database to a server of its own",
+		}}
 	}
 }
 

@@ -61,10 +61,16 @@ func clientServers(c config.Config) []throttle.Other {
 	return out
 }
 
+// ServerOfClients returns the key of a server that clients use and that has the shadow database, too; "" = none has, or
+// it could not be checked, which is the error.
+func ServerOfClients(ctx context.Context, c config.Config) (key string, err error) {
+	return throttle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
+}
+
 // DefaultPace returns the default share of the time, 0 for no limit, and its reason. An error reports that a server
 // could not be checked; share and why are valid nevertheless.
 func DefaultPace(ctx context.Context, c config.Config) (share float64, why string, err error) {
-	key, err := throttle.Shared(ctx, c.Shadow.DSN.Reveal(), clientServers(c))
+	key, err := ServerOfClients(ctx, c)
 	switch {
 	case key != "":
 		return sharedShare, "audit.share 0.1: the shadow database is on the server of " + key, nil

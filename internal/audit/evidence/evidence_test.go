@@ -292,3 +292,22 @@ func TestQuestionable(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlike: a verdict names how the shadow database differs from production, also after it was restored.
+func TestUnlike(t *testing.T) {
+	t.Parallel()
+	e, err := evidence.New(analysis.Claim{Epsilon: 1}, analysis.Options{Confidence: 0.95, MaxTrials: 20}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.SetUnlike("server version (15.1 in production, 16.1 in the shadow database)")
+	e = restored(t, e)
+	const want = "the shadow database is not like production: server version (15.1"
+	if r := e.Report(0); !slices.ContainsFunc(r.Warnings, func(w withheld.Text) bool { return strings.HasPrefix(w.String(), want) }) {
+		t.Errorf("warnings %q, want %q", r.Warnings, want)
+	}
+	e.SetUnlike("")
+	if r := e.Report(0); slices.ContainsFunc(r.Warnings, func(w withheld.Text) bool { return strings.HasPrefix(w.String(), want) }) {
+		t.Errorf("warnings %q of a database that is alike", r.Warnings)
+	}
+}

@@ -73,6 +73,19 @@ func ofServer(e *pgconn.PgError) bool {
 	return strings.HasPrefix(e.Routine, "aclcheck_error") || e.Routine == "CheckMyDatabase"
 }
 
+// DeniedObject returns the kind of the object to which the server itself denies access, such as "table", and its name,
+// without a schema if it is in one; "" for other errors.
+func DeniedObject(err error) (kind, name string) {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) || e.Code != "42501" || !ofServer(e) {
+		return "", ""
+	}
+	if m := denied.FindStringSubmatch(e.Message); m != nil {
+		return m[1], strings.Trim(m[2], `"`)
+	}
+	return "", ""
+}
+
 // Denied describes a missing privilege (SQLSTATE 42501): the role, the database, the object if the server names one,
 // and the statement that grants it. "" for other errors. Its text has no value of a row.
 func Denied(cfg *pgconn.Config, err error) string {
