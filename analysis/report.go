@@ -21,6 +21,10 @@ const (
 	Inconclusive Verdict = "inconclusive" // there is no conclusion, for the reason in the report
 )
 
+// Vacuous is the ReasonCode of an audit without trials that could not have found anything: the person whom D1 lacks does
+// not take part in the query.
+const Vacuous = "vacuous"
+
 // Float is a number that is null in JSON where it has no value (NaN or infinite).
 type Float float64
 
@@ -46,6 +50,8 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // holds no value of a row
+	// ReasonCode names a reason that scripts and coverage distinguish; "" = another one.
+	ReasonCode string `json:"reason_code,omitempty"`
 	Claimed Claimed `json:"claimed"`
 
 	// EpsilonLower is the certified bound: above the true epsilon, ever, with probability at most 1-Confidence.
@@ -184,7 +190,7 @@ func (a *Audit) Report() Report {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
 		r.WealthLog = Float(a.evidence.wealth())
-		if o.pairs > 0 {
+		if o.pairs > 0 && !o.frozen() && !o.failing() {
 			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), o.pairs, o.slotCost()))
 		}
 	}
@@ -207,7 +213,7 @@ func (a *Audit) Report() Report {
 	if c := a.certificate; c != nil && o.pairs >= a.opts.MaxTrials {
 		r.ClopperPearson = c.bound((1-a.opts.Confidence)*math.Exp(-a.evidence.parts()), here.Delta)
 	}
-	if !blank {
+	if !blank && !o.failing() {
 		r.Deterministic = o.deterministic(a.opts.Deterministic, a.sameAnswer())
 	}
 	if o.monotony.pairs > 1 && o.monotony.constant() { // no epsilon follows from answers that never vary
@@ -243,6 +249,8 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
+	case o.failing():
+		return Inconclusive, "every trial fails: " + o.failure()
 	case a.sameAnswer() && a.opts.Deterministic == DeterministicViolation:
 		trials := "trials"
 		if a.phases.confirming() {
@@ -264,13 +272,11 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 		return Violation, fmt.Sprintf("%s with confidence %v, after %d pairs of trials", a.exceeded(), a.opts.Confidence, v.detectedAt)
 	case o.pairs == 0:
 		return Inconclusive, "no trials"
-	case o.failures[0] == o.pairs && o.failures[1] == o.pairs:
-		return Inconclusive, "every trial failed"
 	case float64(o.pairs) < need:
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute %v with fewer than %.0f",
 			o.pairs, a.claim, need)
-	case o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]:
-		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
+	case o.frozen():
+		return Inconclusive, repeated + ": the answer never varies and is the same on D0 and D1, so the trials could not have found anything"
 	case unread != "" && compared == "":
 		return Inconclusive, fmt.Sprintf("the texts of %s differ in nearly every trial and are not read as numbers: only their length and single characters were compared", unread)
 	case math.IsNaN(float64(r.MinimalDetectable)):
@@ -284,8 +290,8 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withheld.Text {
 	w := []withheld.Text{}
 	add := func(format string, args ...any) { w = append(w, withheld.Sprintf(format, args...)) }
-	if policy == DeterministicIgnore || blank {
-		// no warning: the operator expects it
+	if policy == DeterministicIgnore || blank || o.failing() {
+		// no warning: the operator expects it, or the reason says more
 	} else if o.monotony.pairs > 1 && o.monotony.constant() {
 		add("deterministic or cached noise: the answers of each world never vary")
 	} else if o.monotony.pairs > 1 {
@@ -305,7 +311,7 @@ func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withhe
 	}
 	w = append(w, o.dependenceWarnings()...)
 	for i, f := range o.failures {
-		if f > 0 {
+		if f > 0 && !o.failing() {
 			add("%d of %d trials on D%d failed", f, o.pairs, i)
 		}
 	}

@@ -20,6 +20,8 @@ type Reads struct {
 	// Unverified says what could not be verified; "" = trials of each world read the copies of that world, and neither
 	// other copies nor the originals.
 	Unverified string
+	// LeftOut says for each neighbour whether the query reads the same rows on it as on D0; nil where that is not known.
+	LeftOut []LeftOut
 }
 
 // ReadsError reports that trials do not read the copies of their world, or read others or the originals. A verdict about
@@ -82,6 +84,14 @@ const (
 // That is also possible through an engine that is PostgreSQL itself. Through another one, trials are counted by the
 // counters of the whole shadow database; see countReads.
 func (r *Run) Reads(ctx context.Context) (Reads, error) {
+	all, err := r.verifyReads(ctx)
+	if err == nil {
+		all.LeftOut, err = r.leftOut(ctx)
+	}
+	return all, err
+}
+
+func (r *Run) verifyReads(ctx context.Context) (Reads, error) {
 	p := r.exec.player
 	switch worlds, copies := len(r.exec.stmt.Worlds), len(p.opt.Copies); {
 	case copies == 0:

@@ -14,6 +14,7 @@ type observed struct {
 
 	readsKnown bool   // see SetReads
 	unverified string // see SetReads
+	leftOut    []LeftOut
 }
 
 // Executions returns the number of trials, on all worlds.
