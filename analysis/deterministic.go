@@ -8,7 +8,6 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
 	"github.com/dpwatch/dpwatch/internal/outcome"
-	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
 // DeterministicPolicy is the treatment of answers that never vary in each world and differ between the worlds.
@@ -94,7 +93,7 @@ func (o *observations) failure() string {
 	for world := range states {
 		var all []string
 		for i := range o.retained {
-			if s := sqlstate.Describe(o.retained[i].worlds[world].SQLState); !slices.Contains(all, s) {
+			if s := stateOf(&o.retained[i].worlds[world]); !slices.Contains(all, s) {
 				all = append(all, s)
 			}
 		}
@@ -105,6 +104,14 @@ func (o *observations) failure() string {
 		return states[0]
 	}
 	return states[0] + " on D0, and " + states[1] + " on D1"
+}
+
+// stateOf returns the SQLSTATE of an outcome; recorded files can have any text there.
+func stateOf(o *Outcome) string {
+	if len(o.SQLState) != 5 || strings.Trim(o.SQLState, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return "an error without an SQLSTATE"
+	}
+	return "SQLSTATE " + o.SQLState
 }
 
 func isBlank(o *Outcome) bool {

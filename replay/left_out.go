@@ -73,6 +73,7 @@ func (r *Run) compareInputs(ctx context.Context, eager bool) (all []LeftOut, err
 type inputs struct {
 	statements []executor
 	worlds     [][]input
+	plain      [][]input // the same with the definitions of views in their place
 	reader     string // what may read more
 }
 
@@ -85,7 +86,7 @@ type input struct {
 // inputs returns nil if they cannot be found.
 func (r *Run) inputs(ctx context.Context, eager bool) (*inputs, error) {
 	worlds := len(r.exec.stmt.Worlds)
-	in := &inputs{worlds: make([][]input, worlds)}
+	in := &inputs{worlds: make([][]input, worlds), plain: make([][]input, worlds)}
 	readers := map[string]bool{}
 	for i := range 1 + len(r.exec.stmt.Then) {
 		step := r.exec
@@ -101,6 +102,7 @@ func (r *Run) inputs(ctx context.Context, eager bool) (*inputs, error) {
 			}
 			for _, q := range found.Queries {
 				in.worlds[world] = append(in.worlds[world], input{q, i})
+				in.plain[world] = append(in.plain[world], input{hoist.ExpandViews(q, know), i})
 			}
 			for _, name := range found.Functions {
 				if traits, known := know.Functions[name]; !known || traits.Reads {
@@ -245,8 +247,8 @@ func (x *comparison) why(ctx context.Context, world int) string {
 		return "no relation that it reads has other rows"
 	}
 	began, examined := time.Now(), 0
-	for i, in := range x.worlds[world] {
-		d0, d1 := hoist.Filters(x.worlds[0][i].sql), hoist.Filters(in.sql)
+	for i, in := range x.plain[world] {
+		d0, d1 := hoist.Filters(x.plain[0][i].sql), hoist.Filters(in.sql)
 		for j := range min(len(d0), len(d1)) {
 			if examined++; examined > mostFilters || time.Since(began) > filterTime {
 				return "one of its conditions leaves out the person whom the neighbour lacks"
@@ -291,8 +293,8 @@ func (x *comparison) equal(ctx context.Context, d0, d1 string, statement int) (e
 
 // relationsDiffer reports whether a relation that the inputs name has other rows in a world than in D0.
 func (x *comparison) relationsDiffer(ctx context.Context, world int) bool {
-	for i, in := range x.worlds[world] {
-		d0, _ := hoist.Relations(x.worlds[0][i].sql) // both were parsed before
+	for i, in := range x.plain[world] {
+		d0, _ := hoist.Relations(x.plain[0][i].sql) // both were parsed before
 		other, _ := hoist.Relations(in.sql)
 		for j := range min(len(d0), len(other)) {
 			if d0[j] == other[j] {

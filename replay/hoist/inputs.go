@@ -31,7 +31,7 @@ func FindInputs(sql string, opt Options) (Inputs, error) {
 	if err != nil {
 		return Inputs{}, err
 	}
-	expandViews(stmt.ProtoReflect(), &opt.Knowledge, 0)
+	expandViews(stmt.ProtoReflect(), &opt.Knowledge, opt.Knowledge.relationVaries, 0)
 	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*properties{}}
 	a.query(stmt, nil)
 	if a.reason != "" {
@@ -64,23 +64,38 @@ func FindInputs(sql string, opt Options) (Inputs, error) {
 // maxExpanded bounds the nesting of views that draw noise.
 const maxExpanded = 16
 
-// expandViews replaces the views that vary by their definitions.
-func expandViews(m protoreflect.Message, k *Knowledge, depth int) {
+// ExpandViews returns a query with the definitions of its views in their place, or the query itself if they cannot be
+// written there.
+func ExpandViews(sql string, k Knowledge) string {
+	stmt, err := parse(sql)
+	if err != nil {
+		return sql
+	}
+	expandViews(stmt.ProtoReflect(), &k, func(*pg_query.RangeVar) bool { return true }, 0)
+	expanded, err := write(stmt)
+	if err != nil {
+		return sql
+	}
+	return expanded
+}
+
+// expandViews replaces views by their definitions.
+func expandViews(m protoreflect.Message, k *Knowledge, which func(*pg_query.RangeVar) bool, depth int) {
 	if n, ok := m.Interface().(*pg_query.Node); ok && n.GetRangeVar() != nil && depth < maxExpanded {
 		r := n.GetRangeVar()
-		if definition := k.Views[relationOf(r)]; definition != "" && k.relationVaries(r) {
+		if definition := k.Views[relationOf(r)]; definition != "" && which(r) {
 			if query, err := parse(definition); err == nil {
 				alias := r.GetAlias()
 				if alias == nil {
 					alias = &pg_query.Alias{Aliasname: r.GetRelname()}
 				}
-				expandViews(query.ProtoReflect(), k, depth+1)
+				expandViews(query.ProtoReflect(), k, which, depth+1)
 				n.Node = &pg_query.Node_RangeSubselect{RangeSubselect: &pg_query.RangeSubselect{Subquery: selectNode(query), Alias: alias}}
 			}
 		}
 		return
 	}
-	pgparse.Children(m, func(c protoreflect.Message) { expandViews(c, k, depth) })
+	pgparse.Children(m, func(c protoreflect.Message) { expandViews(c, k, which, depth) })
 }
 
 // finder collects the inputs of a statement as pieces. The statement is not used afterwards.

@@ -116,7 +116,7 @@ func (e *Evidence) report(i int, drifts []analysis.Drift) analysis.Report {
 		r = analysis.Temper(r, &drifts[0], &drifts[i+1])
 	}
 	if e.failure != "" && !e.recorded {
-		r.Warnings = append(r.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", e.failure))
+		r.Warnings = append(r.Warnings, withheld.Sprintf("try the query, which fails with SQLSTATE %s, with psql in the shadow database, as the replay role", e.failure))
 	}
 	return e.withLeftOut(e.withReads(e.withUnconfirmed(r, i)), i)
 }
