@@ -76,8 +76,12 @@ type Report struct {
 	// ClopperPearson is the figure of the fixed budget; null before the budget is used.
 	ClopperPearson *ClopperPearsonBound `json:"clopper_pearson"`
 	// MinimalDetectable is the smallest true epsilon (of a Laplace mechanism, in one partition) that as many pairs as
-	// were seen would have found with 90 % probability; null without a claim or where there is none.
-	MinimalDetectable Float           `json:"minimal_detectable_epsilon"`
+	// were seen would have found with 90 % probability; null without a claim or where there is none. Of noise that is too
+	// small by a factor, MinimalFactor is the least: their ratio to the claim, where that implies a scale (0 = it does not).
+	MinimalDetectable Float   `json:"minimal_detectable_epsilon"`
+	MinimalFactor     float64 `json:"minimal_detectable_factor,omitempty"`
+	// MinimalInTenth is the same for a leak that one answer of ten shows: by the growth of the evidence, a tenth.
+	MinimalInTenth Float           `json:"minimal_detectable_epsilon_in_tenth"`
 	Partitions        []Partition     `json:"partitions"` // in the order in which the keys came; never null
 	Warnings          []withheld.Text `json:"warnings"`   // never null
 	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
@@ -182,6 +186,7 @@ func (a *Audit) Report() Report {
 		ErrorRate:         a.opts.alpha(),
 		Trials:            Trials{o.pairs, o.pairs},
 		MinimalDetectable: Float(math.NaN()),
+		MinimalInTenth:    Float(math.NaN()),
 		WealthLog:         Float(math.NaN()),
 		Partitions:        []Partition{},
 		Warnings:          append(o.warnings(a.opts.Deterministic, blank), a.floatingPoint()...),
@@ -191,7 +196,7 @@ func (a *Audit) Report() Report {
 	} else {
 		r.WealthLog = Float(a.evidence.wealth())
 		if o.pairs > 0 && !o.frozen() && !o.failing() {
-			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), o.pairs, o.slotCost()))
+			a.wouldHaveFound(&r)
 		}
 	}
 	if at := a.evidence.detectedAt; at > 0 {
@@ -240,12 +245,12 @@ func (o *observations) slotCost() float64 {
 	return math.Log(float64(len(o.scores.Slots)) / score.SlotShare())
 }
 
+// repeated is what answers without variation show.
+const repeated = "deterministic or cached noise"
+
 // verdict concludes.
 func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	o, v := &a.observed, &a.evidence
-	const repeated = "deterministic or cached noise"
-	need := fewestPairs(a.claim, a.opts.alpha())
-	unread, compared := o.scores.Unread()
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
@@ -272,6 +277,16 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 		return Violation, fmt.Sprintf("%s with confidence %v, after %d pairs of trials", a.exceeded(), a.opts.Confidence, v.detectedAt)
 	case o.pairs == 0:
 		return Inconclusive, "no trials"
+	}
+	return a.noEvidence(r)
+}
+
+// noEvidence concludes where trials show no violation.
+func (a *Audit) noEvidence(r *Report) (Verdict, string) {
+	o := &a.observed
+	need := fewestPairs(a.claim, a.opts.alpha())
+	unread, compared := o.scores.Unread()
+	switch {
 	case float64(o.pairs) < need:
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute %v with fewer than %.0f",
 			o.pairs, a.claim, need)
@@ -282,8 +297,8 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	case math.IsNaN(float64(r.MinimalDetectable)):
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", o.pairs)
 	}
-	return NoEvidence, fmt.Sprintf("no violation in %d pairs of trials; a true epsilon of %.3g would have been found with 90 %% probability",
-		o.pairs, float64(r.MinimalDetectable))
+	return NoEvidence, fmt.Sprintf("no violation in %d pairs of trials; %s would have been found with 90 %% probability",
+		o.pairs, r.WouldHaveFound())
 }
 
 // warnings returns the warnings about the trials.

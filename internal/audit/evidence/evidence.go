@@ -4,6 +4,7 @@
 package evidence
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -29,6 +30,9 @@ const confirmBudget = 2
 // New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim
 // that cannot be refuted within opt.MaxTrials.
 func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
+	if opt = opt.For(claim); !opt.NoClaim {
+		opt.Share = cmp.Or(opt.Share, 1) * starts[0]
+	}
 	opt.Suspicion = true
 	return newEvidence(claim, opt, neighbours)
 }

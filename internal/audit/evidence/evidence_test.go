@@ -153,7 +153,7 @@ func TestFailure(t *testing.T) {
 		e.Add([]outcome.Outcome{{SQLState: "22012"}, test.last})
 		said := false
 		for _, w := range e.Report(0).Warnings {
-			said = said || strings.Contains(w.String(), "every trial failed with SQLSTATE")
+			said = said || strings.Contains(w.String(), "which fails with SQLSTATE")
 		}
 		if said != test.want {
 			t.Errorf("%s: a warning %t, want %t", test.name, said, test.want)

@@ -25,7 +25,8 @@ func (s *observed) withLeftOut(r analysis.Report, i int) analysis.Report {
 	case s.leftOut == nil || s.leftOut[i].Why == "" || r.Verdict == analysis.Violation:
 	case s.vacuous(i):
 		none := analysis.Float(math.NaN())
-		r.Verdict, r.ReasonCode, r.Deterministic, r.MinimalDetectable = analysis.Inconclusive, analysis.Vacuous, nil, none
+		r.Verdict, r.ReasonCode, r.Deterministic = analysis.Inconclusive, analysis.Vacuous, nil
+		r.MinimalDetectable, r.MinimalFactor, r.MinimalInTenth = none, 0, none
 		r.Reason = "vacuous: without noise the query reads the same on D0 and on this neighbour (" + s.leftOut[i].Why +
 			"), so no trial could have found anything and none was run: choose a person who takes part"
 	default:

@@ -129,7 +129,7 @@ func (e *Evidence) Whole() {
 	}
 	s.share = 0
 	for _, a := range e.audits {
-		a.SetShare(e.Share())
+		a.SetShare(e.Share() * starts[0])
 	}
 }
 
