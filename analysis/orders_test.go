@@ -27,18 +27,18 @@ func ordered(t *testing.T, d0, d1 []analysis.Outcome) (r analysis.Report, used i
 }
 
 // TestOrders: the average of the evidence at the end of several orders decides, and the bound is above the claim exactly
-// with a violation. Of 40 honest files, more than 13 are found with probability below 1e-6 (one in 20 at most each); the
+// with a violation. Of 12 honest files, more than 7 are found with probability below 1e-6 (each at most with 5 %); the
 // seeds are fixed.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for seed := range uint64(41) {
+	for seed := range uint64(13) {
 		r, shift := rand.New(rand.NewPCG(seed, 3)), 1.
-		if seed == 40 {
+		if seed == 12 {
 			shift = 3
 		}
 		var d0, d1 []analysis.Outcome
-		for range 150 {
+		for range 120 {
 			d0, d1 = append(d0, value(shift+lap(r, 1))), append(d1, value(lap(r, 1)))
 		}
 		report, used := ordered(t, d0, d1)
@@ -47,16 +47,16 @@ func TestOrders(t *testing.T) {
 			t.Errorf("seed %d: %s, bound %v, wealth %v, found at %v", seed, report.Verdict, report.EpsilonLower, report.WealthLog, report.DetectedAt)
 		}
 		switch {
-		case seed == 40 && (!violation || used != 1):
+		case seed == 12 && (!violation || used != 1):
 			t.Errorf("a violation: %s (%s) in %d orders, want one in the first", report.Verdict, report.Reason, used)
-		case seed < 40 && violation:
+		case seed < 12 && violation:
 			found++
-		case seed < 40 && used != 5:
+		case seed < 12 && used != 5:
 			t.Errorf("seed %d: %d orders, want 5", seed, used)
 		}
 	}
-	if found > 13 {
-		t.Errorf("%d of 40 honest files are violations", found)
+	if found > 7 {
+		t.Errorf("%d of 12 honest files are violations", found)
 	}
 }
 
