@@ -51,8 +51,8 @@ type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // holds no value of a row
 	// ReasonCode names a reason that scripts and coverage distinguish; "" = another one.
-	ReasonCode string `json:"reason_code,omitempty"`
-	Claimed Claimed `json:"claimed"`
+	ReasonCode string  `json:"reason_code,omitempty"`
+	Claimed    Claimed `json:"claimed"`
 
 	// EpsilonLower is the certified bound: above the true epsilon, ever, with probability at most 1-Confidence.
 	// It is above the claim exactly when the verdict is Violation.
@@ -82,8 +82,8 @@ type Report struct {
 	MinimalFactor     float64 `json:"minimal_detectable_factor,omitempty"`
 	// MinimalInTenth is the same for a leak that one answer of ten shows: by the growth of the evidence, a tenth.
 	MinimalInTenth Float           `json:"minimal_detectable_epsilon_in_tenth"`
-	Partitions        []Partition     `json:"partitions"` // in the order in which the keys came; never null
-	Warnings          []withheld.Text `json:"warnings"`   // never null
+	Partitions     []Partition     `json:"partitions"` // in the order in which the keys came; never null
+	Warnings       []withheld.Text `json:"warnings"`   // never null
 	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
 	Deterministic *Deterministic `json:"deterministic"`
 	// Confirmation is the state of the violation on fresh trials; null before these begin.

@@ -74,7 +74,7 @@ type inputs struct {
 	statements []executor
 	worlds     [][]input
 	plain      [][]input // the same with the definitions of views in their place
-	reader     string // what may read more
+	reader     string    // what may read more
 }
 
 // input is a deterministic query, with the statement to whose parameters it refers.

@@ -12,17 +12,17 @@ import (
 
 // Audit is the stored form of an audit.
 type Audit struct {
-	Query     Query
-	State     string
-	Verdict   string // "" = none yet
-	Reason    string // of the verdict or the state, for the history; no values of rows
+	Query   Query
+	State   string
+	Verdict string // "" = none yet
+	Reason  string // of the verdict or the state, for the history; no values of rows
 	// ReasonCode is analysis.Report.ReasonCode; written only.
 	ReasonCode string
-	Trials    int
-	Lower     *float64 // lower bound of epsilon; nil = none
-	Processes int      // how often the evidence began
-	DataEpoch string   // of the copies
-	Progress  []byte   // nil = no evidence
+	Trials     int
+	Lower      *float64 // lower bound of epsilon; nil = none
+	Processes  int      // how often the evidence began
+	DataEpoch  string   // of the copies
+	Progress   []byte   // nil = no evidence
 	// EvidenceTrials is the number of trials, on all copies, of the evidence in Progress. It grows until the audit
 	// begins again.
 	EvidenceTrials int

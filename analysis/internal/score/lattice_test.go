@@ -50,7 +50,7 @@ func TestFraction(t *testing.T) {
 	}{
 		"a share of 300":       {1. / 300, 6, func(r *rand.Rand) float64 { return math.Round(13500+20*laplace(r)) / 300 }},
 		"a share of 29999":     {1. / 29999, 7, func(r *rand.Rand) float64 { return math.Round(1.3e6+2000*laplace(r)) / 29999 }},
-		"twice a share":    {2. / 299, 5, func(r *rand.Rand) float64 { return 2 * math.Round(13500+20*laplace(r)) / 299 }},
+		"twice a share":        {2. / 299, 5, func(r *rand.Rand) float64 { return 2 * math.Round(13500+20*laplace(r)) / 299 }},
 		"negative":             {1. / 7, 3, func(r *rand.Rand) float64 { return math.Round(20*laplace(r)) / 7 }},
 		"rounded noise":        {0, 6, func(r *rand.Rand) float64 { return 45 + laplace(r)/math.Pi }},
 		"noise of many digits": {0, 15, func(r *rand.Rand) float64 { return 45 + laplace(r)/math.Pi }},
