@@ -58,7 +58,6 @@ func (o *Orders) Report() Report {
 	}
 	r.WealthLog = Float(o.average((*Audit).Wealth))
 	wasFound := r.DetectedAt != nil
-	r.DetectedAt = nil
 	claim := float64(r.Claimed.Epsilon)
 	switch found := float64(r.WealthLog) >= r.Threshold(); {
 	case r.Verdict == Violation && !wasFound: // answers that never vary and differ
@@ -84,6 +83,7 @@ func (o *Orders) Report() Report {
 		event := strongest(&a.observed, &a.evidence)
 		r.Finding = a.explained.finding(&r, &a.observed, &a.evidence, &event, a.here(), a.opts.Query)
 	}
+	r.DetectedAt = nil // last: without it the finding is about answers that never vary
 	return r
 }
 

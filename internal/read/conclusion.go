@@ -90,7 +90,7 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("D0 read as", "%s", c.Input.D0.String())
 		row("D1 read as", "%s", c.Input.D1.String())
 		if seed := c.Input.Seed; seed != nil {
-			row("order", "%d random ones, the first with the seed %d", c.Input.Orders, *seed)
+			row("order", "random (%d, from the seed %d)", c.Input.Orders, *seed)
 		}
 	}
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
