@@ -223,7 +223,7 @@ func (x *comparison) same(ctx context.Context, world int) (bool, error) {
 
 // sum returns a checksum of the rows of a query in their order, with their number.
 func (x *comparison) sum(ctx context.Context, sql string, statement int) (string, error) {
-	key := fmt.Sprintf("%d %s", statement, sql)
+	key := sumKey(sql, statement)
 	if known, ok := x.sums[key]; ok {
 		return known, nil
 	}
@@ -241,6 +241,8 @@ func (x *comparison) sum(ctx context.Context, sql string, statement int) (string
 	return x.sums[key], nil
 }
 
+func sumKey(sql string, statement int) string { return fmt.Sprintf("%d %s", statement, sql) }
+
 // why says what leaves out the person whom a world lacks.
 func (x *comparison) why(ctx context.Context, world int) string {
 	if !x.relationsDiffer(ctx, world) {
@@ -254,7 +256,11 @@ func (x *comparison) why(ctx context.Context, world int) string {
 				return "one of its conditions leaves out the person whom the neighbour lacks"
 			}
 			if x.leaves(ctx, d0[j], d1[j], in.statement) {
-				return d0[j].What + " leaves out the person whom the neighbour lacks"
+				why := d0[j].What + " leaves out the person whom the neighbour lacks"
+				if x.sums[sumKey(d0[j].Base, in.statement)] == "0" {
+					why += ", and everyone else: check that the copies and the public tables have rows (dpwatch doctor)"
+				}
+				return why
 			}
 		}
 	}
