@@ -265,7 +265,7 @@ func TestInconclusive(t *testing.T) {
 	r := run(t, analysis.Claim{Epsilon: 1}, 100, 1, func(*rand.Rand) (d0, d1 analysis.Outcome) {
 		return failed("57014"), failed("57014")
 	})
-	if r.Verdict != analysis.Inconclusive || r.Reason != "every trial failed" {
+	if r.Verdict != analysis.Inconclusive || r.Reason != "every trial fails: SQLSTATE 57014" {
 		t.Errorf("only errors: %s, %q", r.Verdict, r.Reason)
 	}
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/dependence"
@@ -48,6 +49,9 @@ const howToTell = "no noise, noise from a fixed seed, or a cache. To tell them a
 // trials). So this finding adds nothing to the rate of false alarms.
 func (a *Audit) sameAnswer() bool {
 	o, v := &a.observed, &a.evidence
+	if o.failing() {
+		return false
+	}
 	if !a.opts.NoClaim && v.highest() < v.threshold {
 		return false
 	}
@@ -71,6 +75,43 @@ func (o *observations) blank() bool {
 		return false
 	}
 	return isBlank(&o.retained[0].worlds[0]) && isBlank(&o.retained[0].worlds[1])
+}
+
+// frozen reports whether every answer of both worlds was the same: the trials could not have found anything.
+func (o *observations) frozen() bool {
+	return o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]
+}
+
+// failing reports whether every trial of both worlds failed.
+func (o *observations) failing() bool {
+	return o.pairs > 0 && o.failures[0] == o.pairs && o.failures[1] == o.pairs
+}
+
+// failure says with which errors trials fail, as far as outcomes are retained.
+func (o *observations) failure() string {
+	var states [2]string
+	for world := range states {
+		var all []string
+		for i := range o.retained {
+			if s := stateOf(&o.retained[i].worlds[world]); !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+		slices.Sort(all)
+		states[world] = strings.Join(all, ", ")
+	}
+	if states[0] == states[1] {
+		return states[0]
+	}
+	return states[0] + " on D0, and " + states[1] + " on D1"
+}
+
+// stateOf returns the SQLSTATE of an outcome; recorded files can have any text there.
+func stateOf(o *Outcome) string {
+	if len(o.SQLState) != 5 || strings.Trim(o.SQLState, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return "an error without an SQLSTATE"
+	}
+	return "SQLSTATE " + o.SQLState
 }
 
 func isBlank(o *Outcome) bool {

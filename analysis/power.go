@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
@@ -89,4 +90,27 @@ func (g *growths) detectable(c curve.Point, alpha float64, n int, cost float64) 
 		}
 	}
 	return hi
+}
+
+// wouldHaveFound sets the figures of what as many pairs as were seen would have found.
+func (a *Audit) wouldHaveFound(r *Report) {
+	n, cost := a.observed.pairs, a.observed.slotCost()
+	r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), n, cost))
+	r.MinimalInTenth = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), n/10, cost))
+	if factor := float64(r.MinimalDetectable) / a.claim.Epsilon; a.claim.Epsilon > 0 && a.claim.Curve == "" && !math.IsNaN(factor) {
+		r.MinimalFactor = factor
+	}
+}
+
+// WouldHaveFound says what the pairs of an audit without evidence would have found: a shift of a law like the one seen,
+// and a leak that one answer of ten shows.
+func (r *Report) WouldHaveFound() string {
+	text := fmt.Sprintf("a true epsilon of %.3g", float64(r.MinimalDetectable))
+	if r.MinimalFactor > 0 {
+		text += fmt.Sprintf(" (noise %.3g times too small)", r.MinimalFactor)
+	}
+	if tenth := float64(r.MinimalInTenth); !math.IsNaN(tenth) {
+		return text + fmt.Sprintf(", or of %.3g in one answer of ten,", tenth)
+	}
+	return text + ", but no leak that one answer of ten shows,"
 }

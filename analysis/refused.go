@@ -13,7 +13,7 @@ func Refused(claim Claim, confidence float64, reason string) Report {
 	return Report{
 		Verdict: Inconclusive, Reason: reason, Confidence: confidence, ErrorRate: 1 - confidence,
 		Claimed:      Claimed{Epsilon: Float(claim.Epsilon), Delta: claim.Delta, Curve: claim.Curve},
-		EpsilonLower: none, EpsilonEstimate: none, WealthLog: none, MinimalDetectable: none,
+		EpsilonLower: none, EpsilonEstimate: none, WealthLog: none, MinimalDetectable: none, MinimalInTenth: none,
 		Attacker:   Attacker{LikelihoodRatio: none, PosteriorOdds: none, PosteriorOddsLower: none, ImpliedEpsilon: none},
 		Partitions: []Partition{}, Warnings: []withheld.Text{},
 	}

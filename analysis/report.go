@@ -21,6 +21,10 @@ const (
 	Inconclusive Verdict = "inconclusive" // there is no conclusion, for the reason in the report
 )
 
+// Vacuous is the ReasonCode of an audit without trials that could not have found anything: the person whom D1 lacks does
+// not take part in the query.
+const Vacuous = "vacuous"
+
 // Float is a number that is null in JSON where it has no value (NaN or infinite).
 type Float float64
 
@@ -46,7 +50,9 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // holds no value of a row
-	Claimed Claimed `json:"claimed"`
+	// ReasonCode names a reason that scripts and coverage distinguish; "" = another one.
+	ReasonCode string  `json:"reason_code,omitempty"`
+	Claimed    Claimed `json:"claimed"`
 
 	// EpsilonLower is the certified bound: above the true epsilon, ever, with probability at most 1-Confidence.
 	// It is above the claim exactly when the verdict is Violation.
@@ -70,10 +76,14 @@ type Report struct {
 	// ClopperPearson is the figure of the fixed budget; null before the budget is used.
 	ClopperPearson *ClopperPearsonBound `json:"clopper_pearson"`
 	// MinimalDetectable is the smallest true epsilon (of a Laplace mechanism, in one partition) that as many pairs as
-	// were seen would have found with 90 % probability; null without a claim or where there is none.
-	MinimalDetectable Float           `json:"minimal_detectable_epsilon"`
-	Partitions        []Partition     `json:"partitions"` // in the order in which the keys came; never null
-	Warnings          []withheld.Text `json:"warnings"`   // never null
+	// were seen would have found with 90 % probability; null without a claim or where there is none. Of noise that is too
+	// small by a factor, MinimalFactor is the least: their ratio to the claim, where that implies a scale (0 = it does not).
+	MinimalDetectable Float   `json:"minimal_detectable_epsilon"`
+	MinimalFactor     float64 `json:"minimal_detectable_factor,omitempty"`
+	// MinimalInTenth is the same for a leak that one answer of ten shows: by the growth of the evidence, a tenth.
+	MinimalInTenth Float           `json:"minimal_detectable_epsilon_in_tenth"`
+	Partitions     []Partition     `json:"partitions"` // in the order in which the keys came; never null
+	Warnings       []withheld.Text `json:"warnings"`   // never null
 	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
 	Deterministic *Deterministic `json:"deterministic"`
 	// Confirmation is the state of the violation on fresh trials; null before these begin.
@@ -176,6 +186,7 @@ func (a *Audit) Report() Report {
 		ErrorRate:         a.opts.alpha(),
 		Trials:            Trials{o.pairs, o.pairs},
 		MinimalDetectable: Float(math.NaN()),
+		MinimalInTenth:    Float(math.NaN()),
 		WealthLog:         Float(math.NaN()),
 		Partitions:        []Partition{},
 		Warnings:          append(o.warnings(a.opts.Deterministic, blank), a.floatingPoint()...),
@@ -184,8 +195,8 @@ func (a *Audit) Report() Report {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
 		r.WealthLog = Float(a.evidence.wealth())
-		if o.pairs > 0 {
-			r.MinimalDetectable = Float(a.growths.minimalDetectable(a.claim, a.opts.alpha(), o.pairs, o.slotCost()))
+		if o.pairs > 0 && !o.frozen() && !o.failing() {
+			a.wouldHaveFound(&r)
 		}
 	}
 	if at := a.evidence.detectedAt; at > 0 {
@@ -207,7 +218,7 @@ func (a *Audit) Report() Report {
 	if c := a.certificate; c != nil && o.pairs >= a.opts.MaxTrials {
 		r.ClopperPearson = c.bound((1-a.opts.Confidence)*math.Exp(-a.evidence.parts()), here.Delta)
 	}
-	if !blank {
+	if !blank && !o.failing() {
 		r.Deterministic = o.deterministic(a.opts.Deterministic, a.sameAnswer())
 	}
 	if o.monotony.pairs > 1 && o.monotony.constant() { // no epsilon follows from answers that never vary
@@ -234,15 +245,17 @@ func (o *observations) slotCost() float64 {
 	return math.Log(float64(len(o.scores.Slots)) / score.SlotShare())
 }
 
+// repeated is what answers without variation show.
+const repeated = "deterministic or cached noise"
+
 // verdict concludes.
 func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	o, v := &a.observed, &a.evidence
-	const repeated = "deterministic or cached noise"
-	need := fewestPairs(a.claim, a.opts.alpha())
-	unread, compared := o.scores.Unread()
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
+	case o.failing():
+		return Inconclusive, "every trial fails: " + o.failure()
 	case a.sameAnswer() && a.opts.Deterministic == DeterministicViolation:
 		trials := "trials"
 		if a.phases.confirming() {
@@ -264,28 +277,36 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 		return Violation, fmt.Sprintf("%s with confidence %v, after %d pairs of trials", a.exceeded(), a.opts.Confidence, v.detectedAt)
 	case o.pairs == 0:
 		return Inconclusive, "no trials"
-	case o.failures[0] == o.pairs && o.failures[1] == o.pairs:
-		return Inconclusive, "every trial failed"
+	}
+	return a.noEvidence(r)
+}
+
+// noEvidence concludes where trials show no violation.
+func (a *Audit) noEvidence(r *Report) (Verdict, string) {
+	o := &a.observed
+	need := fewestPairs(a.claim, a.opts.alpha())
+	unread, compared := o.scores.Unread()
+	switch {
 	case float64(o.pairs) < need:
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute %v with fewer than %.0f",
 			o.pairs, a.claim, need)
-	case o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]:
-		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
+	case o.frozen():
+		return Inconclusive, repeated + ": the answer never varies and is the same on D0 and D1, so the trials could not have found anything"
 	case unread != "" && compared == "":
 		return Inconclusive, fmt.Sprintf("the texts of %s differ in nearly every trial and are not read as numbers: only their length and single characters were compared", unread)
 	case math.IsNaN(float64(r.MinimalDetectable)):
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", o.pairs)
 	}
-	return NoEvidence, fmt.Sprintf("no violation in %d pairs of trials; a true epsilon of %.3g would have been found with 90 %% probability",
-		o.pairs, float64(r.MinimalDetectable))
+	return NoEvidence, fmt.Sprintf("no violation in %d pairs of trials; %s would have been found with 90 %% probability",
+		o.pairs, r.WouldHaveFound())
 }
 
 // warnings returns the warnings about the trials.
 func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withheld.Text {
 	w := []withheld.Text{}
 	add := func(format string, args ...any) { w = append(w, withheld.Sprintf(format, args...)) }
-	if policy == DeterministicIgnore || blank {
-		// no warning: the operator expects it
+	if policy == DeterministicIgnore || blank || o.failing() {
+		// no warning: the operator expects it, or the reason says more
 	} else if o.monotony.pairs > 1 && o.monotony.constant() {
 		add("deterministic or cached noise: the answers of each world never vary")
 	} else if o.monotony.pairs > 1 {
@@ -305,7 +326,7 @@ func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withhe
 	}
 	w = append(w, o.dependenceWarnings()...)
 	for i, f := range o.failures {
-		if f > 0 {
+		if f > 0 && !o.failing() {
 			add("%d of %d trials on D%d failed", f, o.pairs, i)
 		}
 	}

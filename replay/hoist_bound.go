@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/replay/hoist"
 )
 
@@ -22,10 +23,16 @@ const harmlessFunctions = `random random_normal setseed gen_random_uuid uuidv4 c
 // call functions whose names the body does not contain.
 const transactionWords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
 
+// readWords lists words in the body of a function that reads relations, or executes text that may.
+const readWords = `from execute table query_to_xml query_to_xmlschema query_to_xml_and_xmlschema dblink`
+
 // word is an identifier in a function's text.
 var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
 
-// readTransactionTraits sets Traits.Transaction in k for the functions whose result may depend on the calling
+// readBodies sets in k the traits of functions that their declarations do not show. Traits.Draws and Traits.Reads are
+// those of the functions whose text contains the name of a volatile function, or one of readWords or the name of a
+// function that reads. Functions of pg_catalog read if package builtin says so, or does not list them; those in other
+// languages unless they are IMMUTABLE. Traits.Transaction is that of the functions whose result may depend on the calling
 // transaction:
 //
 //   - functions of pg_catalog that are not IMMUTABLE, except harmlessFunctions;
@@ -33,7 +40,7 @@ var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
 //   - functions in other languages except C: a C function is assumed to depend only on its arguments, random numbers and the
 //     clock;
 //   - aggregates built from such functions.
-func readTransactionTraits(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
+func readBodies(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) error {
 	rows, err := ask(ctx, conn, "read the functions' definitions", 5, `
 		SELECT p.proname, p.pronamespace = 'pg_catalog'::regnamespace, l.lanname, p.provolatile = 'i',
 			coalesce(CASE WHEN p.pronamespace = 'pg_catalog'::regnamespace THEN ''
@@ -44,12 +51,18 @@ func readTransactionTraits(ctx context.Context, conn *pgconn.PgConn, k hoist.Kno
 	if err != nil {
 		return err
 	}
-	harmless, dependent := map[string]bool{}, map[string]bool{}
+	harmless, dependent, draws, reads := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range strings.Fields(harmlessFunctions) {
 		harmless[name] = true
 	}
 	for _, name := range strings.Fields(transactionWords) {
 		dependent[name] = true
+	}
+	for _, name := range strings.Fields(readWords) {
+		reads[name] = true
+	}
+	for name, traits := range k.Functions {
+		draws[name] = traits.Volatile
 	}
 	texts := map[string][]string{} // of functions whose text is searched for names
 	for _, r := range rows {
@@ -59,29 +72,39 @@ func readTransactionTraits(ctx context.Context, conn *pgconn.PgConn, k hoist.Kno
 			if !isTrue(r[3]) && !harmless[name] {
 				dependent[name] = true
 			}
+			class := builtin.Of(name)
+			reads[name] = reads[name] || class != builtin.Safe && class != builtin.Volatile
 		case text != "": // SQL, PL/pgSQL, aggregates
 			texts[name] = append(texts[name], text)
-		case language != "c" && language != "internal":
-			dependent[name] = true
+		default:
+			dependent[name] = dependent[name] || language != "c" && language != "internal"
+			reads[name] = reads[name] || !isTrue(r[3])
 		}
 	}
 	words := map[string][]string{}
 	for name, all := range texts {
 		words[name] = word.FindAllString(strings.Join(all, " "), -1)
 	}
-	for changed := true; changed; { // until no further function is found to call a dependent one
+	for _, marked := range []map[string]bool{dependent, draws, reads} {
+		spread(words, marked)
+	}
+	for name, traits := range k.Functions {
+		traits.Transaction, traits.Draws, traits.Reads = dependent[name], draws[name], reads[name]
+		k.Functions[name] = traits
+	}
+	return nil
+}
+
+// spread marks the functions whose words contain a marked name, until no further one is found.
+func spread(words map[string][]string, marked map[string]bool) {
+	for changed := true; changed; {
 		changed = false
 		for name, named := range words {
 			for _, w := range named {
-				if (dependent[w] || dependent[strings.ToLower(w)]) && !dependent[name] {
-					dependent[name], changed = true, true
+				if (marked[w] || marked[strings.ToLower(w)]) && !marked[name] {
+					marked[name], changed = true, true
 				}
 			}
 		}
 	}
-	for name, traits := range k.Functions {
-		traits.Transaction = dependent[name]
-		k.Functions[name] = traits
-	}
-	return nil
 }

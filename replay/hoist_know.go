@@ -16,7 +16,7 @@ const maxViewDepth = 32
 // operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever
 // their declaration, as do functions of pg_catalog that package builtin does not list: they may depend on anything.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
-	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]bool{}}
+	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]string{}}
 	const op = "read the volatility of functions"
 	// View definitions qualify the names of relations that are not in this path.
 	if _, err := ask(ctx, conn, op, 1, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
@@ -39,7 +39,7 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		unlisted := isTrue(r[4]) && builtin.Of(string(r[0])) == builtin.Unlisted
 		k.Functions[string(r[0])] = hoist.Traits{Volatile: isTrue(r[1]) || unlisted, Aggregate: isTrue(r[2]), ReturnsSet: isTrue(r[3])}
 	}
-	if err := readTransactionTraits(ctx, conn, k); err != nil {
+	if err := readBodies(ctx, conn, k); err != nil {
 		return k, err
 	}
 	for _, name := range noise {
@@ -110,7 +110,7 @@ func (r *relationReader) varies(ctx context.Context, relation hoist.Relation, de
 		return false, nil
 	case "v":
 		definition := string(rows[0][2])
-		r.know.Views[relation] = true
+		r.know.Views[relation] = definition
 		if depth == maxViewDepth {
 			return true, nil
 		}

@@ -43,6 +43,8 @@ type Options struct {
 	// HoistBytes bounds the disk space on the server of the hoisted tables of all sessions together; one session may
 	// use a quarter of it. 0 means DefaultHoistBytes.
 	HoistBytes int64
+	// Noise lists functions, by name without schema, that draw noise whatever the catalog declares.
+	Noise []string
 	// Copies are the schemas of the worlds, D0 first, whose copies trials must read; nil = Run.Reads verifies nothing.
 	Copies   []string
 	Twin     string            // schema of a second copy of D0; "" = there is none

@@ -23,6 +23,8 @@ type Reads struct {
 	// Beside says what trials read, or may read, that is the same in all worlds: neither a copy, nor listed as public, nor
 	// an extension's. Sorted; nil = nothing.
 	Beside []string
+	// LeftOut says for each neighbour whether the query reads the same rows on it as on D0; nil where that is not known.
+	LeftOut []LeftOut
 }
 
 // ReadsError reports that trials do not read the copies of their world, or read others or the originals. A verdict about
@@ -87,6 +89,13 @@ const (
 func (r *Run) Reads(ctx context.Context) (reads Reads, err error) {
 	r.accompany(ctx)
 	defer func() { err = r.examine(ctx, err) }()
+	if reads, err = r.verifyReads(ctx); err == nil {
+		reads.LeftOut, err = r.leftOut(ctx)
+	}
+	return reads, err
+}
+
+func (r *Run) verifyReads(ctx context.Context) (Reads, error) {
 	p := r.exec.player
 	switch worlds, copies := len(r.exec.stmt.Worlds), len(p.opt.Copies); {
 	case copies == 0:

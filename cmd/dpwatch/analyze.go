@@ -25,8 +25,8 @@ is a trial that returned one row. With --trial COLUMN, rows with the same value 
 names the columns of the group key. The format is detected, and the report shows how each file was read; --format sets it. If a
 file has no known format or the two files do not match, the error names the line.
 
-Recorded results may be sorted. Therefore each file is analyzed in a random order; the report shows the seed, and warns if the
-order of the lines shows changes or dependence. With --in-order the lines are in the order of execution, and trials that show
+Recorded results may be sorted. Therefore each file is analyzed in up to 5 random orders, whose average evidence at the end
+decides; the report warns if the order of the lines shows changes or dependence. With --in-order the lines are in the order of execution, and trials that show
 changes or dependence are not a violation.
 
 With --counts, only the bucket estimator runs, on {"d0":[..],"d1":[..]} (equal totals), without a confidence statement.
@@ -123,7 +123,7 @@ The report has the true shares and counts with intervals, the epsilon of the mec
 // recordedFlags adds the flags that configure reading files of results.
 func recordedFlags(cmd *cobra.Command) func() oneoff.FileOptions {
 	inOrder := cmd.Flags().Bool("in-order", false, "the lines are in the order of execution: analyze them in that order (default: in random order)")
-	seed := cmd.Flags().Uint64("seed", 1, "seed of the random order")
+	cmd.Flags().Uint64("seed", 1, "no effect: the random orders are the same for all files")
 	format := cmd.Flags().String("format", string(recorded.Auto), "format of the files: auto, lines, csv or jsonl")
 	trial := cmd.Flags().String("trial", "", "column of CSV files whose value is the same in all rows of one trial")
 	keys := cmd.Flags().StringArray("key", nil, "column of the group key, with --trial; repeat it for several columns; by default the key is detected")
@@ -133,7 +133,7 @@ func recordedFlags(cmd *cobra.Command) func() oneoff.FileOptions {
 			Options: recorded.Options{
 				Format: recorded.Format(*format), Trial: *trial, Keys: *keys, FillGaps: *gaps,
 			},
-			InOrder: *inOrder, Seed: *seed,
+			InOrder: *inOrder,
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestAnalyzeUnequal(t *testing.T) {
 	t.Parallel()
 	ones := func(n int) string { return file(t, "ones", strings.Repeat("1\n", n)) }
 	args := []string{"analyze", "--d0", ones(60), "--d1", ones(50), "--epsilon", "1"}
-	call(t, "", args...).want(t, exitDone, "60 results on D0 and 50 on D1: the last 10 of D0 were not used")
+	call(t, "", args...).want(t, exitInconclusive, "60 results on D0 and 50 on D1: the last 10 of D0 were not used")
 	report := call(t, "", append(args, "-o", "json")...).object(t)
 	if in := report["input"].(map[string]any)["d0"].(map[string]any); in["unused"] != 10.0 || len(report["warnings"].([]any)) == 0 {
 		t.Errorf("input %v, warnings %v", in, report["warnings"])

@@ -180,7 +180,7 @@ func TestAuditMistakes(t *testing.T) {
 	call(t, "", audit(replayer, "d0")...).want(t, exitFailure, "is not permitted to log in", "check the user")
 
 	call(t, "", with("--sql", "SELECT noisy(count(*), $1) FROM people", "--param", "x", "--epsilon", "1", "--max-trials", "50")...).
-		want(t, exitInconclusive, "every trial failed with SQLSTATE 22P02")
+		want(t, exitInconclusive, "every trial fails: SQLSTATE 22P02")
 	r := call(t, "", with("--file", file(t, "crlf.sql", "\ufeffSELECT count(*)\r\nFROM people;\r\n"), "--epsilon", "0")...)
 	r.want(t, exitViolation, "deterministic", "epsilon 0, delta 0")
 }

@@ -38,7 +38,9 @@ type report struct {
 	Trials struct {
 		D0 int `json:"d0"`
 	} `json:"trials"`
-	DetectedAt *int `json:"detected_at"`
+	DetectedAt *int     `json:"detected_at"`
+	Detectable *float64 `json:"minimal_detectable_epsilon"`          // null: nothing would have been found
+	InTenth    *float64 `json:"minimal_detectable_epsilon_in_tenth"` // of a leak in one answer of ten
 	Finding    *struct {
 		Causes []struct {
 			Cause string `json:"code"`

@@ -15,7 +15,10 @@ func (r result) columns() []string {
 	if r.report.Claimed.Delta > 0 {
 		claim += fmt.Sprintf(", %.2g", r.report.Claimed.Delta)
 	}
-	bound, estimate, cause := "", "", ""
+	bound, estimate, cause, shift, tenth := "", "", "", "", ""
+	if r.report.Verdict == "no_evidence" {
+		shift, tenth = atLeast(r.report.Detectable), atLeast(r.report.InTenth)
+	}
 	if r.report.Verdict == "violation" {
 		bound, estimate, cause = analysis.LowerText(analysis.Float(r.report.Lower), analysis.Float(r.report.Claimed.Epsilon)), "∞", r.report.cause()
 		switch e := r.report.Epsilon; {
@@ -28,10 +31,18 @@ func (r result) columns() []string {
 			cause += " (wrong: " + r.query.cause + ")"
 		}
 	}
-	return []string{r.engine, r.version, r.query.name, claim, r.report.Verdict, fmt.Sprint(r.report.pairs()), fmt.Sprintf("%.0f", r.seconds), bound, estimate, cause}
+	return []string{r.engine, r.version, r.query.name, claim, r.report.Verdict, fmt.Sprint(r.report.pairs()), fmt.Sprintf("%.0f", r.seconds), bound, estimate, cause, shift, tenth}
 }
 
-var header = []string{"engine", "version", "query", "claim", "verdict", "pairs", "seconds", "bound", "estimate", "cause named"}
+// atLeast is the least true epsilon that would have been found.
+func atLeast(epsilon *float64) string {
+	if epsilon == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", *epsilon)
+}
+
+var header = []string{"engine", "version", "query", "claim", "verdict", "pairs", "seconds", "bound", "estimate", "cause named", "would find", "in a tenth"}
 
 // line is a result as it is printed when the audit has ended.
 func (r result) line() string {

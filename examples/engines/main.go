@@ -53,7 +53,7 @@ func main() {
 	flag.StringVar(&o.auditor.issues, "issues", "", "write the issues for maintainers that faults.sql names to this directory")
 	flag.IntVar(&o.parallel, "parallel", 2, "number of versions that are audited at the same time")
 	flag.StringVar(&o.auditor.program, "dpwatch", "bin/dpwatch", "the program")
-	flag.IntVar(&o.auditor.limits.honest, "honest-trials", 300, "pairs of trials of a query that is expected to have no violation")
+	flag.IntVar(&o.auditor.limits.honest, "honest-trials", 600, "pairs of trials of a query that is expected to have no violation: as many as find twice a claim of 1")
 	flag.IntVar(&o.auditor.limits.faulty, "max-trials", 3000, "pairs of trials, at most, until a violation is found")
 	flag.IntVar(&o.auditor.limits.measure, "measure", 0, "pairs of trials after a violation, which raise the bound")
 	flag.Parse()

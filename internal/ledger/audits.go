@@ -12,15 +12,17 @@ import (
 
 // Audit is the stored form of an audit.
 type Audit struct {
-	Query     Query
-	State     string
-	Verdict   string // "" = none yet
-	Reason    string // of the verdict or the state, for the history; no values of rows
-	Trials    int
-	Lower     *float64 // lower bound of epsilon; nil = none
-	Processes int      // how often the evidence began
-	DataEpoch string   // of the copies
-	Progress  []byte   // nil = no evidence
+	Query   Query
+	State   string
+	Verdict string // "" = none yet
+	Reason  string // of the verdict or the state, for the history; no values of rows
+	// ReasonCode is analysis.Report.ReasonCode; written only.
+	ReasonCode string
+	Trials     int
+	Lower      *float64 // lower bound of epsilon; nil = none
+	Processes  int      // how often the evidence began
+	DataEpoch  string   // of the copies
+	Progress   []byte   // nil = no evidence
 	// EvidenceTrials is the number of trials, on all copies, of the evidence in Progress. It grows until the audit
 	// begins again.
 	EvidenceTrials int
@@ -70,7 +72,7 @@ func (s *Audits) Begin(ctx context.Context, a Audit) (processes int, fleet Fleet
 		return tx.QueryRow(ctx, `
 			INSERT INTO audits (query, state, verdict, trials, processes, data_epoch, engine_epoch, violation) VALUES ($1, $2, '', 0, 1, $3, $4, $5)
 			ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = '', trials = 0, epsilon_lower = NULL,
-			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, engine_epoch = excluded.engine_epoch, violation = excluded.violation,
+			  processes = audits.processes + 1, data_epoch = excluded.data_epoch, engine_epoch = excluded.engine_epoch, violation = excluded.violation, reason_code = '',
 			  progress = NULL, evidence_trials = 0, watch = NULL, updated = now()
 			RETURNING processes`, id, a.State, a.DataEpoch, a.EngineEpoch, a.Violation).Scan(&processes)
 	})
@@ -124,13 +126,13 @@ func (s *Audits) save(ctx context.Context, tx pgx.Tx, a *Audit) error {
 		}
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress, engine_epoch, violation, evidence_trials)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		INSERT INTO audits (query, state, verdict, trials, epsilon_lower, processes, data_epoch, progress, engine_epoch, violation, evidence_trials, reason_code)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (query) DO UPDATE SET state = excluded.state, verdict = excluded.verdict, trials = excluded.trials, epsilon_lower = excluded.epsilon_lower,
 		  processes = greatest(audits.processes, excluded.processes), data_epoch = excluded.data_epoch, progress = coalesce(excluded.progress, audits.progress),
 		  engine_epoch = excluded.engine_epoch, violation = excluded.violation,
-		  evidence_trials = excluded.evidence_trials, updated = now()`,
-		id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress, a.EngineEpoch, a.Violation, a.EvidenceTrials)
+		  evidence_trials = excluded.evidence_trials, reason_code = excluded.reason_code, updated = now()`,
+		id, a.State, a.Verdict, a.Trials, a.Lower, a.Processes, a.DataEpoch, a.Progress, a.EngineEpoch, a.Violation, a.EvidenceTrials, a.ReasonCode)
 	if err != nil {
 		return err
 	}

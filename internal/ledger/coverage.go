@@ -24,6 +24,7 @@ type Volume struct {
 const (
 	Unclaimed  = "no_claim"   // the query has no claim, so that there can be no violation
 	Untried    = "queued"     // its audit has had no trial
+	Vacuous    = "vacuous"    // its audit was decided without a trial: the person whom D1 lacks does not take part
 	Untestable = "untestable" // its audit was decided without a trial: no number of trials that the configuration allows can test the claim
 	Unplaced   = "no_place"   // it had no place for an audit; the statements are in Volumes.Skipped, by reason
 )
@@ -32,7 +33,7 @@ const (
 type Volumes struct {
 	Since   time.Time // not before the ledger's first record
 	Engines []string
-	Queries []Volume // by the verdict or state of an audit with trials, or Unclaimed, Untried, Untestable, Unplaced, waiting
+	Queries []Volume // by the verdict or state of an audit with trials, or Unclaimed, Vacuous, Untried, Untestable, Unplaced, waiting
 	Skipped []Volume // statements that are not audited, by reason; without Queries
 	Samples []Sample // a few of them, the newest of each reason first
 }
@@ -75,7 +76,7 @@ func (l *Ledger) VolumesUntil(ctx context.Context, engine string, since time.Tim
 		}
 		if v.Queries, err = volumes(ctx, tx, `
 			WITH h AS (SELECT query, sum(executions)::bigint AS executions, sum(unplaced)::bigint AS unplaced FROM query_hours WHERE hour >= $2 AND ($3::timestamptz IS NULL OR hour < $3) GROUP BY query)
-			SELECT CASE WHEN a.query IS NULL AND h.unplaced = h.executions THEN 'no_place' WHEN q.epsilon IS NULL THEN 'no_claim'
+			SELECT CASE WHEN a.query IS NULL AND h.unplaced = h.executions THEN 'no_place' WHEN q.epsilon IS NULL THEN 'no_claim' WHEN a.reason_code = 'vacuous' THEN 'vacuous'
 			  WHEN a.trials = 0 AND a.verdict <> 'violation' THEN CASE a.state WHEN 'decided' THEN 'untestable' WHEN 'waiting' THEN 'waiting' ELSE 'queued' END
 			  ELSE coalesce(nullif(a.verdict, ''), a.state, 'queued') END, count(*), sum(h.executions - h.unplaced)::bigint
 			FROM h JOIN queries q ON q.id = h.query LEFT JOIN audits a ON a.query = q.id WHERE q.engine = ANY($1) AND q.summary !~ $4 GROUP BY 1 ORDER BY 3 DESC, 1`, v.Engines, v.Since, until, ofSequences); err != nil {

@@ -30,7 +30,7 @@ func TestVolumes(t *testing.T) {
 		Term: 1, Seq: 1,
 		Sightings: []ledger.Sighting{
 			sighting("found", 5, 0, now), sighting("found", 100, 0, now.Add(-time.Hour)), sighting("going on", 6, 2, now),
-			sighting("new", 7, 0, now), sighting("away", 2, 0, now), sighting("impossible", 1, 0, now), sighting("outside", 3, 3, now), unclaimed,
+			sighting("new", 7, 0, now), sighting("away", 2, 0, now), sighting("impossible", 1, 0, now), sighting("left out", 8, 0, now), sighting("outside", 3, 3, now), unclaimed,
 		},
 		Skips: []ledger.Skip{{Reason: "too_many_audits", Hour: now, Statements: 5}, {Reason: "explain", Hour: now, Statements: 9}, {Reason: "explain", Hour: now.Add(-time.Hour), Statements: 50}},
 	}
@@ -38,7 +38,7 @@ func TestVolumes(t *testing.T) {
 	if err := errors.Join(e.Record(t.Context(), b), other.Record(t.Context(), elsewhere)); err != nil {
 		t.Fatal(err)
 	}
-	for key, a := range map[string]ledger.Audit{"found": {State: "decided", Verdict: "violation", Trials: 9}, "going on": {State: "running", Trials: 3}, "away": {State: "waiting", Verdict: "inconclusive"}, "impossible": {State: "decided", Verdict: "inconclusive"}, "unclaimed": {State: "decided", Verdict: "inconclusive"}} {
+	for key, a := range map[string]ledger.Audit{"found": {State: "decided", Verdict: "violation", Trials: 9}, "going on": {State: "running", Trials: 3}, "away": {State: "waiting", Verdict: "inconclusive"}, "impossible": {State: "decided", Verdict: "inconclusive"}, "left out": {State: "decided", Verdict: "inconclusive", ReasonCode: "vacuous"}, "unclaimed": {State: "decided", Verdict: "inconclusive"}} {
 		a.Query = query()
 		a.Query.Key = key
 		if err := e.Audits.Save(t.Context(), a); err != nil {
@@ -51,7 +51,7 @@ func TestVolumes(t *testing.T) {
 	}
 	want := ledger.Volumes{
 		Since: ledger.Hour(now), Engines: []string{"e"},
-		Queries: []ledger.Volume{{"queued", 1, 7}, {"violation", 1, 5}, {"no_claim", 1, 4}, {"running", 1, 4}, {"waiting", 1, 2}, {"untestable", 1, 1}, {"no_place", 1, 0}},
+		Queries: []ledger.Volume{{"vacuous", 1, 8}, {"queued", 1, 7}, {"violation", 1, 5}, {"no_claim", 1, 4}, {"running", 1, 4}, {"waiting", 1, 2}, {"untestable", 1, 1}, {"no_place", 1, 0}},
 		Skipped: []ledger.Volume{{"explain", 0, 9}, {"too_many_audits", 0, 5}},
 	}
 	if diff := cmp.Diff(want, v); diff != "" {

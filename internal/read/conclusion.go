@@ -60,8 +60,10 @@ type Reads struct {
 type InputReport struct {
 	D0 recorded.Input `json:"d0"`
 	D1 recorded.Input `json:"d1"`
-	// Seed is the seed of the random order in which the results were analyzed; nil for the order of the files.
-	Seed *uint64 `json:"seed"`
+	// Seed is the seed of the first random order in which the results were analyzed, and Orders the number of orders; nil
+	// for the order of the files.
+	Seed   *uint64 `json:"seed"`
+	Orders int     `json:"orders,omitempty"`
 }
 
 // Shown returns the conclusion with or without the values of rows.
@@ -90,7 +92,7 @@ func (c Conclusion) Write(w io.Writer) error {
 		row("D0 read as", "%s", c.Input.D0.String())
 		row("D1 read as", "%s", c.Input.D1.String())
 		if seed := c.Input.Seed; seed != nil {
-			row("order", "random, seed %d", *seed)
+			row("order", "random (%d, from the seed %d)", c.Input.Orders, *seed)
 		}
 	}
 	row("trials", "%d on D0, %d on D1", r.Trials.D0, r.Trials.D1)
@@ -135,8 +137,8 @@ func (c Conclusion) Write(w io.Writer) error {
 	if r.Control.Blocks() {
 		row("why", "likely: %s", causeOfCopy)
 	}
-	if least := float64(r.MinimalDetectable); !math.IsNaN(least) {
-		row("would have been found", "a true epsilon of at least %.3g, with 90 %% probability", least)
+	if !math.IsNaN(float64(r.MinimalDetectable)) {
+		row("would have been found", "at least %s with 90 %% probability", r.WouldHaveFound())
 	}
 	if h := c.Hoisting; h != nil && h.Hoisted {
 		row("hoisted", "%d of %d rounds, %.3g times as fast", h.HoistedRounds, h.HoistedRounds+h.UnmodifiedRounds, h.SpeedUp)

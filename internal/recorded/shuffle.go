@@ -51,10 +51,18 @@ func Shuffle(p *Pair, seed uint64, each func(d0, d1 outcome.Outcome)) (*Shuffled
 			s.Close()
 			return nil, fmt.Errorf("shuffle results: %w", err)
 		}
+	}
+	s.Reorder(seed)
+	return s, nil
+}
+
+// Reorder begins again with another order. It depends on the seeds of all orders so far.
+func (s *Shuffled) Reorder(seed uint64) {
+	s.next = 0
+	for w := range s.worlds {
 		order := s.worlds[w].at
 		rand.New(rand.NewPCG(seed, uint64(w))).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	return s, nil
 }
 
 // Next returns the next pair, which is valid until the next call, and io.EOF after all of them.

@@ -36,6 +36,8 @@ type Options struct {
 	NoSubLinks bool
 	// NoSplit does not split queries that add noise to the result of an aggregation.
 	NoSplit bool
+	// Eager also computes expressions in advance that PostgreSQL may skip: a piece may fail where the query does not.
+	Eager bool
 }
 
 // Split returns the plan for a query. It returns an error if sql is not one SELECT that can be parsed, or if a part of

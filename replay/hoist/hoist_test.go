@@ -20,7 +20,7 @@ func knowledge() hoist.Knowledge {
 		},
 		Operators: map[string]bool{"~~~": true},
 		Relations: map[hoist.Relation]bool{{Schema: "d0", Name: "noisy_view"}: true},
-		Views:     map[hoist.Relation]bool{{Schema: "d0", Name: "seen"}: true},
+		Views:     map[hoist.Relation]string{{Schema: "d0", Name: "seen"}: "SELECT 1"},
 	}
 	for _, name := range []string{"sum", "count", "avg", "min", "max", "array_agg"} {
 		k.Functions[name] = hoist.Traits{Aggregate: true}
@@ -80,7 +80,7 @@ func TestTogether(t *testing.T) {
 	k.Functions["moment"] = hoist.Traits{Volatile: true, Transaction: true}
 	k.Relations[hoist.Relation{Schema: "d0", Name: "t"}] = false
 	k.Relations[hoist.Relation{Schema: "d0", Name: "seen"}] = false
-	k.Views = map[hoist.Relation]bool{{Schema: "d0", Name: "seen"}: true}
+	k.Views = map[hoist.Relation]string{{Schema: "d0", Name: "seen"}: "SELECT 1"}
 	for sql, want := range map[string]bool{
 		"SELECT n + random() FROM pg_temp.h1":                               true,
 		"WITH a AS (SELECT * FROM pg_temp.h1) SELECT n + laplace(1) FROM a": true,

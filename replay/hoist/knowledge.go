@@ -26,6 +26,10 @@ type Traits struct {
 	// Transaction: its result may depend on the calling transaction, or it may change the results of later calls in the
 	// same transaction: now(), txid_current(), set_config(), and functions that call them.
 	Transaction bool
+	// Draws: it is Volatile, or its text names a function that is, whatever its own declaration.
+	Draws bool
+	// Reads: it may read relations that are no arguments, by its text, or because its language does not show that.
+	Reads bool
 }
 
 // Knowledge holds facts from the catalog of the query's database. It is read-only.
@@ -35,7 +39,7 @@ type Knowledge struct {
 	// Relations holds the relations that the query reads, except CTEs. The value is true if a relation varies between
 	// trials: a random view, a foreign table, a table with row security.
 	Relations map[Relation]bool
-	Views     map[Relation]bool // which of Relations are views
+	Views     map[Relation]string // the definitions of those of Relations that are views
 }
 
 // callVaries reports whether a function call may give different results in two trials.

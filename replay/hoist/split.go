@@ -233,7 +233,7 @@ func (c *columns) replace(n *pg_query.Node, lazy bool) {
 		c.impossible = true
 		return
 	case *pg_query.Node_CaseExpr, *pg_query.Node_CoalesceExpr, *pg_query.Node_BoolExpr:
-		lazy = true
+		lazy = !c.h.opt.Eager
 	case *pg_query.Node_FuncCall:
 		if c.h.know.Functions[functionName(v.FuncCall)].Aggregate {
 			c.impossible = true

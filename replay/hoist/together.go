@@ -65,7 +65,8 @@ func (k *Knowledge) independent(m proto.Message, ctes map[string]bool) bool {
 		}
 		r := relationOf(n)
 		varies, known := k.Relations[r]
-		return known && !varies && !k.Views[r]
+		_, view := k.Views[r]
+		return known && !varies && !view
 	}
 	return true
 }

@@ -39,13 +39,25 @@ func resolutionOf(s *Series, world int) (r resolution, values []float64) {
 		r.bits, r.lowest = max(r.bits, code.SignificantBits(x)), min(r.lowest, code.LowestBit(x))
 	}
 	r.decimals, r.digits = max(ninthDecile(decimals), 0), ninthDecile(digits)
-	r.lattice = latticeOf(values)
+	r.lattice = max(latticeOf(values), fractionOf(values, r.rounding(values)))
 	_, lo, hi, _ := middle(s.Binner.Edges)
 	r.spread = min(hi-lo, math.MaxFloat64)
 	if own := quartileDistance(values); own > 0 { // worlds may be far apart
 		r.spread = min(r.spread, own)
 	}
 	return r, values
+}
+
+// rounding bounds the difference between a value and the number that its digits round.
+func (r *resolution) rounding(values []float64) float64 {
+	most := 0.0
+	for _, x := range values {
+		if x != 0 {
+			decades := math.Floor(math.Log10(math.Abs(x)))
+			most = max(most, math.Pow(10, decades+1-float64(r.digits)), 8*0x1p-52*math.Abs(x))
+		}
+	}
+	return min(max(most, math.Pow(10, -float64(r.decimals))), math.MaxFloat64) / 2
 }
 
 // ninthDecile returns the number that nine in ten do not exceed; 0 of none.
@@ -100,6 +112,48 @@ func latticeOf(values []float64) float64 {
 		}
 	}
 	return lattice
+}
+
+// fractionOf returns the step of values that are whole multiples of 1/n apart, for an n that is not known, to within
+// rounding: whole numbers that a query divides by an exact count, and rounds. It returns 0 if there is no n whose step is
+// much larger than the rounding. All denominators are tried: where the digits are few, the convergents of the continued
+// fraction of a value need not contain its own. Numbers with all their digits are left to latticeOf.
+func fractionOf(values []float64, rounding float64) float64 {
+	const (
+		fewest = 24      // a value fits by chance with probability 1/4 at most
+		most   = 1 << 16 // denominator
+	)
+	differ, scale := 0, 0.0
+	for _, x := range values {
+		differ += code.Bit(x != values[0])
+		scale = max(scale, math.Abs(x))
+	}
+	if differ < fewest || !(rounding > 64*0x1p-52*scale) {
+		return 0
+	}
+	n, last := 1.0, min(most, 1/(16*rounding))
+	for ; n <= last; n++ {
+		if k := multiples(values, n, 2*rounding*n); k > 0 {
+			return k / n
+		}
+	}
+	return 0
+}
+
+// multiples returns the greatest common divisor of the distances of values from the first, in units of 1/n, if all of
+// them are whole to within an error; 0 if one is not.
+func multiples(values []float64, n, most float64) (common float64) {
+	for _, x := range values {
+		d := math.Abs(x-values[0]) * n
+		k := math.Round(d)
+		if math.Abs(d-k) > most {
+			return 0
+		}
+		for k != 0 {
+			common, k = k, math.Mod(common, k)
+		}
+	}
+	return common
 }
 
 // decimalsOf returns the digits after the point, negative for multiples of ten, and the significant digits of the

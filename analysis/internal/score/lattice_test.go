@@ -39,3 +39,34 @@ func TestLattice(t *testing.T) {
 		}
 	}
 }
+
+// TestFraction: the step of whole numbers that are divided by an unknown number and rounded to a few digits is found, and
+// there is none in other rounded numbers. The seeds are fixed.
+func TestFraction(t *testing.T) {
+	for name, c := range map[string]struct {
+		step     float64
+		decimals int
+		of       func(r *rand.Rand) float64
+	}{
+		"a share of 300":       {1. / 300, 6, func(r *rand.Rand) float64 { return math.Round(13500+20*laplace(r)) / 300 }},
+		"a share of 29999":     {1. / 29999, 7, func(r *rand.Rand) float64 { return math.Round(1.3e6+2000*laplace(r)) / 29999 }},
+		"twice a share":        {2. / 299, 5, func(r *rand.Rand) float64 { return 2 * math.Round(13500+20*laplace(r)) / 299 }},
+		"negative":             {1. / 7, 3, func(r *rand.Rand) float64 { return math.Round(20*laplace(r)) / 7 }},
+		"rounded noise":        {0, 6, func(r *rand.Rand) float64 { return 45 + laplace(r)/math.Pi }},
+		"noise of many digits": {0, 15, func(r *rand.Rand) float64 { return 45 + laplace(r)/math.Pi }},
+		"too fine a share":     {0, 4, func(r *rand.Rand) float64 { return math.Round(1.3e6+2000*laplace(r)) / 29999 }},
+	} {
+		for seed := range uint64(50) {
+			r, p := rand.New(rand.NewPCG(seed, 9)), math.Pow(10, float64(c.decimals))
+			values := make([]float64, maxResolutionPairs)
+			for i := range values {
+				values[i] = math.Round(c.of(r)*p) / p
+			}
+			if got := fractionOf(values, .5/p); math.Abs(got-c.step) > 1e-9*c.step {
+				t.Errorf("%s, seed %d: %v, want %v", name, seed, got, c.step)
+			}
+		}
+	}
+}
+
+func laplace(r *rand.Rand) float64 { return r.ExpFloat64() - r.ExpFloat64() }

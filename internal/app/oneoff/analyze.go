@@ -19,9 +19,15 @@ import (
 // FileOptions configures how files of results are read and in which order they are analyzed.
 type FileOptions struct {
 	recorded.Options
-	InOrder bool   // the order of the files instead of a random one
-	Seed    uint64 // of the random order
+	InOrder bool // the order of the files instead of random ones
 }
+
+// Results without an order are analyzed in so many random orders at most, with the seeds from firstOrder on. They are
+// the same for all files, so that nobody can look for a seed that finds a violation.
+const (
+	orders     = 5
+	firstOrder = 1
+)
 
 // Analyze analyzes two files of results, pair by pair, in random order or in the order of the files. It writes plots
 // into the directory plots, unless that is empty or the analysis was refused.
@@ -51,23 +57,48 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	}
 	var order analysis.Order
 	next := files.Next
+	var shuffled *recorded.Shuffled
 	if used > 0 && !o.InOrder {
-		shuffled, err := recorded.Shuffle(files, o.Seed, order.Add)
-		if err != nil {
+		if shuffled, err = recorded.Shuffle(files, firstOrder, order.Add); err != nil {
 			return read.Conclusion{}, err
 		}
 		defer shuffled.Close()
-		next, found.Input.Seed = shuffled.Next, &o.Seed
+		seed := uint64(firstOrder)
+		next, found.Input.Seed = shuffled.Next, &seed
 	}
-	for range used {
-		x, y, err := next()
-		if err != nil {
-			return read.Conclusion{}, err
+	add := func(e *evidence.Evidence) error {
+		for range used {
+			x, y, err := next()
+			if err != nil {
+				return err
+			}
+			if o.InOrder {
+				order.Add(x, y)
+			}
+			e.Add([]outcome.Outcome{x, y})
 		}
-		if o.InOrder {
-			order.Add(x, y)
+		return nil
+	}
+	if err := add(e); err != nil {
+		return read.Conclusion{}, err
+	}
+	var report analysis.Report
+	if used > 0 {
+		report = e.Report(0)
+	}
+	if shuffled != nil {
+		all, each := analysis.NewOrders(orders), []*evidence.Evidence{e}
+		for n := uint64(1); all.Add(e.Audit(0), report); n++ {
+			if e, err = evidence.NewRecorded(claim, opt, 1, false); err != nil {
+				return read.Conclusion{}, err
+			}
+			shuffled.Reorder(firstOrder + n)
+			if err := add(e); err != nil {
+				return read.Conclusion{}, err
+			}
+			each, report = append(each, e), e.Report(0)
 		}
-		e.Add([]outcome.Outcome{x, y})
+		e, report, found.Input.Orders = each[all.Strongest()], all.Report(), len(each)
 	}
 	if err := cmp.Or(files.Rest(), misfit); err != nil { // an invalid result is reported first
 		return read.Conclusion{}, err
@@ -75,13 +106,15 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	if reason != "" {
 		found.Report = refused(claim, opt.Confidence, reason)
 	} else {
-		found.Report = order.Temper(e.Report(0), o.InOrder)
+		found.Report = order.Temper(report, o.InOrder)
 		if plots != "" {
 			if _, err := plot.Write(plots, e.Audit(0).Figures(), found.Report); err != nil {
 				return read.Conclusion{}, err
 			}
 		}
-		e.Audit(0).AddProfile(&found.Report)
+		if found.Input.Orders <= 1 { // the profile of an order that was chosen holds nothing
+			e.Audit(0).AddProfile(&found.Report)
+		}
 		found.Claimed.Source = "flag"
 	}
 	for _, w := range slices.Concat(o.orderWarnings(&order), unusedTrials(in), files.Warnings()) {
@@ -96,8 +129,8 @@ func (o FileOptions) orderWarnings(order *analysis.Order) (all []string) {
 		if o.InOrder {
 			finding = "in the order of the files " + finding
 		} else {
-			finding = fmt.Sprintf("in the order of the files %s: the results are sorted, or the trials are not independent and identically distributed; they were analyzed in random order (seed %d). "+
-				"If the files are in the order of execution, repeat with --in-order", finding, o.Seed)
+			finding = fmt.Sprintf("in the order of the files %s: the results are sorted, or the trials are not independent and identically distributed; they were analyzed in random order. "+
+				"If the files are in the order of execution, repeat with --in-order", finding)
 		}
 		all = append(all, finding)
 	}

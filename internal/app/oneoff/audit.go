@@ -21,6 +21,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	"github.com/dpwatch/dpwatch/internal/read"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -252,6 +253,11 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.C
 		c.Neighbours = append(c.Neighbours, read.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
 	}
 	c.Report, c.Neighbour, c.OpeningTrials = reports[worst], f.D1[worst], shown.OpeningTrials(worst)
+	for i, r := range reports {
+		if i != worst && r.ReasonCode == analysis.Vacuous {
+			c.Warnings = append(c.Warnings, withheld.Public(fmt.Sprintf("%s had no trials: %s", f.D1[i], r.Reason)))
+		}
+	}
 	shown.Audit(worst).AddProfile(&c.Report)
 	c.Claimed.Source = f.source
 	if c.Recreated = &f.Recreate; f.Recreate {

@@ -58,12 +58,13 @@ func AnalyzeBuckets(d0, d1 string, o FileOptions, claim analysis.Claim, b Bucket
 	var order analysis.Order
 	next := files.Next
 	if !o.InOrder && files.Pairs() > 0 {
-		shuffled, err := recorded.Shuffle(files, o.Seed, order.Add)
+		shuffled, err := recorded.Shuffle(files, firstOrder, order.Add)
 		if err != nil {
 			return Buckets{}, err
 		}
 		defer shuffled.Close()
-		next, found.Input.Seed = shuffled.Next, &o.Seed
+		seed := uint64(firstOrder)
+		next, found.Input.Seed, found.Input.Orders = shuffled.Next, &seed, 1
 	}
 	if err := collect(collector, next, files.Pairs(), o.InOrder, &order); err != nil {
 		return Buckets{}, err

@@ -18,6 +18,7 @@ const (
 	classWaiting   Class = "waiting"
 	classNoPlace   Class = "no_place"
 	classUnclaimed Class = "no_claim"
+	classVacuous   Class = "vacuous"
 	classRefused   Class = "refused"
 	classLost      Class = "lost"
 	classOther     Class = "not_dp"
@@ -27,7 +28,7 @@ const (
 func (c Class) Audited() bool { return c == classAudited }
 
 func classes() []Class {
-	return []Class{classAudited, classProgress, classWaiting, classNoPlace, classUnclaimed, classRefused, classLost, classOther}
+	return []Class{classAudited, classProgress, classWaiting, classNoPlace, classUnclaimed, classVacuous, classRefused, classLost, classOther}
 }
 
 // Title returns what people read.
@@ -43,6 +44,8 @@ func (c Class) Title() string {
 		return "no place for an audit"
 	case classUnclaimed:
 		return "without a claim"
+	case classVacuous:
+		return "vacuous"
 	case classRefused:
 		return "refused"
 	case classLost:
@@ -60,6 +63,8 @@ func classOfQuery(outcome string) Class {
 		return classNoPlace
 	case ledger.Unclaimed:
 		return classUnclaimed
+	case ledger.Vacuous:
+		return classVacuous
 	case ledger.Untestable:
 		return classRefused
 	case ledger.Untried, string(read.Waiting):
@@ -105,6 +110,7 @@ func remedies() map[string]string {
 		ledger.Untried:                      "wait, or raise audit.workers",
 		string(read.Waiting):                "dpwatch audits list --state waiting: why it cannot be replayed; dpwatch doctor",
 		ledger.Untestable:                   "dpwatch audits list --verdict inconclusive: the reason; raise audit.max_trials",
+		ledger.Vacuous:                      "remove a person who takes part: dpwatch audits list --verdict inconclusive has the condition",
 		ledger.Unclaimed:                    "give the query a claim: claims.rules, claims.default",
 		string(schedule.TooManyAudits):      "raise audit.max_audits and audit.memory",
 		string(schedule.ShapeSampled):       "check which user sends so many constants",

@@ -41,6 +41,7 @@ func ReplayOptions(c config.Config, pace replay.Pace) replay.Options {
 		StatementTimeout: time.Duration(c.Shadow.StatementTimeout), ConnectTimeout: ConnectTimeout,
 		MaxRows: c.Shadow.MaxRows, MaxBytes: int64(c.Shadow.MaxResult), HoistBytes: int64(c.Audit.HoistSpace), Connections: auditConnections, Pace: pace,
 		Engines: c.Shadow.Engines(append(c.Shadow.Copies(), c.Shadow.TwinSchema(), c.Shadow.GuardSchema())), Copies: c.Shadow.Copies(), Twin: c.Shadow.TwinSchema(), Guard: c.Shadow.GuardSchema(), Protocol: replay.Protocol(c.Shadow.Engine.Protocol),
+		Noise: NoiseFunctions(c),
 	}
 }
 

@@ -62,7 +62,7 @@ func stored(j *job, p *saved.Progress) (ledger.Audit, error) {
 	if len(j.reports) > 0 {
 		r := j.worst()
 		if state == view.Decided || r.Verdict == analysis.Violation {
-			out.Verdict, out.Reason = string(r.Verdict), r.Reason
+			out.Verdict, out.Reason, out.ReasonCode = string(r.Verdict), r.Reason, r.ReasonCode
 		}
 		out.Lower = saved.LowerOf(&r)
 	}

@@ -7,12 +7,9 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-const (
-	// mostStarts bounds how often the whole trials of a neighbour begin.
-	mostStarts = 3
-	// againShare is the share of the error rate of a start, as a multiple of that of the start before.
-	againShare = 1. / 8
-)
+// starts are the shares of the starts of the whole trials of a neighbour, of the error rate of whole trials: together all
+// of it.
+var starts = [...]float64{7. / 8, 7. / 64, 1. / 64}
 
 // Unconfirmed counts the suspicions of a neighbour that fresh trials did not confirm.
 type Unconfirmed struct {
@@ -70,10 +67,10 @@ func (e *Evidence) again(i int) *analysis.Audit {
 		past = e.unconfirmed[i]
 	}
 	left := e.budget/confirmBudget - past.Pairs - a.Report().Confirmation.After
-	if past.Suspicions+1 >= mostStarts || left < 1 || !a.Unexplained() {
+	if past.Suspicions+1 >= len(starts) || left < 1 || !a.Unexplained() {
 		return nil
 	}
-	fresh, err := a.Again(againShare, left)
+	fresh, err := a.Again(starts[past.Suspicions+1]/starts[past.Suspicions], left)
 	if err != nil {
 		return nil
 	}

@@ -1,8 +1,11 @@
 package evidence
 
 import (
+	"slices"
+
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/outcome"
+	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
 // control compares D0 with its twin, a second copy of the same data, after trials have shown a violation. Noise that
@@ -67,9 +70,22 @@ func (e *Evidence) withControl(r analysis.Report, i int) analysis.Report {
 	case e.control == nil && r.Verdict == analysis.Violation && r.Confirmation != nil:
 		r.Control = &analysis.Control{State: analysis.ControlMissing}
 	case e.Controlling():
-		return r.Controlled(e.control.report())
+		return e.withWeakControl(r.Controlled(e.control.report()))
 	case e.TwinInPlace() && !(e.before != nil && e.before[i] != nil):
 		r.Control = e.control.report()
+		return e.withWeakControl(r)
+	}
+	return r
+}
+
+// strongControl is the number of pairs of the first trials from which their control has its full length.
+const strongControl = 1000
+
+// withWeakControl adds to a report that the budget shortens the control.
+func (e *Evidence) withWeakControl(r analysis.Report) analysis.Report {
+	if most := e.budget / confirmBudget; most < strongControl {
+		r.Warnings = append(slices.Clone(r.Warnings), withheld.Sprintf("max_trials is %d: below %d, the control on the twin of D0 is shorter, and noise that belongs to a copy may pass it",
+			most, strongControl))
 	}
 	return r
 }

@@ -4,6 +4,7 @@
 package evidence
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -29,6 +30,9 @@ const confirmBudget = 2
 // New begins the audit of a claim. opt applies to each neighbour. The error is an *analysis.InfeasibleError for a claim
 // that cannot be refuted within opt.MaxTrials.
 func New(claim analysis.Claim, opt analysis.Options, neighbours int) (*Evidence, error) {
+	if opt = opt.For(claim); !opt.NoClaim {
+		opt.Share = cmp.Or(opt.Share, 1) * starts[0]
+	}
 	opt.Suspicion = true
 	return newEvidence(claim, opt, neighbours)
 }
@@ -77,7 +81,7 @@ func (e *Evidence) AddPart(round []outcome.Outcome, spared []bool) {
 	}
 	e.count(0, round[0])
 	for i, a := range e.audits {
-		if e.settled(i) || spared != nil && spared[i+1] || e.exhausted(i) {
+		if e.settled(i) || spared != nil && spared[i+1] || e.exhausted(i) || e.vacuous(i) {
 			continue
 		}
 		e.count(i+1, round[i+1])
@@ -116,9 +120,9 @@ func (e *Evidence) report(i int, drifts []analysis.Drift) analysis.Report {
 		r = analysis.Temper(r, &drifts[0], &drifts[i+1])
 	}
 	if e.failure != "" && !e.recorded {
-		r.Warnings = append(r.Warnings, withheld.Sprintf("every trial failed with SQLSTATE %s: try the query with psql in the shadow database, as the replay role", e.failure))
+		r.Warnings = append(r.Warnings, withheld.Sprintf("try the query, which fails with SQLSTATE %s, with psql in the shadow database, as the replay role", e.failure))
 	}
-	return e.withReads(e.withUnconfirmed(r, i))
+	return e.withLeftOut(e.withReads(e.withUnconfirmed(r, i)), i)
 }
 
 // Neighbours returns the number of neighbours.
@@ -128,7 +132,7 @@ func (e *Evidence) Neighbours() int { return len(e.audits) }
 func (e *Evidence) Audit(i int) *analysis.Audit { return e.audits[i] }
 
 // Decided reports whether further rounds cannot change the verdict: one neighbour is sufficient for a violation, and
-// otherwise the budget of each must be used. A confirmation continues as long as it may still confirm one. During a
+// otherwise the budget of each must be used, except of those without trials (see SetLeftOut). A confirmation continues as long as it may still confirm one. During a
 // measurement it reports whether the measurement has ended, and during a control whether that has.
 func (e *Evidence) Decided() bool {
 	if e.Controlling() {
@@ -139,7 +143,7 @@ func (e *Evidence) Decided() bool {
 	}
 	some, all := false, true
 	for i, a := range e.audits {
-		if e.settled(i) {
+		if e.settled(i) || e.vacuous(i) {
 			continue
 		}
 		some, all = some || a.Decided() && !e.exhausted(i) || e.streams.accuser(i) != Whole, all && a.Decided()
@@ -284,7 +288,7 @@ func (e *Evidence) Worst() (neighbour int, reports []analysis.Report) {
 }
 
 // Worst returns the index of the most important report: a violation first, then one that is being controlled or
-// confirmed or was not confirmed, then the highest lower bound.
+// confirmed or was not confirmed, then the highest lower bound, and last one without trials.
 func Worst(reports []analysis.Report) int {
 	worst := 0
 	for i := range reports {
@@ -301,6 +305,9 @@ func worse(a, b *analysis.Report) bool {
 	}
 	if suspected := a.Confirmation != nil || a.Control != nil; suspected != (b.Confirmation != nil || b.Control != nil) {
 		return suspected
+	}
+	if vacuous := a.ReasonCode == analysis.Vacuous; vacuous != (b.ReasonCode == analysis.Vacuous) {
+		return !vacuous
 	}
 	return a.EpsilonLower > b.EpsilonLower
 }

@@ -16,6 +16,7 @@ type observed struct {
 	unverified string // see SetReads
 	beside     string // see SetReads
 	unlike     string // see SetUnlike
+	leftOut    []LeftOut
 }
 
 // Executions returns the number of trials, on all worlds.

@@ -26,7 +26,7 @@ func (e *Evidence) Spared(n int) []bool {
 	}
 	some := false
 	for i := range e.audits {
-		spared[i+1] = e.exhausted(i) || any && !favoured[i]
+		spared[i+1] = e.exhausted(i) || e.vacuous(i) || any && !favoured[i]
 		some = some || spared[i+1]
 	}
 	if !some {

@@ -10,7 +10,7 @@ import (
 )
 
 // stateVersion changes whenever the saved form does. The audits inside have a version of their own.
-const stateVersion = 5
+const stateVersion = 6
 
 // state is the saved form.
 type state struct {
@@ -28,6 +28,7 @@ type state struct {
 	Unverified     string // see Evidence.SetReads
 	Beside         string // see Evidence.SetReads
 	Unlike         string // see Evidence.SetUnlike
+	LeftOut        []LeftOut
 	Streams        streamsState
 	Control        *control      // nil = none has begun
 	Unconfirmed    []Unconfirmed // nil = none
@@ -80,7 +81,7 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 	s := state{
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
 		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
-		Streams: e.streams.state(), ReadsProven: e.readsKnown, Unverified: e.unverified, Beside: e.beside, Unlike: e.unlike, Unconfirmed: e.unconfirmed,
+		Streams: e.streams.state(), ReadsProven: e.readsKnown, Unverified: e.unverified, Beside: e.beside, Unlike: e.unlike, LeftOut: e.leftOut, Unconfirmed: e.unconfirmed,
 		Control: e.control,
 	}
 	for _, r := range e.before {
@@ -110,7 +111,8 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 	}
 	fits := func(drifts []*analysis.Drift) bool { return drifts == nil || len(drifts) == 1+len(s.Audits) }
 	if len(s.Audits) == 0 || !fits(s.Drifts) || !fits(s.Earlier) || !fits(s.Between) ||
-		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) || s.Unconfirmed != nil && len(s.Unconfirmed) != len(s.Audits) {
+		s.Settled != nil && len(s.Settled) != len(s.Audits) || s.NotMeasured != nil && len(s.NotMeasured) != len(s.Audits) || s.Unconfirmed != nil && len(s.Unconfirmed) != len(s.Audits) ||
+		s.LeftOut != nil && len(s.LeftOut) != len(s.Audits) {
 		return errState
 	}
 	if !s.Streams.fits(len(s.Audits), s.Settled != nil) || s.Control != nil && s.Control.Audit == nil {
@@ -118,7 +120,7 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 	}
 	restored := Evidence{
 		audits: s.Audits, budget: s.Budget, streams: s.Streams.streams(),
-		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded, readsKnown: s.ReadsProven, unverified: s.Unverified, beside: s.Beside, unlike: s.Unlike},
+		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded, readsKnown: s.ReadsProven, unverified: s.Unverified, beside: s.Beside, unlike: s.Unlike, leftOut: s.LeftOut},
 		phases:   phases{earlier: values(s.Earlier), between: values(s.Between), unconfirmed: s.Unconfirmed, control: s.Control},
 	}
 	if s.Settled != nil && restored.aside == nil {

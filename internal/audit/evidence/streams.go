@@ -108,12 +108,12 @@ func (e *Evidence) WholeOnly() bool { return e.Controlling() || !e.takes(&e.hois
 func (e *Evidence) Opens() bool { return !e.Controlling() && e.takes(&e.opening) }
 
 // takes reports whether the evidence takes trials of a kind.
-func (s *streams) takes(x *stream) bool {
-	if x.share == 0 || x.refuted != "" || s.confirming() {
+func (e *Evidence) takes(x *stream) bool {
+	if x.share == 0 || x.refuted != "" || e.confirming() {
 		return false
 	}
-	for _, a := range x.audits {
-		if !a.Exhausted() {
+	for i, a := range x.audits {
+		if !a.Exhausted() && !e.vacuous(i) {
 			return true
 		}
 	}
@@ -129,7 +129,7 @@ func (e *Evidence) Whole() {
 	}
 	s.share = 0
 	for _, a := range e.audits {
-		a.SetShare(e.Share())
+		a.SetShare(e.Share() * starts[0])
 	}
 }
 

@@ -107,7 +107,7 @@ func TestHoistingHidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.play()
-	if r := h.Report(0); r.Verdict != analysis.Violation || r.Confidence != 0.95 || math.Abs(r.ErrorRate-0.05*7/16) > 1e-12 {
+	if r := h.Report(0); r.Verdict != analysis.Violation || r.Confidence != 0.95 || math.Abs(r.ErrorRate-0.05*7/16*7/8) > 1e-12 {
 		t.Errorf("%s at %v, %v", r.Verdict, r.Confidence, r.ErrorRate)
 	}
 }

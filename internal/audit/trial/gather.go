@@ -9,8 +9,9 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Reads verifies, unless that was done for the evidence before, that trials read the copies. reads is what they read;
-// nil = it was done before. The error may be a *replay.ReadsError.
+// Reads verifies, unless that was done for the evidence before, that trials read the copies, and whether they read the
+// same on all. reads is what they read; nil = it was done before. The error may be a *replay.ReadsError. The evidence may
+// be decided afterwards: no trials are needed.
 func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay.Reads, err error) {
 	if e.ReadsKnown() {
 		return nil, nil //nolint:nilnil // see above
@@ -18,6 +19,13 @@ func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay
 	now, err := run.Reads(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if now.LeftOut != nil {
+		leftOut := make([]evidence.LeftOut, len(now.LeftOut))
+		for i, l := range now.LeftOut {
+			leftOut[i] = evidence.LeftOut(l)
+		}
+		e.SetLeftOut(leftOut)
 	}
 	e.SetReads(now.Unverified, now.Beside)
 	return &now, nil
@@ -31,9 +39,12 @@ func Unjudgeable(err error) bool {
 // Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or
 // shows a violation, until a confirmation ends, or until more returns false. It calls more after each batch.
 func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
+	if e.Decided() {
+		return nil
+	}
 	stage := e.Stage()
 	n := 0
-	run.Choose(choice(e, nil))
+	run.Choose(choice(e, e.Spared(0)))
 	for batch, err := range run.Stream(ctx, rounds) {
 		if err == nil {
 			err = add(e, batch)
