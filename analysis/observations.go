@@ -52,10 +52,11 @@ func (o *observations) restart() (kept int) {
 	return kept
 }
 
-// read turns a pair into codes and counts them, also for the certificate if there is one.
-func (o *observations) read(d0, d1 *Outcome, h [2]uint64, maxTrials int, c *certificate) {
+// read turns a pair into codes and counts them, also for the certificate if there is one. again is set if it was read
+// before, by another layout.
+func (o *observations) read(d0, d1 *Outcome, h [2]uint64, again bool, maxTrials int, c *certificate) {
 	p := &score.Pair{
-		Results: [2]*Outcome{d0, d1}, Hashes: h, Number: o.pairs,
+		Results: [2]*Outcome{d0, d1}, Hashes: h, Again: again, Number: o.pairs,
 		Most: maxTrials + firstRetained + latestRetained, // retained pairs may be read twice
 	}
 	o.scores.Read(p)

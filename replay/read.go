@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -119,15 +120,16 @@ func discrete(oid uint32) bool {
 	return true
 }
 
-// decode decodes one value in text format: numbers as float64, booleans, NULL, and everything else as its text.
+// decode decodes one value in text format: numbers with their text, booleans, NULL, and everything else as its text.
 func decode(v []byte, oid uint32) outcome.Value {
 	if v == nil {
 		return outcome.Value{Kind: outcome.Null}
 	}
 	switch oid {
 	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID, pgtype.OIDOID:
-		if f, err := strconv.ParseFloat(string(v), 64); err == nil {
-			x := outcome.Value{Kind: outcome.Number, Num: f}
+		text := string(v)
+		if f, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+			x := outcome.Value{Kind: outcome.Number, Num: f, Text: text}
 			if oid == pgtype.NumericOID {
 				x.Places = places(v)
 			}
