@@ -86,7 +86,9 @@ func windows() []window {
 		{"minus zero", 200, func(r *rand.Rand, bit int) string {
 			return table(2, 1, func(_, j int) string { return [2]string{choose(bit, "0.0", "-0.0"), noisy(r)}[j] })
 		}},
-		{"trailing zero", 200, func(r *rand.Rand, bit int) string { return fmt.Sprintf("%d%s", 100+r.IntN(900), choose(bit, ".5", ".50")) }},
+		{"trailing zero", 200, func(r *rand.Rand, bit int) string {
+			return fmt.Sprintf("%d%s", 100+r.IntN(900), choose(bit, ".5", ".50"))
+		}},
 		{"leading zeros", 200, func(r *rand.Rand, bit int) string { return choose(bit, "", "00") + fmt.Sprint(100+r.IntN(900)) }},
 		{"blank behind a word", 200, func(r *rand.Rand, bit int) string { return []string{"yes", "no"}[r.IntN(2)] + choose(bit, "", " ") }},
 		{"a word of 500", 700, func(r *rand.Rand, bit int) string {
@@ -95,7 +97,9 @@ func windows() []window {
 			})
 		}},
 		{"an integer of 500", 700, func(r *rand.Rand, bit int) string {
-			return table(2, 1, func(_, j int) string { return [2]string{fmt.Sprint(uint32(2*r.IntN(250)+bit) * 2654435761), noisy(r)}[j] })
+			return table(2, 1, func(_, j int) string {
+				return [2]string{fmt.Sprint(uint32(2*r.IntN(250)+bit) * 2654435761), noisy(r)}[j]
+			})
 		}},
 		{"row 300 of 1,000", 300, func(r *rand.Rand, bit int) string {
 			return table(1, 1000, func(i, _ int) string {

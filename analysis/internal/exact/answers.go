@@ -30,7 +30,10 @@ type Answers struct {
 	rows     ordinals // of keys
 	words    ordinals // before numbers
 	ordering []uint64
-	stamp    int // of the result that is read
+	hashes   []uint64 // of the values of the result that is read, row by row
+	stamp    int      // of this result
+	depth    depth    // to which the pair is read
+	hot      bool     // a cell is hot
 }
 
 // place is the cell that was at some place of the latest result, nil where none is asked about.
@@ -98,6 +101,9 @@ func (a *Answers) Read(pair [2]*outcome.Outcome) (scores [2]code.Code) {
 	if !a.begun {
 		return scores
 	}
+	if a.depth = a.deep(); a.depth == skipped {
+		return scores
+	}
 	least := a.least()
 	for w, o := range pair {
 		r := &a.now[w]
@@ -151,6 +157,10 @@ func (a *Answers) Count() {
 		return
 	}
 	a.pairs++
+	if a.depth == skipped {
+		a.window.add(0, 0)
+		return
+	}
 	a.window.add(a.now[0].score, a.now[1].score)
 	for w := range a.now {
 		r := &a.now[w]
@@ -171,18 +181,23 @@ func (a *Answers) Count() {
 				x.c.strip(x.text)
 			}
 		}
-		a.values.count(w, &r.present)
+		if a.depth == whole {
+			a.values.count(w, &r.present)
+		}
 		for _, b := range r.bits {
 			b.c.past[w].push(b.one)
 		}
 	}
-	a.values.pairs++
+	if a.depth == whole {
+		a.values.pairs++
+	}
 	if a.pairs%championStep == 0 {
 		for k := range a.asked {
 			a.asked[k].choose()
 		}
 		a.values.choose()
 		a.linked.search(a)
+		a.heat()
 	}
 	for k := range a.asked {
 		a.move(reading(k), false)

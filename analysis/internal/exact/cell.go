@@ -11,6 +11,7 @@ import (
 // the keys of some rows. Its id is a hash of where it is.
 type cell struct {
 	id     uint64
+	parent uint64 // the cell in whose text it is, 0 for none
 	column int32
 	slots  [readings]int32 // first of its block, -1 for none; of characters the one of the length
 
@@ -21,6 +22,7 @@ type cell struct {
 	low, high   int32   // bytes at the beginning and at the end that all texts have in common
 	front, back []int32 // slots of characters, by place from the beginning and from the end; -1 for none
 
+	hot  bool       // read in every pair: see depth
 	past [2]history // see pairs.go
 	now  latest
 }

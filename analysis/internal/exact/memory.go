@@ -3,7 +3,7 @@ package exact
 // memory counts how often a value came in each world, as the answer to a question. It is a table with open addressing, of
 // fingermarks and two counts.
 type memory struct {
-	marks []uint32 // 0 for none
+	marks  []uint32 // 0 for none
 	counts [][2]uint8
 	n      int
 }

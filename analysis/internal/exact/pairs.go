@@ -32,12 +32,13 @@ func (h *history) push(one bool) {
 
 // latest is the value of a cell in a result.
 type latest struct {
-	stamp int // of the result
-	one   bool
-	text  bool
-	n     number
-	hash  uint64
-	first uint64 // hash of the first value of all
+	linked bool // to another cell
+	stamp  int  // of the result
+	one    bool
+	text   bool
+	n      number
+	hash   uint64
+	first  uint64 // hash of the first value of all
 }
 
 // bit is one of a cell's history.
@@ -51,8 +52,12 @@ func (a *Answers) readBit(c *cell, v *outcome.Value, r *result) {
 	l := &c.now
 	switch {
 	case v.Kind == outcome.Number && len(c.edges) > 0 && v.Num == v.Num:
-		n := numberOf(v.Num, v.Text)
-		l.one, l.text, l.n = c.edges[len(c.edges)/2].compare(n) <= 0, false, n
+		n := number{x: v.Num}
+		middle := &c.edges[len(c.edges)/2]
+		if middle.text != "" || l.linked {
+			n = numberOf(v.Num, v.Text)
+		}
+		l.one, l.text, l.n = middle.x < n.x || middle.x == n.x && middle.compare(n) <= 0, false, n
 	case v.Kind == outcome.Number && len(v.Text) == 0, v.Kind == outcome.Text && len(v.Text) > chunk:
 		return
 	default:
@@ -78,6 +83,7 @@ type pairsOfCells struct {
 type candidate struct {
 	a, b *cell
 	slot int32
+	hot  bool // a question about it has gained something
 }
 
 // read reads the candidates of a result whose cells were read.
@@ -86,6 +92,9 @@ func (p *pairsOfCells) read(a *Answers, r *result) {
 		k := &p.all[i]
 		x, y := &k.a.now, &k.b.now
 		if x.stamp != a.stamp || y.stamp != a.stamp {
+			continue
+		}
+		if a.depth != whole && !k.hot {
 			continue
 		}
 		equal := 0
@@ -160,7 +169,9 @@ func (p *pairsOfCells) search(a *Answers) {
 		if slot < 0 {
 			return
 		}
-		p.all = append(p.all, candidate{a.cells[d.a], a.cells[d.b], slot})
+		k := candidate{a: a.cells[d.a], b: a.cells[d.b], slot: slot}
+		k.a.now.linked, k.b.now.linked = true, true
+		p.all = append(p.all, k)
 	}
 }
 

@@ -51,24 +51,24 @@ const (
 // questions are those of a reading that are asked now, each in a slot.
 type questions struct {
 	*spec
-	logs   *logTables
-	used   int          // slots that were ever in use
-	free   []int32      // first slots of blocks that are not in use now
-	counts [2][]uint16  // per world, slot and answer
-	totals [2][]uint16  // per world and slot
-	gains  []float32    // see learn
-	best   []bool       // per slot: whether it counts in a score
-	leads  []int32      // the slots that do, best first
-	slices, phase int   // into how many slices questions are divided, and which of them is asked
-	cells         int   // questions of the latest result, with those that are not asked
-	wanted        int   // questions that a result has at most, as far as known
-	missed        bool  // a question found no room
+	logs          *logTables
+	used          int         // slots that were ever in use
+	free          []int32     // first slots of blocks that are not in use now
+	counts        [2][]uint16 // per world, slot and answer
+	totals        [2][]uint16 // per world and slot
+	gains         []float32   // see learn
+	best          []bool      // per slot: whether it counts in a score
+	leads         []int32     // the slots that do, best first
+	slices, phase int         // into how many slices questions are divided, and which of them is asked
+	cells         int         // questions of the latest result, with those that are not asked
+	wanted        int         // questions that a result has at most, as far as known
+	missed        bool        // a question found no room
 }
 
 // logTables are logarithms of counts with priors, for one reading.
 type logTables struct {
-	own, both         []float32 // of a count, and of the count of both worlds
-	ownAll, bothAll   []float32 // of totals
+	own, both       []float32 // of a count, and of the count of both worlds
+	ownAll, bothAll []float32 // of totals
 }
 
 var allLogs = sync.OnceValue(func() (all [readings]logTables) {

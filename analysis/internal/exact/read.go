@@ -24,6 +24,9 @@ const (
 	ofPair
 )
 
+// ofValue spreads hashes before they are added up.
+const ofValue = 0x9E3779B97F4A7C15
+
 const (
 	keyShare   = .7  // of the values of a column that come equally often in two results: the column tells rows apart
 	orderChunk = 16  // rows whose order is one question
@@ -87,18 +90,33 @@ func (a *Answers) read(o *outcome.Outcome, r *result) {
 		width = len(o.Rows[0])
 	}
 	several := len(o.Rows) > 1
-	if several {
+	keyed := len(a.keys) > 0 && width > 0 && a.keys[len(a.keys)-1] < width
+	anywhere := several && (a.depth == whole || len(a.values.leads) > 0)
+	a.hashes = a.hashes[:0]
+	for _, row := range o.Rows {
+		for c := range row {
+			h := uint64(0) // for later
+			if anywhere || keyed && slices.Contains(a.keys, c) {
+				h = a.hashOf(&row[c])
+			}
+			a.hashes = append(a.hashes, h)
+		}
+	}
+	if several && a.depth == whole {
 		a.readColumns(o, r, width)
 	}
-	keyed := len(a.keys) > 0 && width > 0 && a.keys[len(a.keys)-1] < width
 	a.rows.begin()
+	place := outcome.Mix(ofCell, uint64(width))
+	left := a.hashes
 	for n, row := range o.Rows {
+		hashes := left[:len(row)]
+		left = left[len(row):]
 		key := uint64(n)
 		if keyed {
 			key = ofKey
 			for _, c := range a.keys {
 				if c < len(row) {
-					key = outcome.Mix(key, a.hashOf(&row[c]))
+					key = outcome.Mix(key, hashes[c])
 				}
 			}
 			if k := a.rows.next(key); k > 0 {
@@ -108,15 +126,15 @@ func (a *Answers) read(o *outcome.Outcome, r *result) {
 		}
 		for c := range row {
 			v := &row[c]
-			if several {
-				r.present.set(outcome.Mix(a.hashOf(v), uint64(c)))
+			if anywhere {
+				r.present.set(hashes[c] + uint64(c)*ofValue)
 			}
 			if !keyed || !slices.Contains(a.keys, c) {
-				a.readValue(outcome.Mix(outcome.Mix(ofCell, uint64(width)), outcome.Mix(key, uint64(c))), c, v, !several, r)
+				a.readValue(outcome.Mix(place+uint64(c), key), c, v, hashes[c], !several, r)
 			}
 		}
 	}
-	if keyed && several {
+	if keyed && several && a.depth == whole {
 		a.readOrder(r)
 	}
 	a.ordering = a.ordering[:0]
@@ -139,7 +157,8 @@ func (a *Answers) readBeside(o *outcome.Outcome, r *result) {
 		a.ask(ofState, outcome.HashText(o.SQLState, 0), r)
 	}
 	if o.Message != "" {
-		a.readValue(ofMessage, Beside, &outcome.Value{Kind: outcome.Text, Text: o.Message}, true, r)
+		v := outcome.Value{Kind: outcome.Text, Text: o.Message}
+		a.readValue(ofMessage, Beside, &v, v.Hash(), true, r)
 	}
 }
 
@@ -147,15 +166,17 @@ func (a *Answers) readBeside(o *outcome.Outcome, r *result) {
 func (a *Answers) readColumns(o *outcome.Outcome, r *result, width int) {
 	a.ordering = append(a.ordering[:0], make([]uint64, 2*width)...)
 	sequences, bags := a.ordering[:width], a.ordering[width:2*width]
-	rows := uint64(0)
+	rows, left := uint64(0), a.hashes
 	for _, row := range o.Rows {
 		all := uint64(0)
-		for c := range row[:min(len(row), width)] {
-			h := a.hashOf(&row[c])
-			sequences[c] = outcome.Mix(sequences[c], h)
-			bags[c] += outcome.Mix(h, ofBag)
+		for c, h := range left[:len(row)] {
 			all = outcome.Mix(all, h)
+			if c < width {
+				sequences[c] = outcome.Mix(sequences[c], h)
+				bags[c] += h * ofValue
+			}
 		}
+		left = left[len(row):]
 		rows += all
 	}
 	a.ask(ofRows, rows, r)
@@ -236,7 +257,9 @@ func (r *result) answer(k reading, slot int32, code int) {
 // ask asks whether a value was seen before as the answer to a question.
 func (a *Answers) ask(id, value uint64, r *result) {
 	if c := a.found(id, Beside, seenBefore); c != nil {
-		a.recall(c, value, r)
+		if c.hot || a.depth == whole {
+			a.recall(c, value, r)
+		}
 	} else {
 		a.asked[seenBefore].cells++
 	}
@@ -244,7 +267,7 @@ func (a *Answers) ask(id, value uint64, r *result) {
 
 // fresh is the number of answers without a repeat after which only one in 16 values is kept.
 const (
-	freshAnswers = 512
+	freshAnswers = 256
 	freshBits    = 15
 )
 
@@ -256,7 +279,7 @@ func (a *Answers) recall(c *cell, value uint64, r *result) (seen uint8, asked bo
 	}
 	q := &a.asked[seenBefore]
 	h := outcome.Mix(c.id, value)
-	if n := q.totals[0][slot] + q.totals[1][slot]; n >= freshAnswers && h&freshBits != 0 {
+	if n := q.totals[0][slot] + q.totals[1][slot]; n >= freshAnswers && value&freshBits != 0 {
 		if at := int(slot) * q.answers; q.counts[0][at]+q.counts[1][at] == n {
 			return 0, false
 		}
@@ -268,16 +291,22 @@ func (a *Answers) recall(c *cell, value uint64, r *result) (seen uint8, asked bo
 }
 
 // readValue reads the value of a cell. alone is set if it is not one of several rows.
-func (a *Answers) readValue(id uint64, column int, v *outcome.Value, alone bool, r *result) {
+func (a *Answers) readValue(id uint64, column int, v *outcome.Value, hash uint64, alone bool, r *result) {
 	c := a.found(id, column, seenBefore, numberBin, character, residue)
 	if c == nil {
 		a.miss(v)
 		return
 	}
+	if !c.hot && a.depth != whole && !(alone && len(a.values.leads) > 0) {
+		return
+	}
 	digits := v.Kind == outcome.Number && a.coarse && fine(v)
 	seen, asked := uint8(0), false
+	if hash == 0 {
+		hash = a.hashOf(v)
+	}
 	if !digits {
-		seen, asked = a.recall(c, a.hashOf(v), r)
+		seen, asked = a.recall(c, hash, r)
 	}
 	switch v.Kind {
 	case outcome.Number:

@@ -10,7 +10,7 @@ import (
 
 // State describes what is known of the answers. What was read of the latest pair is no part of it.
 func (a *Answers) State(c *state.Codec) {
-	c.All(&a.unordered, &a.coarse, &a.begun, &a.pairs)
+	c.All(&a.unordered, &a.coarse, &a.begun, &a.hot, &a.pairs)
 	c.Ints(&a.keys)
 	c.Check(slices.IsSorted(a.keys) && (len(a.keys) == 0 || a.keys[0] >= 0) && a.pairs >= 0)
 	for r := range a.asked {
@@ -95,6 +95,7 @@ func (q *questions) state(c *state.Codec) {
 }
 
 func (x *cell) state(c *state.Codec, a *Answers) {
+	c.U64(&x.parent)
 	state.Num(c, &x.column)
 	c.Check(x.column >= Beside)
 	slot := func(k reading, at *int32) {
@@ -122,6 +123,7 @@ func (x *cell) state(c *state.Codec, a *Answers) {
 		c.Check(x.past[w].n <= historyBits)
 	}
 	c.U64(&x.now.first)
+	c.All(&x.hot, &x.now.linked)
 }
 
 func (m *memory) state(c *state.Codec) {
@@ -183,6 +185,7 @@ func (p *pairsOfCells) state(c *state.Codec, a *Answers) {
 		c.U64(&ids[0])
 		c.U64(&ids[1])
 		state.Num(c, &k.slot)
+		c.Bool(&k.hot)
 		if c.Reading {
 			k.a, k.b = a.cells[ids[0]], a.cells[ids[1]]
 			q := &a.asked[together]

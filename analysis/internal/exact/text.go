@@ -107,6 +107,7 @@ func (a *Answers) readText(c *cell, column int, s string, seen uint8, asked, alo
 			a.asked[residue].cells += len(moduli)
 			return
 		}
+		sub.parent = c.id
 		if x, ok := outcome.ParseNumber(digits); ok {
 			a.readNumber(sub, x, digits, true, r)
 			a.readBit(sub, &outcome.Value{Kind: outcome.Number, Num: x, Text: digits}, r)
