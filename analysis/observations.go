@@ -4,6 +4,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
+	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
 // observations are what the pairs of trials have shown: counts, the scores of the results, and the tests of
@@ -11,6 +12,7 @@ import (
 type observations struct {
 	pairs     int
 	failures  [2]int
+	cut       [2]int // failures that are results of too many rows or bytes
 	monotony  monotony
 	scores    score.Set
 	answers   answers
@@ -37,6 +39,7 @@ func (o *observations) add(d0, d1 *Outcome, h [2]uint64, nextTurn int) {
 		if r.Failed() {
 			o.failures[w]++
 		}
+		o.cut[w] += code.Bit(r.SQLState == outcome.TooLarge)
 	}
 }
 

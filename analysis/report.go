@@ -74,6 +74,8 @@ type Report struct {
 	MinimalDetectable Float           `json:"minimal_detectable_epsilon"`
 	Partitions        []Partition     `json:"partitions"` // in the order in which the keys came; never null
 	Warnings          []withheld.Text `json:"warnings"`   // never null
+	// Windows are the limits that the answers met: what of them was not read, or is looked at in turn. Never null.
+	Windows []Window `json:"windows"`
 	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
 	Deterministic *Deterministic `json:"deterministic"`
 	// Confirmation is the state of the violation on fresh trials; null before these begin.
@@ -179,7 +181,9 @@ func (a *Audit) Report() Report {
 		WealthLog:         Float(math.NaN()),
 		Partitions:        []Partition{},
 		Warnings:          append(o.warnings(a.opts.Deterministic, blank), a.floatingPoint()...),
+		Windows:           o.windows(),
 	}
+	r.Warnings = append(r.Warnings, unreadWarnings(r.Windows)...)
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
@@ -239,7 +243,7 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	o, v := &a.observed, &a.evidence
 	const repeated = "deterministic or cached noise"
 	need := fewestPairs(a.claim, a.opts.alpha())
-	unread, compared := o.scores.Unread()
+	unread := unread(r.Windows)
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
@@ -264,15 +268,15 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 		return Violation, fmt.Sprintf("%s with confidence %v, after %d pairs of trials", a.exceeded(), a.opts.Confidence, v.detectedAt)
 	case o.pairs == 0:
 		return Inconclusive, "no trials"
-	case o.failures[0] == o.pairs && o.failures[1] == o.pairs:
+	case o.failures[0] == o.pairs && o.failures[1] == o.pairs && o.cut == [2]int{}:
 		return Inconclusive, "every trial failed"
 	case float64(o.pairs) < need:
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute %v with fewer than %.0f",
 			o.pairs, a.claim, need)
 	case o.pairs > 1 && o.monotony.constant() && o.monotony.first[0] == o.monotony.first[1]:
 		return NoEvidence, repeated + ": the answer never varies and is the same on D0 and D1"
-	case unread != "" && compared == "":
-		return Inconclusive, fmt.Sprintf("the texts of %s differ in nearly every trial and are not read as numbers: only their length and single characters were compared", unread)
+	case unread != "":
+		return Inconclusive, unread
 	case math.IsNaN(float64(r.MinimalDetectable)):
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", o.pairs)
 	}
@@ -305,15 +309,12 @@ func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withhe
 	}
 	w = append(w, o.dependenceWarnings()...)
 	for i, f := range o.failures {
-		if f > 0 {
+		if f -= o.cut[i]; f > 0 {
 			add("%d of %d trials on D%d failed", f, o.pairs, i)
 		}
 	}
 	if o.scores.Reader == nil {
 		return w
-	}
-	if unread, compared := o.scores.Unread(); compared != "" {
-		add("the texts of %s differ in nearly every trial and are not read as numbers: only their length, single characters, %s were compared", unread, compared)
 	}
 	if o.unmatched > 0 {
 		add("%d results had another number of columns, or failed", o.unmatched)

@@ -109,7 +109,7 @@ func (a *Audit) state(c *state.Codec) {
 	}
 	for _, x := range []*int{
 		&o.pairs, &v.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &v.front, &o.scores.Stride, &a.divideAt, &o.layoutAt,
-		&o.scores.Funded, &o.failures[0], &o.failures[1], &o.unmatched, &o.monotony.pairs,
+		&o.scores.Funded, &o.failures[0], &o.failures[1], &o.cut[0], &o.cut[1], &o.unmatched, &o.monotony.pairs,
 	} {
 		state.Num(c, x)
 		c.Check(*x >= 0 && *x <= 1<<53)

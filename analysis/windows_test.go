@@ -101,7 +101,7 @@ func windows() []window {
 				return [2]string{fmt.Sprint(uint32(2*r.IntN(250)+bit) * 2654435761), noisy(r)}[j]
 			})
 		}},
-		{"row 300 of 1,000", 300, func(r *rand.Rand, bit int) string {
+		{"row 300 of 1,000", 120, func(r *rand.Rand, bit int) string {
 			return table(1, 1000, func(i, _ int) string {
 				if i == 299 && bit == 1 {
 					return "1000000"
@@ -109,7 +109,7 @@ func windows() []window {
 				return noisy(r)
 			})
 		}},
-		{"row 300 of a group", 300, func(r *rand.Rand, bit int) string {
+		{"row 300 of a group", 120, func(r *rand.Rand, bit int) string {
 			return table(2, 600, func(i, j int) string {
 				switch {
 				case j == 0:
@@ -120,7 +120,7 @@ func windows() []window {
 				return noisy(r)
 			})
 		}},
-		{"order behind row 512", 200, func(r *rand.Rand, bit int) string {
+		{"order behind row 512", 120, func(r *rand.Rand, bit int) string {
 			return table(2, 600, func(i, j int) string {
 				if j == 1 {
 					return noisy(r)
@@ -143,7 +143,7 @@ func windows() []window {
 				return fmt.Sprint(r.IntN(60))
 			})
 		}},
-		{"the name of column 70", 200, func(r *rand.Rand, bit int) string {
+		{"the name of column 70", 120, func(r *rand.Rand, bit int) string {
 			var names, row []string
 			for i := range 70 {
 				names, row = append(names, fmt.Sprintf(`"c%d"`, i)), append(row, noisy(r))
@@ -159,10 +159,10 @@ func windows() []window {
 				return noisy(r)
 			})
 		}},
-		{"a text behind byte 4,096", 500, func(r *rand.Rand, bit int) string {
+		{"a text behind byte 4,096", 120, func(r *rand.Rand, bit int) string {
 			return `{"rows":[["` + strings.Repeat("some words, ", 400) + choose(bit, "left", "right") + " " + noisy(r) + `"]]}`
 		}},
-		{"a text of row 70", 300, func(r *rand.Rand, bit int) string {
+		{"a text of row 70", 120, func(r *rand.Rand, bit int) string {
 			return table(1, 100, func(i, _ int) string {
 				if i == 69 {
 					return fmt.Sprintf(`"%s %s"`, choose(bit, "left", "right"), noisy(r))
@@ -178,7 +178,7 @@ func windows() []window {
 				return fmt.Sprintf(`{"n":%s}`, noisy(r))
 			})
 		}},
-		{"a row anywhere", 200, func(r *rand.Rand, bit int) string {
+		{"a row anywhere", 120, func(r *rand.Rand, bit int) string {
 			at := r.IntN(300)
 			return table(1, 300, func(i, _ int) string {
 				if i == at {

@@ -36,12 +36,18 @@ type Column struct {
 	Type uint16
 }
 
+// Values of Outcome.SQLState for outcomes that have no SQLSTATE.
+const (
+	Timeout  = "timeout"   // the time of a trial ran out, or it was cancelled
+	TooLarge = "too_large" // more rows or bytes than are read
+)
+
 // Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or Columns and Rows are.
 // Every row has len(Columns) values. An empty list of rows is an outcome too.
 type Outcome struct {
 	Columns  []Column
 	Rows     [][]Value
-	SQLState string // five characters such as "22012", or one of dpwatch's own codes: "timeout", "too_large"
+	SQLState string // five characters such as "22012", or Timeout or TooLarge
 	Message  string // what the server says of the failure, with its detail and hint; "" = not known
 }
 

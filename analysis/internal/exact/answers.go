@@ -13,17 +13,18 @@ type Answers struct {
 	unordered bool // the order of rows has no meaning
 	coarse    bool // the lowest bits of numbers do not count
 
-	begun  bool
-	pairs  int
-	keys   []int // columns that tell the rows of a result apart
-	asked  [readings]questions
-	cells  map[uint64]*cell
-	seen   memory
-	values buckets
-	linked pairsOfCells
-	texts  []texts // per column
-	now    [2]result
-	window window
+	begun   bool
+	pairs   int
+	keys    []int // columns that tell the rows of a result apart
+	asked   [readings]questions
+	cells   map[uint64]*cell
+	seen    memory
+	values  buckets
+	linked  pairsOfCells
+	texts   []texts // per column
+	longest int     // text, in bytes
+	now     [2]result
+	window  window
 
 	order    []place  // of the cells in the latest result; no part of the state
 	at       int      // in order

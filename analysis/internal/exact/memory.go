@@ -6,6 +6,7 @@ type memory struct {
 	marks  []uint32 // 0 for none
 	counts [][2]uint8
 	n      int
+	lost   int // values that found no room
 }
 
 // maxMemory is the most values that are kept: later ones count as never seen.
@@ -84,6 +85,7 @@ func (m *memory) place(hash uint64) int {
 func (m *memory) add(world int, hash uint64) {
 	at := m.place(hash)
 	if at < 0 {
+		m.lost++
 		return
 	}
 	c := &m.counts[at]

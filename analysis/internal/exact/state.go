@@ -10,7 +10,7 @@ import (
 
 // State describes what is known of the answers. What was read of the latest pair is no part of it.
 func (a *Answers) State(c *state.Codec) {
-	c.All(&a.unordered, &a.coarse, &a.begun, &a.hot, &a.pairs)
+	c.All(&a.unordered, &a.coarse, &a.begun, &a.hot, &a.pairs, &a.longest)
 	c.Ints(&a.keys)
 	c.Check(slices.IsSorted(a.keys) && (len(a.keys) == 0 || a.keys[0] >= 0) && a.pairs >= 0)
 	for r := range a.asked {
@@ -143,9 +143,11 @@ func (m *memory) state(c *state.Codec) {
 		state.Num(c, &e.counts[1])
 		c.Check(e.mark&1 == 1 && e.mark > 0 && e.mark <= math.MaxUint32)
 	})
-	c.Check(len(all) <= maxMemory)
+	lost := m.lost
+	state.Num(c, &lost)
+	c.Check(len(all) <= maxMemory && lost >= 0)
 	if c.Reading && c.Err == nil {
-		*m = memory{}
+		*m = memory{lost: lost}
 		for _, e := range all {
 			m.counts[m.place(uint64(e.mark)<<32)] = e.counts
 		}

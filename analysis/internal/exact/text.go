@@ -12,6 +12,7 @@ const chunk = 32
 // readCharacters reads the characters of a text by their place from both ends, and its length.
 func (a *Answers) readCharacters(c *cell, s string, r *result) {
 	q := &a.asked[character]
+	a.longest = max(a.longest, len(s))
 	if c.first == "" {
 		if !q.active(c.id) && len(s) <= chunk {
 			q.cells += 2*len(s) + 1
@@ -138,18 +139,4 @@ func (a *Answers) noteText(column int, skeleton uint64, seen uint8, r *result) {
 		t.known++
 	}
 	r.seen = append(r.seen, h)
-}
-
-// Beside stands for what comes beside the columns: errors and notices.
-const Beside = -1
-
-// Unread returns the columns whose texts differ in ways that are not read: many of them were never seen before, and not
-// only their numbers are new.
-func (a *Answers) Unread() (columns []int) {
-	for i, t := range a.texts {
-		if t.all >= leastTexts && float64(t.fresh-t.known) >= unreadShare*float64(t.all) {
-			columns = append(columns, i-1)
-		}
-	}
-	return columns
 }
