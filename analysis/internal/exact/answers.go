@@ -305,16 +305,40 @@ func (a *Answers) Best() (what string, column int) {
 	return what, column
 }
 
+// Fine reports whether the best question is about the digits or the characters of numbers with more digits than those of a
+// float64 are certain.
+func (a *Answers) Fine() bool {
+	best := seenBefore
+	for k := range a.asked {
+		if a.asked[k].gain() > a.asked[best].gain() {
+			best = reading(k)
+		}
+	}
+	if best != character && best != residue || a.values.gain > a.asked[best].gain() {
+		return false
+	}
+	c := a.cellOf(best, a.asked[best].leads[0])
+	return c != nil && c.fine
+}
+
 // columnOf returns the column that a question is about.
 func (a *Answers) columnOf(k reading, slot int32) int {
+	if c := a.cellOf(k, slot); c != nil {
+		return int(c.column)
+	}
+	return Beside
+}
+
+// cellOf returns the cell that a question is about, nil for a pair of cells.
+func (a *Answers) cellOf(k reading, slot int32) *cell {
 	if k == together {
-		return Beside
+		return nil
 	}
 	at := slot - slot%int32(a.asked[k].block)
 	for _, c := range a.cells {
 		if c.slots[k] == at || k == character && (slices.Contains(c.front, slot) || slices.Contains(c.back, slot)) {
-			return int(c.column)
+			return c
 		}
 	}
-	return Beside
+	return nil
 }

@@ -300,7 +300,8 @@ func (a *Answers) readValue(id uint64, column int, v *outcome.Value, hash uint64
 	if !c.hot && a.depth != whole && !(alone && len(a.values.leads) > 0) {
 		return
 	}
-	digits := v.Kind == outcome.Number && a.coarse && fine(v)
+	c.fine = v.Kind == outcome.Number && fine(v)
+	digits := c.fine && a.coarse
 	seen, asked := uint8(0), false
 	if hash == 0 {
 		hash = a.hashOf(v)

@@ -123,7 +123,7 @@ func (x *cell) state(c *state.Codec, a *Answers) {
 		c.Check(x.past[w].n <= historyBits)
 	}
 	c.U64(&x.now.first)
-	c.All(&x.hot, &x.now.linked)
+	c.All(&x.hot, &x.fine, &x.now.linked)
 }
 
 func (m *memory) state(c *state.Codec) {

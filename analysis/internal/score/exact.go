@@ -14,18 +14,27 @@ import (
 var exactScore = &kind{
 	name: "exact", make: func(int) statistic { return new(exactly) }, where: everyResult,
 	single: .001, several: .001, lent: exactShare / (1 - exactShare), views: []event.View{event.Ascending}, prior: SupportPrior,
-	lopsided: true, looksBack: true, event: ExactEvent, whole: true,
+	lopsided: true, looksBack: true, whole: true,
+	eventOf: func(s *Series, _ uint64) EventKind {
+		if s.statistic.(*exactly).digits {
+			return DigitsEvent
+		}
+		return ExactEvent
+	},
 	phrase: func(in *Input, _ *Event) withheld.Text { return in.exactWords() },
 }
 
 // exactShare is the part of all wealth that is lent to the score.
 const exactShare = .12
 
-type exactly struct{ found bool } // whether a question ever told the worlds apart
+type exactly struct {
+	found  bool // a question told the worlds apart
+	digits bool // the best one is about digits that a float64 may have left
+}
 
 func (*exactly) score(r *Result) code.Code { return r.exact }
 
-func (m *exactly) state(c *state.Codec) { c.Bool(&m.found) }
+func (m *exactly) state(c *state.Codec) { c.All(&m.found, &m.digits) }
 
 // learnLent starts the next table, of about the latest half of the pairs.
 func (m *exactly) learnLent(in *Input, s *Series) float64 {
@@ -35,6 +44,7 @@ func (m *exactly) learnLent(in *Input, s *Series) float64 {
 		s.Table = nil
 		return 0
 	}
+	m.digits = in.Exact.Fine()
 	s.Binner = bins.Binner{Edges: exact.Edges}
 	s.Table = event.NewTable(s.Binner.Numeric(), s.Binner.Bins())
 	s.Table.Lopsided = true
