@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -215,7 +216,8 @@ func (a *Answers) move(k reading, start bool) {
 	if !moves {
 		return
 	}
-	for id, c := range a.cells {
+	for _, id := range slices.Sorted(maps.Keys(a.cells)) { // free slots have an order
+		c := a.cells[id]
 		c.leave(k, q, stays)
 		if c.idle() {
 			delete(a.cells, id)

@@ -137,6 +137,7 @@ func (m *memory) state(c *state.Codec) {
 			all = append(all, entry{int(mark), m.counts[i]})
 		}
 	}
+	slices.SortFunc(all, func(x, y entry) int { return x.mark - y.mark })
 	state.List(c, &all, func(e *entry) {
 		state.Num(c, &e.mark)
 		state.Num(c, &e.counts[0])
