@@ -27,6 +27,9 @@ var exactScore = &kind{
 // exactShare is the part of all wealth that is lent to the score.
 const exactShare = .12
 
+// IsExact reports whether the score compares results whole.
+func (s *Series) IsExact() bool { return s.kind == exactScore }
+
 type exactly struct {
 	found  bool // a question told the worlds apart
 	digits bool // the best one is about digits that a float64 may have left
