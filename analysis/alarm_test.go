@@ -147,7 +147,7 @@ func TestFalseAlarms(t *testing.T) {
 		pairs = 5000
 	}
 	for i, c := range right() {
-		if longtest.Omits(i, 6) {
+		if longtest.Omits(i, 12) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

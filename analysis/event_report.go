@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
+	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
@@ -10,7 +11,7 @@ import (
 type Event struct {
 	// Score names the score: value, rows, repeat, joint_laplace, joint_gauss, fitted,
 	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, form, text_part, total,
-	// aggregate or exact.
+	// aggregate, exact or ends.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely
@@ -24,6 +25,21 @@ type Event struct {
 	// evidence, their ratio is biased upwards.
 	D0 Float `json:"probability_d0"`
 	D1 Float `json:"probability_d1"`
+}
+
+// EndsEvent returns the event that a statement ends its session on one copy alone; nil if that was not seen. No wealth
+// belongs to it: it is a suspicion.
+func EndsEvent(e *outcome.Ends) *Event {
+	ended, kept, yes := e.OneCopy()
+	if !yes {
+		return nil
+	}
+	share := func(c outcome.CopyEnds) Float { return Float((float64(c.Ended) + 0.5) / float64(c.Trials+1)) }
+	event := &Event{Score: "ends", Kind: ErrorEvent, Direction: "D1", Description: withheld.Sprintf("the engine ends the session"), D0: share(kept), D1: share(ended)}
+	if ended.Place == 0 {
+		event.Direction, event.D0, event.D1 = "D0", event.D1, event.D0
+	}
+	return event
 }
 
 // reveal returns a copy that prints with the values of rows; nil of nil.

@@ -19,7 +19,7 @@ import (
 func TestExtremeNumbers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		if longtest.Other(int(seed), 7) {
+		if longtest.Other(int(seed), 20) {
 			continue
 		}
 		r := rand.New(rand.NewPCG(seed, 77))

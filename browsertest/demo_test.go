@@ -18,7 +18,7 @@ import (
 // TestDemo logs in to a demo that is kept running, and logs how long the first page takes. With -update it writes the
 // pictures of docs/pages.md.
 func TestDemo(t *testing.T) {
-	longtest.Skip(t) // a minute
+	longtest.Scheduled(t) // a minute
 	t.Parallel()
 	browser.Need(t)
 	p := spawn(t, "demo", "--all", "-o", "json", "--keep", "--pg-bindir", pgtest.Start(t).BinDir())
@@ -63,7 +63,7 @@ func said(t *testing.T, p *program.Process, pattern string) (match []string) {
 // TestDemoReport writes the report of a demo, whose findings show the answers without values. With -update it writes the
 // pictures of docs/reports.md.
 func TestDemoReport(t *testing.T) {
-	longtest.Skip(t) // half a minute
+	longtest.Scheduled(t) // half a minute
 	t.Parallel()
 	browser.Need(t)
 	dir := t.TempDir()

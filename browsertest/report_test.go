@@ -93,7 +93,7 @@ func printedPages(t *testing.T, b *browser.Tab) int {
 // is called a violation has a probability of at most 1e-6; the others are found within 500 pairs of trials with a
 // probability of more than 1 - 1e-6.
 func TestReportOf24(t *testing.T) {
-	longtest.Skip(t) // a minute
+	longtest.Scheduled(t) // a minute
 	t.Parallel()
 	browser.Need(t)
 	s := start(t, withLedger, "")

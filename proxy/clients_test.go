@@ -48,6 +48,8 @@ func TestClients(t *testing.T) {
 		{"psql", runPsqlCommands},
 		{"pg_restore", runPgRestore},
 		{"pg_receivewal", runReceiveWAL},
+	}
+	others := []client{ // of other languages
 		{"node-postgres", runNode("pg_client.js")},
 		{"pg-cursor", runNode("pg_cursor.js")},
 		{"postgres.js", runNode("postgres_js.js")},
@@ -56,6 +58,9 @@ func TestClients(t *testing.T) {
 		{"asyncpg", runPython("asyncpg_client.py")},
 		{"JDBC", runJDBC},
 		{"tokio-postgres", runTokioPostgres},
+	}
+	if longtest.Enabled() {
+		clients = append(clients, others...)
 	}
 	for _, server := range []struct {
 		name string

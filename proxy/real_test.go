@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
@@ -356,15 +357,60 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
+// TestReplicationSession: only in a session of physical replication the server accepts no queries. One for logical
+// replication has queries before and after it streams.
 func TestReplicationSession(t *testing.T) {
-	longtest.Skip(t)
 	t.Parallel()
 	p := start(t, postgres.upstream(t), nil)
-	conn := connect(t, p.addr, "replication=database default_query_exec_mode=simple_protocol")
-	if _, err := conn.PgConn().Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err != nil {
+	for i, value := range []string{"f", "No", "of", "0", "database", "true"} {
+		conn := connect(t, p.addr, "replication="+value+" default_query_exec_mode=simple_protocol").PgConn()
+		sql := fmt.Sprintf("SELECT 'replication %d'", i)
+		if value == "database" {
+			for _, command := range []string{"IDENTIFY_SYSTEM", "CREATE_REPLICATION_SLOT followed TEMPORARY LOGICAL pgoutput"} {
+				if _, err := conn.Exec(t.Context(), command).ReadAll(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			streamNothing(t, conn)
+		}
+		if _, err := conn.Exec(t.Context(), sql).ReadAll(); (err == nil) != (value != "true") {
+			t.Fatalf("%s: %v", value, err)
+		}
+		if value != "true" {
+			p.sink.find(t, sql)
+		}
+	}
+	eventually.True(t, "physical replication is counted", func() bool { return p.Stats().UncapturedReplication == 1 })
+	if stats := p.Stats(); stats.UncapturedPairing+stats.UncapturedProtocol != 0 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+// streamNothing starts logical replication and ends it at once.
+func streamNothing(t *testing.T, conn *pgconn.PgConn) {
+	t.Helper()
+	front := conn.Frontend()
+	front.SendQuery(&pgproto3.Query{String: "START_REPLICATION SLOT followed LOGICAL 0/0 (proto_version '1', publication_names 'nothing')"})
+	if err := front.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	eventually.True(t, "it is counted", func() bool { return p.Stats().UncapturedReplication == 1 })
+	for {
+		m, err := front.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *pgproto3.CopyBothResponse:
+			front.Send(&pgproto3.CopyDone{})
+			if err := front.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		case *pgproto3.ErrorResponse:
+			t.Fatal(m.Message)
+		case *pgproto3.ReadyForQuery:
+			return
+		}
+	}
 }
 
 func TestUnixSocketUpstream(t *testing.T) {

@@ -45,21 +45,22 @@ type Stats struct {
 	QueriesDropped  uint64 `json:"queries_dropped"`  // of these, those that the sink rejected
 	ClaimsUnread    uint64 `json:"claims_unread"`    // messages of the engine with a claim (Options.ClaimPrefix) that could not be read
 
-	// Completed statements that were not captured, by reason.
+	// Statements that were run and not captured, by reason.
 	SkippedEncoding         uint64 `json:"skipped_encoding"`          // client_encoding is unknown, or not UTF8 or SQL_ASCII with ASCII text
 	SkippedStrings          uint64 `json:"skipped_strings"`           // standard_conforming_strings is not on
 	SkippedTooLong          uint64 `json:"skipped_too_long"`          // longer than MaxStatementBytes, or too many in one query
 	SkippedNotCopied        uint64 `json:"skipped_not_copied"`        // not copied, because the capture budget was used up
-	SkippedUnknownStatement uint64 `json:"skipped_unknown_statement"` // created before capture or by DECLARE, or no longer tracked
+	SkippedUnknownStatement uint64 `json:"skipped_unknown_statement"` // created before capture or by a function, or no longer tracked
 	SkippedUnreadable       uint64 `json:"skipped_unreadable"`        // the tracker could not parse the message
 	SkippedArguments        uint64 `json:"skipped_arguments"`         // EXECUTE not with plain literals; unsupported parameter type
 	SkippedUnprotected      uint64 `json:"skipped_unprotected"`       // Options.MaybeProtected returned false
+	SkippedFunctionCall     uint64 `json:"skipped_function_call"`     // a FunctionCall message, which names no function
 
 	// Sessions whose capture stopped, by reason; their traffic continued. UncapturedPairing and UncapturedOverflow
 	// count gaps: capture resumes when the session is idle, and one session can have several. The statements in a gap
 	// count as SkippedNotCopied.
 	UncapturedPairing     uint64 `json:"uncaptured_pairing"`     // an answer of the engine did not match the client's message
-	UncapturedReplication uint64 `json:"uncaptured_replication"` // the replication protocol
+	UncapturedReplication uint64 `json:"uncaptured_replication"` // physical replication, in which the server accepts no queries
 	UncapturedProtocol    uint64 `json:"uncaptured_protocol"`    // impossible type or length of a message; unknown protocol version
 	UncapturedOverflow    uint64 `json:"uncaptured_overflow"`    // gaps: the messages exceeded the capture budget
 	UncapturedPanic       uint64 `json:"uncaptured_panic"`       // a panic in the capture code
@@ -165,6 +166,7 @@ func (stats *Stats) add(t *tracker.Counts, dropped uint64) {
 	stats.SkippedUnreadable = t.Skipped[tracker.Unreadable]
 	stats.SkippedArguments = t.Skipped[tracker.Arguments]
 	stats.SkippedUnprotected = t.Skipped[tracker.Unprotected]
+	stats.SkippedFunctionCall = t.Skipped[tracker.FunctionCall]
 	stats.UncapturedPairing = t.Off[tracker.OffPairing]
 	stats.UncapturedReplication = t.Off[tracker.OffReplication]
 	stats.UncapturedProtocol = t.Off[tracker.OffProtocol]

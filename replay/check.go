@@ -192,25 +192,3 @@ func (p *Player) NoTables(ctx context.Context, schema string) error {
 	}
 	return setup
 }
-
-// Epoch returns an identifier of the state of the copies: the relations in the schemas and their files. It changes when
-// copies are created again (by dpwatch neighbours create --replace, or manually with DROP, RENAME or TRUNCATE).
-// Outcomes from before and after a change must not be mixed. Rows changed in place do not change it. Errors are as for
-// Check; it is one if a schema has no relation, because copies that are missing are no other copies.
-func (p *Player) Epoch(ctx context.Context, schemas []string) (string, error) {
-	rows, err := p.askOnce(ctx, "read the epoch of the copies", 2, `
-		SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(pg_catalog.concat_ws(' ', n.nspname, c.relname, c.oid, c.relfilenode), ',' ORDER BY c.oid), '')),
-			coalesce((SELECT s FROM pg_catalog.unnest(pg_catalog.string_to_array($1, pg_catalog.chr(1))) s EXCEPT SELECT pg_catalog.unnest(pg_catalog.array_agg(n.nspname::text)) ORDER BY 1 LIMIT 1), '')
-		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = ANY (pg_catalog.string_to_array($1, pg_catalog.chr(1))) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')`, strings.Join(schemas, "\x01"))
-	if err != nil {
-		return "", err
-	}
-	if len(rows) != 1 {
-		return "", unexpectedAnswer("read the epoch of the copies", fmt.Sprintf("%d rows instead of 1", len(rows)))
-	}
-	if missing := string(rows[0][1]); missing != "" {
-		return "", p.NoTables(ctx, missing)
-	}
-	return string(rows[0][0]), nil
-}

@@ -166,6 +166,7 @@ func (x *executor) runThroughEngines(ctx context.Context, s *session, trials []t
 		var err error
 		forgetNotices(s.engines[i])
 		if *t.into, err = x.besideCounting(ctx, s, s.engines[i], x.stmt.Worlds[t.world]); err != nil {
+			x.by.noteOf(s.engines[i], t.world, err)
 			return err
 		}
 		x.player.said(t.into, s.engines[i])

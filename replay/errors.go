@@ -52,8 +52,9 @@ func (e *SetupError) text(message func(error) string) string {
 func (e *SetupError) Unwrap() error { return e.err }
 
 type transientError struct {
-	op  string
-	err error
+	op   string
+	err  error
+	lost bool // see Lost
 }
 
 func (e *transientError) Error() string  { return e.op + ": " + sqlstate.Withhold(e.err).Error() }
@@ -78,7 +79,7 @@ func classify(err error) (state string, _ error) {
 	}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
-		return "", &transientError{op: "replay", err: err}
+		return "", &transientError{op: "replay", err: err, lost: loses(err)}
 	}
 	switch pg.Code {
 	case "57014", "55P03":
@@ -99,14 +100,18 @@ func classify(err error) (state string, _ error) {
 		return "", &SetupError{Op: "replay", Hint: "the query writes, and trials are read-only: it cannot be replayed", err: err}
 	}
 	if temporary(pg.Code) {
-		return "", &transientError{op: "replay", err: err}
+		return "", &transientError{op: "replay", err: err, lost: loses(err)}
 	}
 	return sqlstate.Code(pg.Code), nil
 }
 
 // classify is the function of that name; of a missing privilege the hint names the role, the database, and what to
-// grant.
+// grant. An error that ends the session is transient, whatever its SQLSTATE; an engine beside the database may end
+// sessions after any error.
 func (p *Player) classify(err error) (state string, _ error) {
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && loses(err) {
+		return "", &transientError{op: "replay", err: err, lost: true}
+	}
 	state, err = classify(err)
 	var setup *SetupError
 	if errors.As(err, &setup) {

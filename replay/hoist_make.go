@@ -116,12 +116,13 @@ func split(worlds []string, opt hoist.Options, announce func() func()) (*hoisted
 
 // rehearse creates the tables once and checks that the random part returns the same columns as the query, and has a
 // plan like it.
-func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, know hoist.Knowledge, h *hoisted) error {
+func (p *Player) rehearse(ctx context.Context, r *Run, worlds []string, know hoist.Knowledge, h *hoisted) (err error) {
 	conn, err := p.connectLimited(ctx, r.exec.stmt)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // nothing to be done about it
+	defer func() { r.exec.by.noteOf(conn, unknownWorld, err) }()
 	want := make([]*pgconn.StatementDescription, len(worlds))
 	for i, sql := range worlds {
 		if want[i], err = conn.Prepare(ctx, "", sql, r.exec.oids); err != nil {
@@ -183,8 +184,8 @@ func (h *hoisted) affordable(ctx context.Context, conn *pgconn.PgConn) error {
 // operation.
 func serverReason(what string, err error) error {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return &transientError{op: "hoist", err: err}
+	if !errors.As(err, &pg) || loses(err) {
+		return &transientError{op: "hoist", err: err, lost: loses(err)}
 	}
 	// The message may contain literals of the query, so only the code is used.
 	return &unhoistable{reason: fmt.Sprintf("%s failed on the server (%s)", what, sqlstate.Describe(pg.Code))}

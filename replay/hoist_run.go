@@ -109,6 +109,7 @@ func (h *hoistRun) start() {
 	h.rest = &Run{
 		exec: executor{
 			player: h.origin.exec.player, stmt: s, values: h.parts.values, oids: h.parts.oids, format: h.parts.format, planning: newPlanning(unknownPlanning),
+			by: h.origin.exec.by,
 		},
 		coin: h.origin.coin, sessions: make([]*session, len(h.origin.sessions)), halt: h.origin.halt, sparing: h.origin.sparing,
 	}
@@ -172,15 +173,15 @@ func (h *hoistRun) try(ctx context.Context) error {
 func (h *hoistRun) stop(reason string) {
 	h.phase, h.reason = hoistOff, reason
 	if h.rest != nil {
-		h.rest.Close()
+		h.rest.end()
 		h.rest = nil
 	}
 }
 
 func (h *hoistRun) close() {
-	h.whole.Close()
+	h.whole.end()
 	if h.rest != nil {
-		h.rest.Close()
+		h.rest.end()
 	}
 }
 

@@ -261,7 +261,7 @@ func (o *falseOracle) judge(t *testing.T, sql string) (what, problem string) {
 // seed. Random numbers of at least 22 bits in the tables of both worlds agree by chance in fewer than 1 of 10^13
 // queries.
 func TestOracleOfVolatility(t *testing.T) {
-	longtest.Skip(t)
+	longtest.Scheduled(t)
 	t.Parallel()
 	const shards = 4
 	count, seed := oracleSize(t, longtest.Count(40, 100))

@@ -13,14 +13,21 @@ import (
 
 // This file keeps what a server says beside its answers: errors, warnings and notices. A client reads them, too.
 
-// failure returns the outcome of a trial that failed in the shadow database, or the error of classify. Names that are
-// missing are an outcome here: see confirmRefusals.
-func (p *Player) failure(err error) (outcome.Outcome, error) {
-	state, fault := p.classify(err)
+// failure returns the outcome of a trial of a world that failed in the shadow database, or the error of classify. Names that
+// are missing are an outcome here: see confirmRefusals.
+func (x *executor) failure(conn *pgconn.PgConn, world int, err error) (outcome.Outcome, error) {
+	state, fault := x.classify(conn, world, err)
 	if code := refusedName(err); code != "" {
 		state, fault = code, nil
 	}
-	return outcome.Outcome{SQLState: state, Message: p.message(state, err)}, fault
+	return outcome.Outcome{SQLState: state, Message: x.player.message(state, err)}, fault
+}
+
+// classify is that of the Player for an error of a trial; it notes the loss of a session.
+func (x *executor) classify(conn *pgconn.PgConn, world int, err error) (state string, fault error) {
+	state, fault = x.player.classify(err)
+	x.by.noteOf(conn, world, fault)
+	return state, fault
 }
 
 // engineFailure is failure of an engine beside the database, whose role and database are others.
@@ -130,6 +137,7 @@ func (s *saying) compareSettings(conn *pgconn.PgConn, changes bool) {
 // notice keeps what a server sends to a client of the default settings. It is called while messages are read, so that
 // what came before the end of a result belongs to it.
 func notice(conn *pgconn.PgConn, n *pgconn.Notice) {
+	hearLastWord(conn, n)
 	switch n.SeverityUnlocalized {
 	case "WARNING", "NOTICE", "INFO":
 	default:

@@ -3,11 +3,14 @@ package replay
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 )
 
 // kindsOfRelations is the beginning of a query that needs to know which relations of the shadow database are copies.
@@ -78,56 +81,85 @@ func (o *Options) kinds(schemas []string) []string {
 
 // relation is one that trials read.
 type relation struct {
-	name   string       // schema.table
-	kind   relationKind // of one that is no copy of a world
-	worlds []int        // of whose copies it is a part
-	viewed map[int]bool // the worlds in which only a view of another schema makes it a part
+	name    string       // schema.table
+	kind    relationKind // of one that is no copy of a world
+	worlds  []int        // of whose copies it is a part
+	viewed  map[int]bool // the worlds in which only a view of another schema makes it a part
+	counted bool         // its counters show that it was read
+	locked  bool         // the trials locked it, which they do before they read it
 }
 
 type relationKind string
 
 const (
-	kindPublic   relationKind = "public"   // listed in privacy.public
-	kindOriginal relationKind = "original" // see kindsOfRelations
-	kindOther    relationKind = "other"    // in a schema that looks like the copy of another neighbour
-	kindForeign  relationKind = "foreign"  // a foreign table of the copies, whose reads are not counted
-	kindEngine   relationKind = "engine"   // another table in a schema of shadow.search_path
-	kindUnknown  relationKind = "unknown"  // every other one
+	kindPublic    relationKind = "public"    // listed in privacy.public
+	kindExtension relationKind = "extension" // an extension owns it
+	kindOriginal  relationKind = "original"  // see kindsOfRelations
+	kindOther     relationKind = "other"     // in a schema that looks like the copy of another neighbour
+	kindForeign   relationKind = "foreign"   // a foreign table, whose reads are not counted
+	kindSequence  relationKind = "sequence"
+	kindSystem    relationKind = "system" // of pg_catalog, with more than definitions
+	kindLock      relationKind = "lock"   // an advisory lock, which is no relation
+	kindTable     relationKind = "table"  // every other one
 )
+
+// title is what comes before the name of a relation.
+func (k relationKind) title() string {
+	switch k {
+	case kindForeign:
+		return "the foreign table "
+	case kindSequence:
+		return "the sequence "
+	case kindSystem:
+		return "the system catalog "
+	}
+	return ""
+}
 
 // of reports whether a relation is a part of the copies of a world.
 func (t relation) of(world int) bool { return slices.Contains(t.worlds, world) }
 
 // copyOf reports whether a relation whose reads are counted is a part of the copies of a world.
-func (t relation) copyOf(world int) bool { return t.of(world) && t.kind != kindForeign }
+func (t relation) copyOf(world int) bool { return t.counted && t.of(world) && t.kind != kindForeign }
 
-// relationsQuery returns the relations whose OIDs are in the array $5, and the foreign tables of the copies: name, kind,
-// worlds, and those of the worlds in which only views read it.
-const relationsQuery = kindsOfRelations + ` SELECT pg_catalog.format('%s.%s', r.nspname, r.relname),
-	CASE WHEN r.relkind = 'f' THEN 'foreign' WHEN r.public THEN 'public' WHEN r.oid IN (SELECT oid FROM originals) THEN 'original'
-		WHEN r.nspname IN (SELECT nspname FROM others) THEN 'other'
-		WHEN r.nspname = ANY ($2::text[]) THEN 'engine' ELSE 'unknown' END,
-	coalesce((SELECT pg_catalog.string_agg(world::text, ' ') FROM own WHERE own.oid = r.oid), ''),
-	coalesce((SELECT pg_catalog.string_agg(world::text, ' ') FROM own WHERE own.oid = r.oid AND viewed), '')
-	FROM relations r WHERE r.oid = ANY ($5::oid[]) OR r.relkind = 'f' AND r.oid IN (SELECT oid FROM own) ORDER BY 1`
+// relationsQuery returns the relations whose OIDs are in the array $5 and that hold something, and the foreign tables of
+// the copies: OID, name, kind, worlds, and those of the worlds in which only views read it. Of the relations of the
+// server itself, these are those with more than definitions.
+const relationsQuery = kindsOfRelations + ` SELECT c.oid::pg_catalog.int8, pg_catalog.format('%s.%s', n.nspname, c.relname),
+	CASE WHEN n.nspname = 'pg_catalog' THEN 'system' WHEN r.public THEN 'public'
+		WHEN EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0 AND d.deptype = 'e') THEN 'extension'
+		WHEN c.relkind = 'f' THEN 'foreign' WHEN c.relkind = 'S' THEN 'sequence'
+		WHEN r.oid IN (SELECT oid FROM originals) THEN 'original' WHEN r.nspname IN (SELECT nspname FROM others) THEN 'other' ELSE 'table' END,
+	coalesce((SELECT pg_catalog.string_agg(world::text, ' ') FROM own WHERE own.oid = c.oid), (pg_catalog.array_position($1::text[], n.nspname::text) - 1)::text, ''),
+	coalesce((SELECT pg_catalog.string_agg(world::text, ' ') FROM own WHERE own.oid = c.oid AND viewed), '')
+	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace LEFT JOIN relations r ON r.oid = c.oid
+	WHERE c.oid = ANY ($5::oid[]) AND (r.oid IS NOT NULL AND c.relkind IN ('r', 'm', 'f') OR c.relkind = 'S' AND pg_catalog.left(n.nspname::text, 3) <> 'pg_'
+		OR n.nspname = 'pg_catalog' AND c.relkind IN ('r', 'v') AND c.relname <> ALL ($6::text[]))
+	OR c.relkind = 'f' AND c.oid IN (SELECT oid FROM own) ORDER BY 2`
 
-// relations returns the relations that OIDs identify, without the server's own, and all foreign tables of the copies.
-func (o *Options) relations(ctx context.Context, conn *pgconn.PgConn, oids []string) (all []relation, err error) {
-	rows, err := ask(ctx, conn, opReads, 4, relationsQuery, append(o.kinds(o.schemas()), array(oids))...)
+// relations returns the relations that OIDs identify, those whose counters show that they were read and those that were
+// locked, without what holds nothing, and all foreign tables of the copies.
+func (o *Options) relations(ctx context.Context, conn *pgconn.PgConn, counted []string, locked map[string]bool) (all []relation, err error) {
+	oids := slices.AppendSeq(slices.Clone(counted), maps.Keys(locked))
+	rows, err := ask(ctx, conn, opReads, 5, relationsQuery, append(o.kinds(o.schemas()), array(oids), array(builtin.Definitions()))...)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		t := relation{name: string(row[0]), kind: relationKind(row[1]), viewed: map[int]bool{}}
-		for _, word := range strings.Fields(string(row[2])) {
+		oid := string(row[0])
+		t := relation{name: string(row[1]), kind: relationKind(row[2]), viewed: map[int]bool{}, counted: slices.Contains(counted, oid), locked: locked[oid]}
+		for _, word := range strings.Fields(string(row[3])) {
 			world, err := strconv.Atoi(word)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", opReads, err)
 			}
 			t.worlds = append(t.worlds, world)
-			t.viewed[world] = slices.Contains(strings.Fields(string(row[3])), word)
+			t.viewed[world] = slices.Contains(strings.Fields(string(row[4])), word)
 		}
 		all = append(all, t)
+	}
+	if locked["0"] {
+		all = append(all, relation{name: "an advisory lock", kind: kindLock, locked: true})
 	}
 	return all, nil
 }

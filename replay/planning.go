@@ -45,7 +45,7 @@ func (x *executor) checkPlanning(ctx context.Context, conn *pgconn.PgConn) (plan
 	for i := range planChecks {
 		result := conn.ExecParams(ctx, "EXPLAIN (VERBOSE) "+x.stmt.Worlds[0], x.values, x.oids, x.format, nil).Read()
 		if result.Err != nil {
-			if _, err := x.player.classify(result.Err); err != nil {
+			if _, err := x.classify(conn, 0, result.Err); err != nil {
 				return unknownPlanning, err
 			}
 			return freshPlanning, nil

@@ -64,6 +64,7 @@ type Player struct {
 	counted   map[string]Reads // what countReads found, by the places of a statement
 	trials    sync.RWMutex     // held for reading by each trial through an engine, for writing by countReads
 
+	epochs   epochs
 	warnings warnings
 	means    means
 }
@@ -107,6 +108,7 @@ func New(opt Options) (*Player, error) {
 		return nil, err
 	}
 	p := &Player{opt: opt, cfg: cfg, engines: engines, verifying: make(chan struct{}, 1), counted: map[string]Reads{}, means: newMeans(), sameCopy: sameCopyOf(opt.schemas())}
+	p.epochs.known = map[string]epoch{}
 	p.warnings.send = opt.Warn
 	p.space.limit = opt.HoistBytes
 	return p, nil

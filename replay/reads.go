@@ -20,6 +20,9 @@ type Reads struct {
 	// Unverified says what could not be verified; "" = trials of each world read the copies of that world, and neither
 	// other copies nor the originals.
 	Unverified string
+	// Beside says what trials read, or may read, that is the same in all worlds: neither a copy, nor listed as public, nor
+	// an extension's. Sorted; nil = nothing.
+	Beside []string
 }
 
 // ReadsError reports that trials do not read the copies of their world, or read others or the originals. A verdict about
@@ -81,11 +84,13 @@ const (
 // session: all trials of a world run in one transaction, without parallel workers, which have counters of their own.
 // That is also possible through an engine that is PostgreSQL itself. Through another one, trials are counted by the
 // counters of the whole shadow database; see countReads.
-func (r *Run) Reads(ctx context.Context) (Reads, error) {
+func (r *Run) Reads(ctx context.Context) (reads Reads, err error) {
+	r.accompany(ctx)
+	defer func() { err = r.examine(ctx, err) }()
 	p := r.exec.player
 	switch worlds, copies := len(r.exec.stmt.Worlds), len(p.opt.Copies); {
 	case copies == 0:
-		return Reads{}, nil
+		return Reads{Beside: r.exec.stmt.Beside}, nil
 	case r.exec.stmt.Places == nil && worlds != copies:
 		return Reads{}, fmt.Errorf("replay: %d worlds, and copies in %d schemas", worlds, copies)
 	case r.exec.stmt.Places != nil && slices.Max(r.exec.stmt.Places) >= len(p.opt.schemas()):
@@ -96,23 +101,40 @@ func (r *Run) Reads(ctx context.Context) (Reads, error) {
 	}
 	all := Reads{}
 	for world := range r.exec.stmt.Worlds {
-		tables, unverified, err := (&reading{r.exec, world}).reads(ctx)
+		one, err := (&reading{r.exec, world}).reads(ctx)
 		switch {
 		case errors.Is(err, errNotExact):
-			return p.countReads(ctx, r)
+			if all, err = p.countReads(ctx, r); err != nil {
+				return Reads{}, err
+			}
+			return all.with(r.exec.stmt.Beside), nil
 		case err != nil:
 			return Reads{}, err
 		}
-		all.add(tables, unverified)
+		all.add(one)
 	}
-	return all, nil
+	return all.with(r.exec.stmt.Beside), nil
 }
 
-func (x *Reads) add(tables []string, unverified string) {
-	x.Tables = append(x.Tables, tables)
-	if unverified != "" && !strings.Contains(x.Unverified, unverified) {
-		x.Unverified = strings.TrimPrefix(x.Unverified+"; "+unverified, "; ")
+// worldReads is Reads of one world.
+type worldReads struct {
+	tables     []string
+	unverified string
+	beside     []string
+}
+
+func (x *Reads) add(one worldReads) {
+	x.Tables = append(x.Tables, one.tables)
+	if one.unverified != "" && !strings.Contains(x.Unverified, one.unverified) {
+		x.Unverified = strings.TrimPrefix(x.Unverified+"; "+one.unverified, "; ")
 	}
+	*x = x.with(one.beside)
+}
+
+// with returns the reads with more of Beside.
+func (x Reads) with(beside []string) Reads {
+	x.Beside = slices.Compact(slices.Sorted(slices.Values(slices.Concat(x.Beside, beside))))
+	return x
 }
 
 // errNotExact means that an engine does not show what its session reads.
@@ -128,15 +150,15 @@ type reading struct {
 func (r *reading) place() int { return r.exec.stmt.place(r.world) }
 
 // reads returns what trials read.
-func (r *reading) reads(ctx context.Context) (tables []string, unverified string, err error) {
+func (r *reading) reads(ctx context.Context) (worldReads, error) {
 	conn, elsewhere, err := r.session(ctx)
 	if err != nil {
-		return nil, "", err
+		return worldReads{}, err
 	}
 	defer conn.Close(ctx)                            //nolint:errcheck // nothing to be done about it
 	if pace := r.exec.player.opt.Pace; pace != nil { // before the transaction begins, which must not wait
 		if _, err := pace.Enter(ctx, 1, r.exec.player.means.least(r.exec.player.means.key(r.exec.stmt.Worlds[0]))); err != nil {
-			return nil, "", err
+			return worldReads{}, err
 		}
 		defer pace.Leave()
 	}
@@ -148,9 +170,9 @@ func (r *reading) reads(ctx context.Context) (tables []string, unverified string
 	})
 	switch {
 	case errors.Is(err, errCutOff) || errors.Is(err, errUncounted):
-		return nil, err.Error(), nil
+		return worldReads{unverified: err.Error()}, nil
 	case err != nil:
-		return nil, "", err
+		return worldReads{}, err
 	}
 	return r.judge(read, failed, elsewhere)
 }
@@ -166,25 +188,29 @@ func (r *reading) trials(ctx context.Context, conn *pgconn.PgConn) (read []relat
 	if string(counted[0]) != "on" {
 		return nil, false, errUncounted
 	}
-	before, err := askCounters(ctx, conn, countersQuery)
+	before, err := unlocked(ctx, conn, func() (map[string]int64, error) { return askCounters(ctx, conn, countersQuery) })
 	if err != nil {
 		return nil, false, err
 	}
 	failed = true
+	locked := map[string]bool{}
 	began := time.Now()
 	for n := 1; n <= maxReads; n++ {
-		state, err := r.trial(ctx, conn)
+		state, err := r.trial(ctx, conn, locked)
 		if err != nil {
 			return nil, false, err
 		}
 		if failed = failed && state != ""; n < minReads && time.Since(began) < readTime {
 			continue
 		}
-		after, err := askCounters(ctx, conn, countersQuery)
+		read, err = unlocked(ctx, conn, func() ([]relation, error) {
+			after, err := askCounters(ctx, conn, countersQuery)
+			if err != nil {
+				return nil, err
+			}
+			return r.exec.player.opt.relations(ctx, conn, grown(before, after, 1), locked)
+		})
 		if err != nil {
-			return nil, false, err
-		}
-		if read, err = r.exec.player.opt.relations(ctx, conn, grown(before, after, 1)); err != nil {
 			return nil, false, err
 		}
 		if failed || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(r.place()) }) {
@@ -196,7 +222,7 @@ func (r *reading) trials(ctx context.Context, conn *pgconn.PgConn) (read []relat
 
 // judge returns the names of what trials of a world read, or a ReadsError. failed reports that all trials failed,
 // perhaps before they read anything. elsewhere says that the engine is another database; its copies may have any names.
-func (r *reading) judge(read []relation, failed bool, elsewhere string) (tables []string, unverified string, err error) {
+func (r *reading) judge(read []relation, failed bool, elsewhere string) (one worldReads, err error) {
 	world, opt := r.place(), &r.exec.player.opt
 	fault := &ReadsError{World: world, Twin: world >= len(opt.Copies), Schema: opt.schemas()[world]}
 	if len(r.exec.player.engines) > 0 {
@@ -204,42 +230,41 @@ func (r *reading) judge(read []relation, failed bool, elsewhere string) (tables 
 	}
 	own, unseen := false, elsewhere
 	for _, t := range read {
-		if t.kind == kindForeign {
-			if t.of(world) {
-				unseen = t.name + " is a foreign table, and what the other server reads is not counted"
-			}
-			continue
+		if t.counted {
+			one.tables = append(one.tables, t.name)
 		}
-		tables = append(tables, t.name)
 		switch {
+		case t.kind == kindForeign && t.of(world):
+			unseen = t.name + " is a foreign table, and what the other server reads is not counted"
 		case t.of(world):
-			if own = true; t.viewed[world] {
-				unverified = fmt.Sprintf("the copies in %s are views that read %s, and counters do not show through which view it is read", fault.Schema, t.name)
+			if own = own || t.counted; t.counted && t.viewed[world] {
+				one.unverified = fmt.Sprintf("the copies in %s are views that read %s, and counters do not show through which view it is read", fault.Schema, t.name)
 			}
-		case t.kind == kindPublic || t.kind == kindEngine:
-		case len(t.worlds) > 0:
+		case t.kind == kindPublic || t.kind == kindExtension:
+		case t.kind == kindForeign && !t.locked: // of another world
+		case t.counted && len(t.worlds) > 0:
 			fault.Wrong = append(fault.Wrong, t.name+", a copy of another world")
-		case t.kind == kindOther:
+		case t.counted && t.kind == kindOther:
 			fault.Wrong = append(fault.Wrong, t.name+", another copy")
-		case t.kind == kindOriginal:
+		case t.counted && t.kind == kindOriginal:
 			fault.Wrong = append(fault.Wrong, t.name+", the original of a copy")
 		default:
-			unverified = fmt.Sprintf("trials read %s, which is neither a copy nor listed in privacy.public", t.name)
+			one.beside = append(one.beside, fmt.Sprintf("trials read %s%s, which is none of their copies, not listed in privacy.public, and no extension's", t.kind.title(), t.name))
 		}
 	}
-	slices.Sort(tables)
-	fault.Tables = tables
+	slices.Sort(one.tables)
+	fault.Tables = one.tables
 	switch {
 	case len(fault.Wrong) > 0:
-		return nil, "", fault
+		return worldReads{}, fault
 	case unseen != "":
-		return tables, unseen, nil
-	case own:
-		return tables, unverified, nil
-	case failed:
-		return tables, fmt.Sprintf("the trials on %s fail before they read a copy", worldName(world, fault.Twin)), nil
+		one.unverified = unseen
+	case !own && failed:
+		one.unverified = fmt.Sprintf("the trials on %s fail before they read a copy", worldName(world, fault.Twin))
+	case !own:
+		return worldReads{}, fault
 	}
-	return nil, "", fault
+	return one, nil
 }
 
 const opReads = "count what trials read"
@@ -256,6 +281,21 @@ func inTransaction(ctx context.Context, conn *pgconn.PgConn, f func() error) err
 	return err
 }
 
+// unlocked calls f, which asks the server something, and releases the locks that this takes: the locks of the
+// transaction are those of the trials.
+func unlocked[T any](ctx context.Context, conn *pgconn.PgConn, f func() (T, error)) (result T, err error) {
+	if _, err = conn.Exec(ctx, "SAVEPOINT dpwatch").ReadAll(); err != nil {
+		return result, &transientError{op: opReads, err: err}
+	}
+	if result, err = f(); err != nil {
+		return result, err
+	}
+	if _, err = conn.Exec(ctx, "ROLLBACK TO SAVEPOINT dpwatch; RELEASE SAVEPOINT dpwatch").ReadAll(); err != nil {
+		return result, &transientError{op: opReads, err: err}
+	}
+	return result, nil
+}
+
 // Why what trials read could not be counted: the session was closed by an answer too large to be read, or the server has
 // no counters.
 var (
@@ -263,8 +303,14 @@ var (
 	errUncounted = errors.New("the server counts no reads (track_counts is off)")
 )
 
-// trial runs one trial in a transaction. state is its SQLSTATE if it fails.
-func (r *reading) trial(ctx context.Context, conn *pgconn.PgConn) (state string, err error) {
+// locksQuery returns the relations that the session's transaction has locked: all that its plans name, and more, as what
+// a function opens by itself stays locked, too. An advisory lock has the OID 0.
+const locksQuery = `SELECT DISTINCT CASE locktype WHEN 'relation' THEN relation ELSE 0 END::pg_catalog.int8, 1
+	FROM pg_catalog.pg_lock_status() WHERE pid = pg_catalog.pg_backend_pid() AND locktype IN ('relation', 'advisory')`
+
+// trial runs one trial in a transaction, and adds what it locks to locked; the locks of a trial that fails are released
+// before they can be seen. state is its SQLSTATE if it fails.
+func (r *reading) trial(ctx context.Context, conn *pgconn.PgConn, locked map[string]bool) (state string, err error) {
 	limit := millis(r.exec.player.opt.StatementTimeout)
 	if _, err := conn.Exec(ctx, "SAVEPOINT dpwatch; SET LOCAL statement_timeout = "+limit+"; SET LOCAL lock_timeout = "+limit).ReadAll(); err != nil {
 		return "", &transientError{op: opReads, err: err}
@@ -276,13 +322,22 @@ func (r *reading) trial(ctx context.Context, conn *pgconn.PgConn) (state string,
 		for result.NextRow() { //nolint:revive // the rows are of no interest
 		}
 		if _, err := result.Close(); err != nil {
-			if state, err = r.exec.player.classify(err); err != nil {
+			if state, err = r.exec.classify(conn, r.world, err); err != nil {
 				return "", err
 			}
 		}
 	}
 	if conn.IsClosed() {
 		return "", errCutOff
+	}
+	if state == "" {
+		locks, err := askCounters(ctx, conn, locksQuery)
+		if err != nil {
+			return "", err
+		}
+		for oid := range locks {
+			locked[oid] = true
+		}
 	}
 	if _, err := conn.Exec(ctx, "ROLLBACK TO SAVEPOINT dpwatch; RELEASE SAVEPOINT dpwatch").ReadAll(); err != nil {
 		return "", &transientError{op: opReads, err: err}

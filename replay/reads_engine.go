@@ -83,7 +83,7 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 	}
 	key := fmt.Sprint(r.exec.stmt.Places)
 	if found, ok := p.counted[key]; ok {
-		return Reads{Unverified: found.Unverified}, nil
+		return Reads{Unverified: found.Unverified, Beside: found.Beside}, nil
 	}
 	p.trials.Lock() // trials of other Runs wait: they would be counted as well
 	defer p.trials.Unlock()
@@ -95,22 +95,21 @@ func (p *Player) countReads(ctx context.Context, r *Run) (all Reads, err error) 
 	unseen := false       // the counters show nothing: for further worlds that would take the same time
 	for world := range r.exec.stmt.Worlds {
 		c := counting{Run: r, conn: conn, world: world, place: r.exec.stmt.place(world)}
-		var tables []string
-		unverified := ""
+		var one worldReads
 		if unseen {
 			err = c.run(ctx, countedTrials)
 		} else {
-			tables, unverified, err = c.verify(ctx)
+			one, err = c.verify(ctx)
 		}
 		switch {
 		case err != nil:
 			return all, err
-		case tables == nil && c.fails():
+		case one.tables == nil && c.fails():
 			return Reads{}, c.failing()
 		case !unseen:
-			all.add(tables, unverified)
+			all.add(one)
 		}
-		unseen = unseen || tables == nil
+		unseen = unseen || one.tables == nil
 	}
 	p.counted[key] = all
 	return all, nil
@@ -135,27 +134,36 @@ func (c *counting) failing() error {
 	return &ReadsError{World: c.place, Twin: c.place >= len(p.opt.Copies), Schema: p.opt.schemas()[c.place], Fails: c.state, engine: p.engines.name(c.place)}
 }
 
-// verify returns the tables that trials read, nil if the counters show no reads of copies or originals. What trials must
-// not read is found twice in a row, because the reports of sessions that read before may come at any time.
-func (c *counting) verify(ctx context.Context) (tables []string, unverified string, err error) {
+// verify returns what trials read; without tables, the counters show no reads of copies or originals. What trials must
+// not read, or read besides the copies, is found twice in a row, because the reports of sessions that read before may
+// come at any time.
+func (c *counting) verify(ctx context.Context) (worldReads, error) {
 	engines, opt := c.exec.player.engines, &c.exec.player.opt
 	for again := false; ; again = true {
 		read, err := c.read(ctx)
 		if err != nil {
-			return nil, "", err
+			return worldReads{}, err
 		}
 		if !slices.ContainsFunc(read, func(t relation) bool { return len(t.worlds) > 0 || t.kind == kindOriginal || t.kind == kindOther }) {
-			return nil, fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", engines.name(c.place), opt.schemas()[c.place]), nil
+			return worldReads{unverified: fmt.Sprintf("cannot verify that %s reads the copies in schema %s: make sure that its source finds the tables there", engines.name(c.place), opt.schemas()[c.place])}, nil
 		}
-		tables, unverified, fault := (&reading{c.exec, c.world}).judge(read, false, "")
-		if fault == nil {
-			return tables, unverified, nil
+		one, fault := (&reading{c.exec, c.world}).judge(read, false, "")
+		if fault == nil && len(one.beside) == 0 {
+			return one, nil
 		}
-		if unverified, err = c.busy(ctx); err != nil || unverified != "" {
-			return []string{}, unverified, err
+		names, err := c.busy(ctx)
+		if err != nil {
+			return worldReads{}, err
 		}
-		if again {
-			return nil, "", fault
+		if len(names) > 0 { // what they read may be read by them alone
+			read = slices.DeleteFunc(read, func(t relation) bool { return slices.Contains(names, t.name) })
+			if one, fault = (&reading{c.exec, c.world}).judge(read, true, ""); one.tables == nil {
+				one.tables = []string{}
+			}
+			one.unverified = fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", engines.name(c.place), strings.Join(names, ", "))
+		}
+		if again || fault == nil && len(one.beside) == 0 {
+			return one, fault
 		}
 	}
 }
@@ -176,7 +184,7 @@ func (c *counting) read(ctx context.Context) (read []relation, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if read, err = c.exec.player.opt.relations(ctx, c.conn, grown(before, after, countedTrials)); err != nil {
+			if read, err = c.exec.player.opt.relations(ctx, c.conn, grown(before, after, countedTrials), nil); err != nil {
 				return nil, err
 			}
 			if time.Since(start) > scanInterval || slices.ContainsFunc(read, func(t relation) bool { return t.copyOf(c.place) }) {
@@ -221,16 +229,14 @@ func (c *counting) run(ctx context.Context, trials int) error {
 // busyWindows is the number of times that busy looks: a late report of an earlier session shows once.
 const busyWindows = 3
 
-// busy says what cannot be verified because other sessions keep reading tables of that database, too: originals, in a
-// database that is production's. It is "" if none do.
-func (c *counting) busy(ctx context.Context) (unverified string, err error) {
-	var names []string
+// busy returns the tables that other sessions keep reading in that database: originals, in one that is production's.
+func (c *counting) busy(ctx context.Context) (names []string, err error) {
 	for range busyWindows {
 		if names, err = c.others(ctx); err != nil || len(names) == 0 {
-			return "", err
+			return nil, err
 		}
 	}
-	return fmt.Sprintf("cannot verify what %s reads: other sessions read %s at the same time", c.exec.player.engines.name(c.place), strings.Join(names, ", ")), nil
+	return names, nil
 }
 
 // others returns the tables, except copies of the world, that are read while no trials run.
@@ -246,7 +252,7 @@ func (c *counting) others(ctx context.Context) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := c.exec.player.opt.relations(ctx, c.conn, grown(before, after, 1))
+	read, err := c.exec.player.opt.relations(ctx, c.conn, grown(before, after, 1), nil)
 	for _, t := range read {
 		if t.kind != kindForeign && !t.of(c.place) {
 			names = append(names, t.name)

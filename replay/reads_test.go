@@ -26,14 +26,21 @@ const readsSchema = `CREATE TABLE public.people (id int PRIMARY KEY, grp text, i
 	CREATE FUNCTION public.named() RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint; BEGIN EXECUTE (SELECT 'SELECT count(*) FROM public.' || name FROM public.settings) INTO n; RETURN n; END $$;
 	CREATE FUNCTION public.atomic() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT count(*) FROM public.visits_old; END;
 	CREATE FUNCTION public.failing() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM public.hidden(); RAISE division_by_zero; END $$;
-	CREATE FUNCTION public.scale() RETURNS float8 LANGUAGE sql AS 'SELECT scale FROM public.settings';`
+	CREATE FUNCTION public.scale() RETURNS float8 LANGUAGE sql AS 'SELECT scale FROM public.settings';
+	CREATE TABLE public.daily AS SELECT count(*) AS n FROM public.people; CREATE SEQUENCE public.people_no; CREATE TABLE ref.parted (id int) PARTITION BY RANGE (id);
+	CREATE TABLE ref.part PARTITION OF ref.parted FOR VALUES FROM (0) TO (10); SELECT lo_from_bytea(4711, '1000'); CREATE MATERIALIZED VIEW ref.stored AS SELECT 1 AS n;
+	CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; CREATE FOREIGN TABLE ref.far (x text) SERVER files OPTIONS (filename '/dev/null');
+	CREATE TABLE ref.owned AS SELECT 1 AS n; ALTER EXTENSION file_fdw ADD TABLE ref.owned;
+	CREATE FUNCTION public.inlined() RETURNS SETOF bigint LANGUAGE sql STABLE AS 'SELECT n FROM public.daily';
+	CREATE FUNCTION public.numbered() RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint; BEGIN EXECUTE 'SELECT last_value FROM public.peo' || 'ple_no' INTO n; RETURN n; END $$;
+	CREATE FUNCTION public.caught() RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE m bigint; BEGIN SELECT n INTO m FROM public.daily; RAISE division_by_zero; EXCEPTION WHEN others THEN RETURN m; END $$;`
 
 const readsCopies = `ALTER TABLE %s.people ADD CONSTRAINT income CHECK (income IS NULL OR income > 0);
 	INSERT INTO %s.people SELECT i, 'a', i FROM generate_series(100, 3000) i;
 	CREATE TABLE %s.visits (id int, day int) PARTITION BY RANGE (day);
 	CREATE TABLE %s.visits_old PARTITION OF %s.visits FOR VALUES FROM (0) TO (10);
 	CREATE TABLE ref.%s_visits PARTITION OF %s.visits FOR VALUES FROM (10) TO (20);
-	CREATE TABLE %s.empty (id int);
+	CREATE TABLE %s.empty (id int); CREATE SEQUENCE %s.own_no;
 	CREATE VIEW %s.rich AS SELECT * FROM %s.people WHERE income > 10;
 	CREATE FUNCTION %s.total() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM %s.people';
 	CREATE FUNCTION %s.looped() RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint := 0; r record; BEGIN FOR r IN SELECT * FROM %s.people LOOP n := n + 1; END LOOP; RETURN n; END $$;
@@ -66,6 +73,7 @@ func TestReads(t *testing.T) {
 			name, sql string
 			s         replay.Statement
 			tables    [][]string
+			beside    string // what trials read besides
 			unsure    string
 			fault     string // of the ReadsError
 			rounds    int    // that run before
@@ -93,8 +101,24 @@ func TestReads(t *testing.T) {
 			{name: "PL/pgSQL function", sql: "SELECT %s.looped()", tables: people},
 			{name: "dynamic SQL", sql: "SELECT %s.dynamic()", tables: people},
 			{name: "public table", sql: "SELECT count(*) FROM %s.people, ref.cities", tables: [][]string{{"d0.people", "ref.cities"}, {"d1.people", "ref.cities"}}},
-			{name: "table of the engine", sql: "SELECT scale() * count(*) FROM %s.people", tables: [][]string{{"d0.people", "public.settings"}, {"d1.people", "public.settings"}}},
-			{name: "table of another schema", sql: "SELECT count(*) FROM %s.people, ref.secret", tables: [][]string{{"d0.people", "ref.secret"}, {"d1.people", "ref.secret"}}, unsure: "trials read ref.secret, which is neither a copy nor listed in privacy.public"},
+			{name: "table of the engine", sql: "SELECT scale() * count(*) FROM %s.people", tables: [][]string{{"d0.people", "public.settings"}, {"d1.people", "public.settings"}}, beside: "public.settings"},
+			{name: "table of another schema", sql: "SELECT count(*) FROM %s.people, ref.secret", tables: [][]string{{"d0.people", "ref.secret"}, {"d1.people", "ref.secret"}}, beside: "ref.secret"},
+			{name: "table of an extension", sql: "SELECT count(*) FROM %s.people, ref.owned", tables: [][]string{{"d0.people", "ref.owned"}, {"d1.people", "ref.owned"}}},
+			{name: "inlined function", sql: "SELECT count(*) FROM %s.people, inlined()", tables: [][]string{{"d0.people", "public.daily"}, {"d1.people", "public.daily"}}, beside: "public.daily"},
+			{name: "table, in a part that is rolled back", sql: "SELECT count(*) + caught() FROM %s.people", tables: [][]string{{"d0.people", "public.daily"}, {"d1.people", "public.daily"}}, beside: "public.daily"},
+			{name: "table that is not scanned", sql: "SELECT count(*) FROM %s.people WHERE EXISTS (SELECT FROM ref.secret WHERE id = $1 AND false) IS NOT NULL", s: replay.Statement{Params: []capture.Param{{OID: 23, Value: []byte("1")}}}, tables: people, beside: "ref.secret"},
+			{name: "partition", sql: "SELECT count(*) FROM %s.people, ref.parted", tables: [][]string{{"d0.people", "ref.part"}, {"d1.people", "ref.part"}}, beside: "ref.part"},
+			{name: "materialized view", sql: "SELECT count(*) FROM %s.people, ref.stored", tables: [][]string{{"d0.people", "ref.stored"}, {"d1.people", "ref.stored"}}, beside: "ref.stored"},
+			{name: "foreign table", sql: "SELECT count(*) FROM %s.people WHERE (SELECT count(*) FROM ref.far) >= 0", tables: people, beside: "the foreign table ref.far"},
+			{name: "number sequence", sql: "SELECT count(*) FROM %s.people, public.people_no", tables: people, beside: "the sequence public.people_no"},
+			{name: "sequence by a text", sql: "SELECT count(*) + numbered() FROM %s.people", tables: people, beside: "the sequence public.people_no"},
+			{name: "sequence of the copies", sql: "SELECT count(*) FROM %s.people, %s.own_no", tables: people},
+			{name: "large object", sql: "SELECT count(*) FROM %s.people WHERE lo_get(4711) IS NOT NULL", tables: people, beside: "the system catalog pg_catalog.pg_largeobject"},
+			{name: "row counts of the planner", sql: "SELECT count(*) FROM %s.people WHERE (SELECT sum(reltuples) FROM pg_class) > 0", tables: people, beside: "the system catalog pg_catalog.pg_class"},
+			{name: "statistics", sql: "SELECT count(*) FROM %s.people WHERE (SELECT count(*) FROM pg_stats) > 0", tables: people, beside: "the system catalog pg_catalog.pg_statistic"},
+			{name: "definitions", sql: "SELECT count(*) FROM %s.people WHERE (SELECT count(*) FROM pg_attribute) > 0", tables: people},
+			{name: "advisory lock", sql: "SELECT count(*) FROM %s.people WHERE pg_advisory_xact_lock(1) IS NOT NULL", tables: people, beside: "an advisory lock"},
+			{name: "judged beforehand", sql: "SELECT count(*) FROM %s.people", s: replay.Statement{Beside: []string{"function f reads files"}}, tables: people, beside: "function f reads files"},
 			{name: "failing", sql: "SELECT 1 / 0 FROM %s.people", tables: [][]string{nil, nil}, unsure: "the trials on D0 fail before they read a copy; the trials on D1 fail before they read a copy"},
 			{name: "failing late", sql: "SELECT id / 0 FROM %s.people", tables: people},
 			{name: "sequence", sql: "SELECT 1", tables: people, s: replay.Statement{
@@ -133,6 +157,9 @@ func TestReads(t *testing.T) {
 				}
 				if err != nil || reads.Unverified != tc.unsure {
 					t.Errorf("unverified %q, %v; want %q", reads.Unverified, err, tc.unsure)
+				}
+				if beside := strings.Join(reads.Beside, "; "); !strings.Contains(beside, tc.beside) || (beside != "") != (tc.beside != "") {
+					t.Errorf("beside %q; want %q", beside, tc.beside)
 				}
 				if diff := cmp.Diff(tc.tables, reads.Tables); diff != "" {
 					t.Errorf("tables (-want +got)\n%s", diff)

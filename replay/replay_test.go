@@ -304,8 +304,8 @@ func TestSessionsKilled(t *testing.T) {
 	}
 	conn := pgtest.Connect(t, dsn)
 	tag, err := conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'dpwatch-replay' AND datname = current_database()`)
-	if err != nil || tag.RowsAffected() != 2 {
-		t.Fatalf("terminated %v, %v; want the two replay sessions", tag, err)
+	if err != nil || tag.RowsAffected() != 3 {
+		t.Fatalf("terminated %v, %v; want the two sessions of trials and the idle one", tag, err)
 	}
 	if _, err := run.Rounds(t.Context(), 2); !replay.Transient(err) {
 		t.Errorf("after the kill: %v, want a transient error", err)

@@ -44,6 +44,8 @@ type Statement struct {
 	// SearchPath, and its outcome is outcome.Join of theirs. It needs Separate, since what one trial leaves in its
 	// session must not affect the next.
 	Then []Step
+	// Beside is what trials may read besides the copies without being seen, which Reads returns.
+	Beside []string
 
 	// setup prepares every session and returns a function to be called when the session has ended; nil = none.
 	setup    func(context.Context, *pgconn.PgConn) (release func(), err error)
@@ -75,6 +77,7 @@ type executor struct {
 	format   []int16
 	planning *sharedPlanning
 	simple   bool // trials are simple queries
+	by       *bystander
 }
 
 // errHalted is the error of Rounds if Stream has ended meanwhile. The sessions remain usable.
@@ -95,7 +98,7 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 		return nil, err
 	}
 	r := &Run{
-		exec: executor{player: p, planning: newPlanning(unknownPlanning)}, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
+		exec: executor{player: p, planning: newPlanning(unknownPlanning), by: new(bystander)}, coin: rand.New(rand.NewPCG(seed, 0x6470776174636800)),
 		sessions: make([]*session, p.opt.Connections), halt: new(atomic.Bool), sparing: new(sparing),
 	}
 	r.exec.bind(s)
@@ -112,7 +115,7 @@ func (p *Player) Start(s Statement, seed uint64) (*Run, error) {
 type played struct{ whole, hoisted, opening []Round }
 
 // Rounds runs n new trials on each world; with Statement.Hoist some may be hoisted. On an error it returns nothing of
-// the batch and closes the sessions; the next call opens new ones. See Transient and SetupError.
+// the batch and closes the sessions; the next call opens new ones. See Transient, SetupError and EndsError.
 func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 	p, err := r.rounds(ctx, n)
 	return slices.Concat(p.whole, p.hoisted, p.opening), err
@@ -120,6 +123,8 @@ func (r *Run) Rounds(ctx context.Context, n int) ([]Round, error) {
 
 // rounds is Rounds with the kinds of rounds apart.
 func (r *Run) rounds(ctx context.Context, n int) (p played, err error) {
+	r.accompany(ctx)
+	defer func() { err = r.examine(ctx, err) }()
 	if r.hoist != nil {
 		p, err = r.hoist.rounds(ctx, n)
 	} else {
@@ -170,7 +175,7 @@ func (r *Run) newRounds(n int) []Round {
 // finish waits for the sessions of a batch and returns its rounds.
 func (r *Run) finish(ctx context.Context, sessions *errgroup.Group, rounds []Round) ([]Round, error) {
 	if err := sessions.Wait(); err != nil {
-		r.Close()
+		r.end()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -304,13 +309,8 @@ func (r *Run) batch(p played, took time.Duration) Batch {
 
 // Close closes the sessions. The Run may be used again.
 func (r *Run) Close() {
-	if r.hoist != nil {
-		r.hoist.close()
-	}
-	for i, s := range r.sessions {
-		s.close()
-		r.sessions[i] = nil
-	}
+	r.end()
+	r.exec.by.close()
 }
 
 // Rest closes the sessions that are cheap to open again, and reports whether others are left: those with the tables of
@@ -320,7 +320,7 @@ func (r *Run) Rest() bool {
 		r.Close()
 		return false
 	}
-	r.hoist.whole.Close()
+	r.hoist.whole.Close() // and the bystander
 	return true
 }
 

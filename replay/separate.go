@@ -110,7 +110,12 @@ func (r *Run) playSeparate(ctx context.Context, t *separate, before time.Duratio
 // inOwnSession runs a trial in a new session and closes it.
 func (x *executor) inOwnSession(ctx context.Context, t *separate) (ran time.Duration, err error) {
 	one := *x
-	one.planning = newPlanning(freshPlanning)
+	one.planning, one.by = newPlanning(freshPlanning), new(bystander)
+	defer func() {
+		for _, l := range one.by.take() { // the statements of a separate trial have one world
+			x.by.note(loss{world: t.world, announced: l.announced})
+		}
+	}()
 	var s *session
 	if engines := len(x.player.engines); engines > 0 {
 		conn, err := x.openEngine(ctx, min(x.stmt.place(t.world), engines-1))

@@ -79,10 +79,21 @@ func (r *Run) open(ctx context.Context) error {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		r.Close()
+		r.end()
 		return err
 	}
 	return nil
+}
+
+// end closes the sessions that run trials.
+func (r *Run) end() {
+	if r.hoist != nil {
+		r.hoist.close()
+	}
+	for i, s := range r.sessions {
+		s.close()
+		r.sessions[i] = nil
+	}
 }
 
 // session opens one session and prepares its statements.
@@ -98,6 +109,7 @@ func (x *executor) session(ctx context.Context) (*session, error) {
 	connected := time.Now()
 	if x.stmt.setup != nil {
 		if s.release, err = x.stmt.setup(ctx, s.conn); err != nil {
+			x.by.noteOf(s.conn, unknownWorld, err)
 			s.close()
 			return nil, err
 		}
@@ -117,7 +129,7 @@ func (x *executor) session(ctx context.Context) (*session, error) {
 			description, err := s.conn.Prepare(ctx, "dpwatch"+strconv.Itoa(i), sql, x.oids)
 			if err != nil {
 				s.close()
-				if _, err := x.player.classify(err); err != nil {
+				if _, err := x.classify(s.conn, i, err); err != nil {
 					return nil, err
 				}
 				// A statement that fails in only one world is an outcome, trial by trial.
@@ -200,14 +212,14 @@ func (x *executor) pipelined(ctx context.Context, s *session, trials []trial, sh
 		}
 	}
 	if err := pipeline.Flush(); err != nil {
-		return nil, &transientError{op: "replay", err: err}
+		return nil, &transientError{op: "replay", err: err, lost: loses(err)}
 	}
 	for len(trials) > 0 {
 		together := trials[:min(share, len(trials))]
 		trials = trials[len(together):]
 		for i, t := range together {
 			refused := false
-			if *t.into, refused, err = x.result(pipeline, s); err != nil {
+			if *t.into, refused, err = x.result(pipeline, s, alone(together)); err != nil {
 				return nil, err
 			}
 			x.player.said(t.into, s.conn)
@@ -220,8 +232,10 @@ func (x *executor) pipelined(ctx context.Context, s *session, trials []trial, sh
 			return append(skipped, trials...), nil
 		}
 		sync, err := pipeline.GetResults()
-		if err != nil {
-			return nil, &transientError{op: "replay", err: err}
+		if err != nil { // when the transaction ends
+			fault := &transientError{op: "replay", err: err, lost: loses(err)}
+			x.by.noteOf(s.conn, alone(together), fault)
+			return nil, fault
 		}
 		if _, ok := sync.(*pgconn.PipelineSync); !ok {
 			return nil, fmt.Errorf("replay: unexpected %T from the server", sync)
@@ -233,8 +247,16 @@ func (x *executor) pipelined(ctx context.Context, s *session, trials []trial, sh
 	return skipped, nil
 }
 
+// alone returns the world of the trials that share a Sync if it is known of which of them an error is.
+func alone(together []trial) int {
+	if len(together) > 1 { // the server may not have sent the results of those before
+		return unknownWorld
+	}
+	return together[0].world
+}
+
 // result reads the outcome of one trial. refused reports that the server answered with an error.
-func (x *executor) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outcome, refused bool, err error) {
+func (x *executor) result(pipeline *pgconn.Pipeline, s *session, world int) (o outcome.Outcome, refused bool, err error) {
 	result, err := pipeline.GetResults()
 	if err == nil {
 		rows, ok := result.(*pgconn.ResultReader)
@@ -245,6 +267,6 @@ func (x *executor) result(pipeline *pgconn.Pipeline, s *session) (o outcome.Outc
 			return o, false, nil
 		}
 	}
-	o, err = x.player.failure(err)
+	o, err = x.failure(s.conn, world, err)
 	return o, true, err
 }

@@ -73,10 +73,10 @@ func (x *executor) simpleTrials(s *session, trials []trial) (left []trial, err e
 				sent++
 			}
 			if err := front.Flush(); err != nil {
-				return nil, &transientError{op: "replay", err: err}
+				return nil, &transientError{op: "replay", err: err, lost: loses(err)}
 			}
 		}
-		if *trials[i].into, err = x.simpleResult(s); err != nil {
+		if *trials[i].into, err = x.simpleResult(s, trials[i].world); err != nil {
 			return nil, err
 		}
 		x.player.said(trials[i].into, s.conn)
@@ -89,13 +89,13 @@ func (x *executor) simpleTrials(s *session, trials []trial) (left []trial, err e
 }
 
 // simpleResult reads the outcome of one simple query, up to ReadyForQuery.
-func (x *executor) simpleResult(s *session) (o outcome.Outcome, err error) {
+func (x *executor) simpleResult(s *session, world int) (o outcome.Outcome, err error) {
 	var failed outcome.Outcome
 	s.reader.begin()
 	for {
 		message, err := s.conn.ReceiveMessage(context.Background()) // runSimple watches the context
 		if err != nil {
-			return x.player.failure(err)
+			return x.failure(s.conn, world, err)
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:
@@ -106,7 +106,7 @@ func (x *executor) simpleResult(s *session) (o outcome.Outcome, err error) {
 				return o, &transientError{op: "replay", err: err}
 			}
 		case *pgproto3.ErrorResponse:
-			if failed, err = x.player.failure(pgconn.ErrorResponseToPgError(m)); err != nil {
+			if failed, err = x.failure(s.conn, world, pgconn.ErrorResponseToPgError(m)); err != nil {
 				return o, err
 			}
 		case *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse, *pgproto3.NoticeResponse,

@@ -12,10 +12,12 @@ const warmUpTrials = 3
 // Time runs pairs of trials of D0 and another world, one after the other in one session, and gives the time of each to
 // add, until add returns false. The order of a pair is random. Trials run the whole query, whatever Statement.Hoist
 // says; an error or a time limit is an outcome that takes time, too. A sequence cannot be timed: see Statement.Then.
-func (r *Run) Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error {
+func (r *Run) Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) (err error) {
 	whole := *r
 	whole.sessions, whole.hoist, whole.exec.stmt.together = make([]*session, 1), nil, false
 	defer whole.Close()
+	whole.accompany(ctx)
+	defer func() { err = whole.examine(ctx, err) }()
 	if err := whole.open(ctx); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func contentOf(n *pg_query.Node, sql string, tokens words, q capture.Query) (*co
 		return x.copyTo(n.GetCopyStmt())
 	case n.GetDeclareCursorStmt() != nil:
 		return x.rest(n.GetDeclareCursorStmt().GetQuery(), x.tokens.after(0, pg_query.Token_FOR), byCursor)
-	case n.GetExplainStmt() != nil && isAnalyze(n.GetExplainStmt()):
+	case n.GetExplainStmt() != nil && pgparse.IsAnalyze(n.GetExplainStmt()):
 		return x.rest(n.GetExplainStmt().GetQuery(), x.explained(), asRowCounts)
 	case n.GetCreateTableAsStmt() != nil:
 		return x.createTableAs(n.GetCreateTableAsStmt(), q.Tag)
@@ -113,17 +113,6 @@ func (x *contentReader) explained() int {
 	return i
 }
 
-// isAnalyze reports whether EXPLAIN runs its statement.
-func isAnalyze(n *pg_query.ExplainStmt) bool {
-	on := false
-	for _, o := range n.GetOptions() {
-		if d := o.GetDefElem(); d.GetDefname() == "analyze" {
-			on = d.GetArg() == nil || d.GetArg().GetInteger().GetIval() != 0 || isOn(d.GetArg().GetString_().GetSval())
-		}
-	}
-	return on
-}
-
 // createTableAs handles CREATE TABLE AS and CREATE MATERIALIZED VIEW, which run nothing with NO DATA, or, with IF NOT
 // EXISTS, if the relation exists: then the command tag is not that of a SELECT.
 func (x *contentReader) createTableAs(n *pg_query.CreateTableAsStmt, tag string) (*content, error) {
@@ -161,11 +150,11 @@ func intoRelation(kind string, t Table) string {
 
 // selectInto handles SELECT INTO, whose clause is in the first SELECT of a set operation.
 func (x *contentReader) selectInto(n *pg_query.SelectStmt) (*content, error) {
-	if leftmostSelect(n).GetIntoClause() == nil {
+	if pgparse.Leftmost(n).GetIntoClause() == nil {
 		return nil, nil
 	}
 	query := proto.Clone(n).(*pg_query.SelectStmt)
-	leaf := leftmostSelect(query)
+	leaf := pgparse.Leftmost(query)
 	rel := leaf.GetIntoClause().GetRel()
 	leaf.IntoClause = nil
 	name := x.tokens.at(rel.GetLocation())
@@ -182,13 +171,6 @@ func (x *contentReader) selectInto(n *pg_query.SelectStmt) (*content, error) {
 		spans: []span{{0, int(x.tokens[from].GetStart())}, {int(x.tokens[last].GetEnd()), len(x.sql)}},
 		comma: -1, to: x.into(rel, pg_query.ObjectType_OBJECT_TABLE),
 	}, nil
-}
-
-func leftmostSelect(n *pg_query.SelectStmt) *pg_query.SelectStmt {
-	for n.GetLarg() != nil {
-		n = n.GetLarg()
-	}
-	return n
 }
 
 // insert handles INSERT with a query. Its WITH clause becomes that of the query.

@@ -164,3 +164,56 @@ func TestImplicitSetters(t *testing.T) {
 		}
 	}
 }
+
+// TestImplicitTemporaries: a function that the session called, or that writing may have run, can have created a temporary
+// relation which hides another one. Others leave no doubt.
+func TestImplicitTemporaries(t *testing.T) {
+	t.Parallel()
+	makes := func(name string) string { return "BEGIN CREATE TEMP TABLE " + name + " AS SELECT 1; RETURN NEW; END" }
+	function := func(name, result, language, body string) catalog.Function {
+		return catalog.Function{Schema: "app", Name: name, Result: result, Volatility: "volatile", Language: language, Body: body}
+	}
+	const dynamic = "BEGIN EXECUTE format('CREATE TEMP TABLE %I AS SELECT 1', $1); RETURN NEW; END"
+	functions := map[string]catalog.Function{
+		"trigger": function("fires", "trigger", "plpgsql", makes("users")), "default": function("fills", "integer", "plpgsql", makes("users")),
+		"other": function("fires", "trigger", "plpgsql", makes("scratch")), "dynamic": function("fires", "trigger", "plpgsql", dynamic),
+		"builds": function("fills", "integer", "plpgsql", dynamic), "python": function("fills", "integer", "plpython3u", "plpy.execute('CREATE TEMPORARY TABLE users (x int)')"),
+		"renames": function("fills", "integer", "plpgsql", "BEGIN CREATE TEMP TABLE x (a int); ALTER TABLE x RENAME TO users; RETURN 1; END"),
+	}
+	wrote := called(capture.ImplicitCode)
+	for name, c := range map[string]struct {
+		function  string
+		doubt     capture.Doubt
+		qualified bool
+		refused   bool
+	}{
+		"a trigger":                       {function: "trigger", doubt: wrote, refused: true},
+		"a trigger, nothing written":      {function: "trigger"},
+		"a trigger, qualified":            {function: "trigger", doubt: wrote, qualified: true},
+		"a trigger, of another name":      {function: "other", doubt: wrote},
+		"a trigger that builds the name":  {function: "dynamic", doubt: wrote, refused: true},
+		"a default":                       {function: "default", doubt: wrote, refused: true},
+		"a default, nothing written":      {function: "default"},
+		"a call":                          {function: "default", doubt: called("fills"), refused: true},
+		"a call of another":               {function: "default", doubt: called("other")},
+		"a call of some":                  {function: "default", doubt: called(capture.UnlistedFunctions), refused: true},
+		"a call that builds the name":     {function: "builds", doubt: called("fills"), refused: true},
+		"a call, not the one that builds": {function: "builds", doubt: wrote},
+		"a call of Python":                {function: "python", doubt: called("fills"), refused: true},
+		"a call that renames":             {function: "renames", doubt: called("fills"), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := setterOptions()
+			o.Source.Functions = append(o.Source.Functions, functions[c.function])
+			sql := "SELECT count(*) FROM users"
+			if c.qualified {
+				sql = "SELECT count(*) FROM public.users"
+			}
+			_, err := newRewriter(t, o).Analyze(capture.Query{SQL: sql, User: "alice", Database: "shop", Settings: map[string]string{"dp.epsilon": "0.5", "search_path": "public"}, Doubt: c.doubt})
+			if (err != nil) != c.refused {
+				t.Errorf("%v, refused: want %t", err, c.refused)
+			}
+		})
+	}
+}

@@ -21,13 +21,18 @@ type parsed struct {
 	stmt   *pg_query.SelectStmt
 	wire   []byte
 	to     string // where the rows go; "" = to the client
+
+	whole  *pg_query.Node        // the client's statement
+	words  []*pg_query.ScanToken // its tokens
+	within bool                  // it runs the query stmt
 }
 
 // maxContents bounds the statements within each other: EXPLAIN ANALYZE CREATE TABLE t AS SELECT has two.
 const maxContents = 4
 
 // parse checks text and settings, then scans and parses. The only statement must be a SELECT, or one that runs a
-// SELECT; then q.SQL becomes that SELECT, at the same offset.
+// SELECT; then q.SQL becomes that SELECT, at the same offset. With an error it still returns the whole statement, if it
+// could be parsed.
 func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err := r.guard(*q); err != nil {
 		return nil, err
@@ -40,11 +45,11 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := ""
+	to, p := "", &parsed{whole: stmt.GetStmt(), words: tokens}
 	for range maxContents {
 		c, err := contentOf(stmt.GetStmt(), q.SQL, wordsOf(tokens), *q)
 		if err != nil {
-			return nil, err
+			return p, err
 		}
 		if c == nil {
 			break
@@ -54,28 +59,31 @@ func (r *Rewriter) parse(q *capture.Query) (*parsed, error) {
 		}
 		q.SQL, tokens = c.text(q.SQL, tokens)
 		if stmt, wire, err = parseOne(q.SQL, tokens); err != nil {
-			return nil, err
+			return p, err
 		}
 		if !proto.Equal(c.node, stmt.GetStmt()) {
-			return nil, notFound()
+			return p, notFound()
 		}
+		p.within = true
 	}
 	if v := stmt.GetStmt().GetRefreshMatViewStmt(); v != nil && r.refreshed(v, q, tokens) {
 		to = intoRelation("materialized view", Table{Schema: v.GetRelation().GetSchemaname(), Name: v.GetRelation().GetRelname()})
 		if err := r.guard(*q); err != nil {
-			return nil, err
+			return p, err
 		}
 		if tokens, err = pgparse.Scan(q.SQL); err != nil {
-			return nil, parseError(q.SQL, err)
+			return p, parseError(q.SQL, err)
 		}
 		if stmt, wire, err = parseOne(q.SQL, tokens); err != nil {
-			return nil, err
+			return p, err
 		}
+		p.within = true
 	}
 	if stmt.GetStmt().GetSelectStmt() == nil {
-		return nil, notSelect(stmt.GetStmt(), firstToken(tokens, stmt.GetStmtLocation()))
+		return p, notSelect(stmt.GetStmt(), firstToken(tokens, stmt.GetStmtLocation()))
 	}
-	return &parsed{tokens: tokens, stmt: stmt.GetStmt().GetSelectStmt(), wire: wire, to: to}, nil
+	p.tokens, p.stmt, p.wire, p.to = tokens, stmt.GetStmt().GetSelectStmt(), wire, to
+	return p, nil
 }
 
 // guard refuses input that must not reach the parser or that it would read differently than the server.
@@ -92,7 +100,7 @@ func (r *Rewriter) guard(q capture.Query) error {
 	if e, ok := q.Settings["client_encoding"]; ok && !isUTF8Name(e) {
 		return refuse(reasons.InvalidEncoding, "the session's client_encoding is not UTF8", "set client_encoding to UTF8 in the client")
 	}
-	if s, ok := q.Settings["standard_conforming_strings"]; ok && !isOn(s) {
+	if s, ok := q.Settings["standard_conforming_strings"]; ok && !pgparse.IsOn(s) {
 		return refuse(reasons.SettingsUncertain, "standard_conforming_strings is off, so that the parser would read strings differently than the server", "set standard_conforming_strings to on in the client")
 	}
 	if pgparse.TooManyTokens(q.SQL, r.options.MaxTokens) {
@@ -107,15 +115,6 @@ func (r *Rewriter) guard(q capture.Query) error {
 func isUTF8Name(encoding string) bool {
 	switch strings.NewReplacer("-", "", "_", "", " ", "", "'", "").Replace(strings.ToLower(encoding)) {
 	case "utf8", "unicode":
-		return true
-	}
-	return false
-}
-
-// isOn reports whether a boolean setting is true, with the spellings of the server.
-func isOn(value string) bool {
-	switch strings.ToLower(strings.Trim(strings.TrimSpace(value), "'")) {
-	case "on", "true", "t", "yes", "y", "1", "tr", "tru", "ye":
 		return true
 	}
 	return false

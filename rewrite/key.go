@@ -95,7 +95,7 @@ func (p *Plan) Size() int {
 	for _, s := range p.expected.segments {
 		n += perString + cap(s)
 	}
-	for _, list := range [][]string{p.Functions, p.SearchPath, p.Assumed} {
+	for _, list := range [][]string{p.Functions, p.SearchPath, p.Assumed, p.Beside} {
 		for _, s := range list {
 			n += perString + len(s)
 		}

@@ -132,7 +132,7 @@ func New(o Options) (*Rewriter, error) {
 	rules := judge.New(judge.Options{
 		Protected: o.Protected, Public: o.Public, Others: o.Others,
 		Source: source, Shadow: catalog.NewIndex(o.Shadow), Neighbours: o.Neighbours, ShadowPath: o.ShadowPath, OwnEngines: o.OwnEngines,
-		Database: o.database(), Signatures: o.Claims.Signatures, AllowFunctions: o.AllowFunctions,
+		Database: o.database(), Signatures: o.Claims.Signatures, AllowFunctions: o.AllowFunctions, Settings: claims.Settings(),
 		Limits: body.Limits{Bytes: o.MaxBytes, Tokens: o.MaxTokens},
 		Walk:   func(s *judge.Statement, root protoreflect.Message) { walk(s, root) },
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/rewrite/internal/judge"
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
@@ -18,6 +19,7 @@ type UnsupportedError struct {
 	Detail string // what was found
 	Offset int    // byte offset in capture.Query.SQL, 0-based; -1 = not known
 	Hint   string // remedy for the client or the operator; "" = none
+	Claim  *Claim // of a statement with reasons.IndirectUse, if its text has it
 
 	question *Question
 }
@@ -62,6 +64,11 @@ func (e *UnsupportedError) Error() string {
 
 // reportBug is the hint of a refusal that is a fault of this package.
 const reportBug = "report this as a bug"
+
+// refusedFor returns the refusal of the judge.
+func refusedFor(f *judge.Refusal) *UnsupportedError {
+	return &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
+}
 
 // refuse returns a refusal of the whole text.
 func refuse(reason Reason, detail, hint string) *UnsupportedError {

@@ -91,6 +91,9 @@ type Plan struct {
 	Facts  Facts // of its text
 	// Assumed lists the Assumed constants that the plan depends on, sorted.
 	Assumed []string
+	// Beside is what its trials may read besides the copies without being seen, as sorted texts of the form "function f
+	// reads ...": something that is the same for every copy.
+	Beside []string
 	// UnknownNames reports that the query holds a name that the catalogs do not have: a call f(t) that is taken for the
 	// column t.f, or a type. It may be newer than they are: before a replay, the query must be analysed with catalogs
 	// that were read after it ran.
@@ -117,13 +120,32 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	if len(q.Then) > 0 {
 		return r.sequence(q, values)
 	}
-	q.Settings = r.source.Settings(q.User, q.Settings)
-	parsed, err := r.parse(&q)
-	if err != nil {
-		return nil, err
+	if len(q.Temps) > 0 {
+		return nil, refuse(reasons.TempTable, "the statement uses a temporary relation of the session whose expressions, query or triggers name what is protected or declared",
+			"read the tables in the statement itself, or create a view that is not temporary")
+	}
+	session := q.Settings
+	if initial := r.source.Settings(q.User, nil); q.Whole && len(initial) > 0 {
+		session = maps.Clone(session)
+		maps.DeleteFunc(session, func(name, value string) bool { given, ok := initial[name]; return ok && given == value })
+	} else if !q.Whole {
+		q.Settings = r.source.Settings(q.User, q.Settings)
 	}
 	var assumed bool
-	q.Doubt, assumed = r.rules.Settle(q.Doubt)
+	q, assumed = r.rules.Settle(q)
+	whole := q
+	parsed, err := r.parse(&q)
+	if err == nil {
+		plan, err = r.analyze(q, parsed, session, values, assumed)
+	}
+	if refused := r.indirect(whole, parsed, err); refused != nil {
+		return nil, refused
+	}
+	return plan, err
+}
+
+// analyze returns the Plan of a query, which q is. session are the settings that the session itself has set.
+func (r *Rewriter) analyze(q capture.Query, parsed *parsed, session map[string]string, values map[string]Value, assumed bool) (*Plan, error) {
 	root := parsed.stmt.ProtoReflect()
 	s := r.rules.Statement(root, q, resolve.PathOf(q, r.options.SearchPath))
 	if assumed {
@@ -131,15 +153,42 @@ func (r *Rewriter) AnalyzeWith(q capture.Query, values map[string]Value) (plan *
 	}
 	edits := walk(s, root)
 	if f := s.Verdict(claim.InComment(q.SQL, parsed.tokens)); f != nil {
-		return nil, &UnsupportedError{Reason: f.Reason, Node: f.Node, Detail: f.Detail, Offset: f.Offset, Hint: f.Hint}
+		return nil, refusedFor(f)
 	}
-	return r.plan(q, parsed, s, edits, values)
+	plan, err := r.plan(q, parsed, s, edits, values)
+	if err == nil {
+		plan.Beside = s.Beside(root, session)
+	}
+	return plan, err
 }
 
-// Settle returns the doubt of a query as Analyze sees it: the functions that the session called are replaced by the
-// settings that they change. assumed is true if a plan lists AssumedSetters for it.
-func (r *Rewriter) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
-	return r.rules.Settle(d)
+// indirect refuses a statement that would count as no DP query, because it is none that can be audited, although it runs
+// a DP function on a protected table, and one whose query would be audited but that runs more beside it. err is what
+// the analysis of the statement q ended with.
+func (r *Rewriter) indirect(q capture.Query, parsed *parsed, err error) error {
+	var refused *UnsupportedError
+	if errors.As(err, &refused) && !reasons.NotDP(refused.Reason) || parsed == nil || RanNothing(q.Tag) || err == nil && !parsed.within {
+		return nil
+	}
+	f, calls := r.rules.Indirect(parsed.whole, q, resolve.PathOf(q, r.options.SearchPath), err == nil, claim.InComment(q.SQL, parsed.words))
+	if f == nil {
+		return nil
+	}
+	refused = refusedFor(f)
+	if len(calls) > 0 {
+		in := claim.Input{Query: q, Tokens: parsed.words, Calls: calls, Summary: summarize(q.SQL, parsed.words)}
+		if c, _, fault := r.claims.Resolve(in); fault == nil {
+			refused.Claim = c
+		}
+	}
+	return refused
+}
+
+// Settle returns a query with the doubt as Analyze sees it: the functions that the session called are replaced by the
+// settings that they change and the temporary relations that they create. assumed is true if a plan lists AssumedSetters
+// for it.
+func (r *Rewriter) Settle(q capture.Query) (settled capture.Query, assumed bool) {
+	return r.rules.Settle(q)
 }
 
 // plan assembles the Plan.

@@ -68,6 +68,7 @@ func (p *Plan) add(step *Plan) {
 	p.Implied = union(p.Implied, step.Implied)
 	p.Functions = slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.Functions, step.Functions))))
 	p.Assumed = slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.Assumed, step.Assumed))))
+	p.Beside = slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.Beside, step.Beside))))
 	p.Ignored = append(p.Ignored, step.Ignored...)
 	p.DPCalls += step.DPCalls
 	p.Sorted, p.Facts = p.Sorted && step.Sorted, p.Facts.With(step.Facts)

@@ -105,7 +105,7 @@ var answers = []struct{ what, leaks, right string }{
 // protocols, where it gives the person away, and their right counterparts have no violation. The rate of false alarms
 // is 1e-6 for all of them together.
 func TestAnswers(t *testing.T) {
-	longtest.Skip(t)
+	longtest.Scheduled(t)
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	pgtest.Exec(t, dsn, answersOf)

@@ -22,6 +22,7 @@ import (
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/clienttest"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
 
@@ -83,6 +84,7 @@ func javaProgram(t *testing.T) []string {
 // TestClientsRecorded: whatever real clients of five languages send, the ledger has every DP statement with its claim and
 // parameters, as often as it was run, and nothing else, and no session is in doubt.
 func TestClientsRecorded(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	s := startClientSidecar(t)
 	sent := make([][]statement, len(clientPrograms))
@@ -134,7 +136,7 @@ func startClientSidecar(t *testing.T) *sidecar {
 			AS 'SELECT n + ln((1 - random()) / (1 - random())) / epsilon';
 		CREATE VIEW counted AS SELECT dp_count(count(*), 0.5) FROM people;
 		CREATE FUNCTION headcount() RETURNS float8 LANGUAGE sql AS 'SELECT dp_count(count(*), 0.5) FROM public.people';
-		CREATE TABLE notes (x text)`)
+		CREATE TABLE notes (x text); CREATE TABLE answers (id int, v float8 DEFAULT headcount())`)
 	s.replay = replayRole(t, s.direct, "d0", "d1")
 	cfg, err := pgx.ParseConfig(s.direct)
 	if err != nil {

@@ -21,7 +21,7 @@ const demoPicture = "../../docs/images/demo.svg"
 // configuration and its log, and the picture in the README shows the same queries and verdicts, in any order. With -update
 // it draws the picture. That an honest query raises an alarm, or a leak is not found, has a probability of at most 1e-6.
 func TestFirstMinute(t *testing.T) {
-	longtest.Skip(t) // CI runs make demo, too
+	longtest.Scheduled(t) // CI runs make demo, too
 	t.Parallel()
 	dir, state := filepath.Join(t.TempDir(), "demo"), t.TempDir()
 	p := startProgramWith(t, []string{"XDG_STATE_HOME=" + state}, "demo", "--dir", dir, "--pg-bindir", pgtest.Start(t).BinDir())

@@ -77,7 +77,7 @@ func shrink(t *testing.T, path, shadow, sql string, text string, args ...string)
 // TestShrink: smaller copies keep a violation, and its kind, with the fewest rows that show it.
 func TestShrink(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		name, relation, sql string
 		before              int // purchases in D1
 		people, purchases   [2]int
@@ -89,9 +89,12 @@ func TestShrink(t *testing.T) {
 		{"a sum that is NULL without rows", "remove", ofValuesNull, 1998, [2]int{2, 1}, [2]int{0, 0}},
 		{"a replaced value", "replace", ofValuesNull, 2000, [2]int{1, 1}, [2]int{0, 0}},
 	} {
+		if longtest.Other(i, 3) {
+			continue
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.people[0] == 30 { // it takes as long as the others together; TestShrinkInterrupted begins it
-				longtest.Skip(t)
+				longtest.Scheduled(t)
 			}
 			t.Parallel()
 			path, shadow := crowd(t, tc.relation)
@@ -131,15 +134,21 @@ func TestShrinkValues(t *testing.T) {
 	r.want(t, exitViolation, confirmed, rows+";", `CREATE SCHEMA "d1_1";`, "have been dropped")
 	_, r = shrink(t, path, shadow, ofValues, confirmed, "-o", "issue")
 	r.want(t, exitViolation, confirmed, rows+";")
-	for want, args := range map[string][]string{confirmed: {"--values=false"}, `"confirmed"`: {"--values=false", "-o", "json"}, `"error"`: {"-o", "sarif"}} {
-		_, r := shrink(t, path, shadow, ofValues, want, args...)
-		r.want(t, exitViolation, want)
-		if strings.Contains(r.stdout, "The rows are withheld.") != (len(args) == 1) {
-			t.Errorf("%q: %s", args, r.stdout)
+	for i, tc := range []struct {
+		want string
+		args []string
+	}{{confirmed, []string{"--values=false"}}, {`"confirmed"`, []string{"--values=false", "-o", "json"}}, {`"error"`, []string{"-o", "sarif"}}} {
+		if longtest.Omits(i, 3) {
+			continue
+		}
+		_, r := shrink(t, path, shadow, ofValues, tc.want, tc.args...)
+		r.want(t, exitViolation, tc.want)
+		if strings.Contains(r.stdout, "The rows are withheld.") != (len(tc.args) == 1) {
+			t.Errorf("%q: %s", tc.args, r.stdout)
 		}
 		for _, value := range []string{"Secretville", "Rare", "1000003", "INSERT"} {
 			if strings.Contains(r.stdout+r.stderr, value) {
-				t.Errorf("%q shows %s", args, value)
+				t.Errorf("%q shows %s", tc.args, value)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // and the pages show where its answers went. Replays write nothing.
 func TestRunStatements(t *testing.T) {
 	t.Parallel()
-	s := startSidecar(t, "LEDGER CATALOG")
+	s := startSidecar(t, "LEDGER CATALOG, FEW TRIALS")
 	s.until(t, "the ledger", func() bool { return strings.Contains(s.log.String(), "audits restored from the ledger") })
 	conn := s.connect(t)
 	exec0(t, conn, "CREATE TABLE marts.daily (grp int PRIMARY KEY, n float8)")
@@ -40,6 +40,7 @@ func TestRunStatements(t *testing.T) {
 	simple(claim(17) + "WITH p AS (SELECT * FROM people) INSERT INTO marts.daily SELECT 2, noisy(count(*), 4) FROM p")
 	simple(claim(18) + "SELECT noisy(count(*), 4) AS n INTO marts.into FROM people")
 	simple("BEGIN; " + claim(19) + "DECLARE c CURSOR FOR" + query + "; FETCH 1 FROM c; FETCH 1 FROM c; COMMIT")
+	simple("BEGIN; " + claim(26) + "DECLARE c SCROLL CURSOR FOR" + query + "; FETCH c; FETCH FIRST c; FETCH RELATIVE 0 c; COMMIT") // each draws anew
 	simple(claim(21) + "EXPLAIN (ANALYZE, VERBOSE)" + query)
 	simple("PREPARE i (int) AS " + claim(22) + "INSERT INTO marts.daily SELECT $1, noisy(count(*), 4) FROM people; EXECUTE i (3)")
 	simple("PREPARE q (int) AS " + claim(23) + "SELECT $1, noisy(count(*), 4) FROM people; EXPLAIN ANALYZE EXECUTE q (4)")
@@ -59,10 +60,10 @@ func TestRunStatements(t *testing.T) {
 	want := map[float64]string{
 		0.01: "to the client", 0.11: "into table marts.m__dbt_tmp", 0.12: "into a temporary table", 0.13: "into materialized view marts.v", 0.14: "into materialized view marts.stored",
 		0.15: "into table marts.daily", 0.16: "into table marts.daily, and to the client", 0.17: "into table marts.daily", 0.18: "into table marts.into",
-		0.19: "through a cursor", 0.21: "as row counts (EXPLAIN ANALYZE)", 0.22: "into table marts.daily",
+		0.19: "through a cursor", 0.26: "through a cursor", 0.21: "as row counts (EXPLAIN ANALYZE)", 0.22: "into table marts.daily",
 		0.23: "as row counts (EXPLAIN ANALYZE); into table marts.executed", 0.24: "to the client", 0.25: "into table marts.both; to the client",
 	}
-	executions := map[float64]int{0.23: 2, 0.25: 2}
+	executions := map[float64]int{0.23: 2, 0.25: 2, 0.26: 3}
 	db := pgtest.Connect(t, s.direct)
 	s.until(t, "every query is in the ledger", func() bool {
 		exec0(t, conn, "SELECT * FROM marts.fresh") // captured as soon as the relay knows the view

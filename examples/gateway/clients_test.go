@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/clienttest"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 	"github.com/dpwatch/dpwatch/proxy"
 )
@@ -44,6 +45,9 @@ func TestClients(t *testing.T) {
 		{"postgres_js.js", node},
 	} {
 		t.Run(c.script, func(t *testing.T) {
+			if c.script != "psql.sql" {
+				longtest.Skip(t)
+			}
 			t.Parallel()
 			dsn := pgtest.Database(t)
 			file := filepath.Join(t.TempDir(), c.script)

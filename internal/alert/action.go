@@ -23,6 +23,8 @@ func (f *Finding) action() string {
 		return "No action is needed yet: another message follows if fresh trials confirm it."
 	case finding.CopiesDiffer:
 		return "Run dpwatch explain " + f.ID + " for what differs, and dpwatch neighbours verify. Find what holds noise that was drawn once for each copy (a materialised view, a table, a cache), and audit the query that draws it."
+	case finding.SessionEnds:
+		return "Find in the engine's functions what terminates or crashes the backend, and on which rows it depends; the server's log has the crash. The query is audited again when its functions change, or when you ask for it on its page."
 	case finding.EngineDrift:
 		return "Install production's definition of " + f.Function + " in the shadow database."
 	case finding.BudgetExceeded:

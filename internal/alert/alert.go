@@ -151,6 +151,8 @@ func (f *Finding) entry() (text string, fields []zap.Field) {
 		return "a client reads a protected table without a claim and without a DP function", append(query, zap.String("db.application", f.Application))
 	case finding.CopiesDiffer:
 		return "the answers to a query differ between two copies of the same data: what looks like a leak may belong to the copy, so there is no verdict", append(query, zap.String("dp.reason", f.Reason))
+	case finding.SessionEnds:
+		return "the engine ends the session of a query on one of two neighbouring datasets alone, which shows on which one it ran; the query is not run again", append(query, zap.String("dp.neighbour", f.Neighbour), zap.String("dp.reason", f.Reason))
 	case finding.EngineDrift:
 		if f.over() {
 			return "the shadow database runs the same function as production again, or no audited query calls it any more", []zap.Field{zap.String("dp.function", f.Function)}

@@ -111,6 +111,7 @@ func TestMessage(t *testing.T) {
 		leak(),
 		{Kind: finding.Unconfirmed, ID: "1"},
 		{Kind: finding.CopiesDiffer, ID: "1", Reason: "r"},
+		{Kind: finding.SessionEnds, ID: "1", Reason: "r"},
 		{Kind: finding.EngineDrift, Function: "public.f"},
 		{Kind: finding.BudgetExceeded, Budget: alert.Budget{Name: "b", Spent: math.Inf(1)}},
 		{Kind: finding.UnclaimedRead, Group: "g"},

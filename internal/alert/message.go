@@ -95,6 +95,9 @@ func (s Style) Message(f Finding, now time.Time) Message {
 	case finding.CopiesDiffer:
 		m.Subject, m.Title, m.Detail = "copies "+f.ID, "the answers to a query differ between two copies of the same data: what looks like a leak may belong to the copy", f.Reason
 		m.Claimed, m.ClaimDelta, m.ClaimSource = number(f.Epsilon), number(f.Delta), f.Source
+	case finding.SessionEnds:
+		m.Subject, m.Title, m.Detail = "session "+f.ID, "the engine ends the session of a query on one of two neighbouring datasets alone", f.Reason
+		m.Claimed, m.ClaimDelta, m.ClaimSource = number(f.Epsilon), number(f.Delta), f.Source
 	case finding.EngineDrift:
 		m.Subject, m.Title = "function "+f.Function, "production has another definition of function "+f.Function+" than the shadow database: queries that call it are not audited"
 		if f.over() {

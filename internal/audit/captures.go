@@ -24,7 +24,7 @@ func (n *intake) submitAll(content []byte, try func(part int) bool) {
 		default:
 			n.submit(n.arrival(q))
 		}
-		n.spoolInbox(2)
+		n.spoolInbox(2, false)
 	})
 }
 

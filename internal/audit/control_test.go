@@ -38,13 +38,14 @@ func TestControlAudits(t *testing.T) {
 		workers   int
 		alarms    bool
 		guard     string
+		queries   int // four are audited under their claim or at claim 0, by their keys
 	}{
-		"no state":              {equalTwin, "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.X'*/", 2, false, ""},
-		"an answer for a copy":  {drawnTwin, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='2.X'*/", 2, true, ""},
-		"workers run the turns": {equalTwin, "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.X'*/", 0, false, ""},
-		"a guard, no state":     {equalTwin, "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.X'*/", 2, false, equalTwin},
-		"a guard blocks":        {drawnTwin, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='2.X'*/", 2, false, drawnTwin},
-		"a guard and a worker":  {drawnTwin, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='2.X'*/", 0, false, drawnTwin},
+		"no state":              {equalTwin, "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.X'*/", 2, false, "", 4},
+		"an answer for a copy":  {drawnTwin, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='2.X'*/", 2, true, "", 4},
+		"workers run the turns": {equalTwin, "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.X'*/", 0, false, "", 2},
+		"a guard, no state":     {equalTwin, "SELECT noisy(count(*), 5) FROM people /*dp_epsilon='0.X'*/", 2, false, equalTwin, 2},
+		"a guard blocks":        {drawnTwin, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='2.X'*/", 2, false, drawnTwin, 2},
+		"a guard and a worker":  {drawnTwin, "SELECT noisy(count(*), 0.5) FROM people /*dp_epsilon='2.X'*/", 0, false, drawnTwin, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,30 +61,29 @@ func TestControlAudits(t *testing.T) {
 			if tc.workers == 0 {
 				l.worker(t, "one", nil)
 			}
-			const queries = 4 // under their claim or at claim 0, by their keys
-			for _, digit := range []string{"5", "6", "7", "8"} {
+			for _, digit := range []string{"5", "6", "7", "8"}[:tc.queries] {
 				l.Submit(query(strings.Replace(tc.sql, "X", digit, 1)))
 			}
-			want := view.FalseAlarms{FalseAlarms: read.FalseAlarms{Audits: queries, Confidence: .95}, ErrorRate: 1e-7, Guard: tc.guard != ""}
+			want := view.FalseAlarms{FalseAlarms: read.FalseAlarms{Audits: tc.queries, Confidence: .95}, ErrorRate: 1e-7, Guard: tc.guard != ""}
 			if tc.guard == drawnTwin {
-				want.Audits, want.Inconclusive = 0, queries
+				want.Audits, want.Inconclusive = 0, tc.queries
 			}
 			if tc.alarms {
-				want.Alarms = queries
+				want.Alarms = tc.queries
 			}
-			settled := func(s view.Status) bool { return s.FalseAlarms.Audits+s.FalseAlarms.Inconclusive >= queries }
+			settled := func(s view.Status) bool { return s.FalseAlarms.Audits+s.FalseAlarms.Inconclusive >= tc.queries }
 			l.until(t, "control audits", settled)
 			entries := l.decided(t)
 			check := func() {
 				t.Helper()
 				f := *l.Status().FalseAlarms
-				if want.RateUpper = f.RateUpper; f != want || f.RateUpper > 1 || f.RateUpper <= float64(f.Alarms)/queries != tc.alarms && want.Audits > 0 || f.Excessive() != tc.alarms {
+				if want.RateUpper = f.RateUpper; f != want || f.RateUpper > 1 || f.RateUpper <= float64(f.Alarms)/float64(tc.queries) != tc.alarms && want.Audits > 0 || f.Excessive() != tc.alarms {
 					t.Errorf("false alarms %+v, want %+v", f, want)
 				}
 			}
 			check()
-			if len(entries) != queries {
-				t.Errorf("%d audits, want %d", len(entries), queries)
+			if len(entries) != tc.queries {
+				t.Errorf("%d audits, want %d", len(entries), tc.queries)
 			}
 			for _, e := range entries {
 				if e.Report.Verdict != analysis.NoEvidence {

@@ -77,8 +77,12 @@ func (x *effects) keep(e desk.Effect) {
 	}
 }
 
-// refused requests a reading of the catalogs if a refusal may be out of date: the table may have been created since.
+// refused adds the claim of a refused DP query to what analysts received, and requests a reading of the catalogs if the
+// refusal may be out of date: the table may have been created since.
 func (x *effects) refused(e desk.Refused) {
+	if !reasons.NotDP(reasons.Reason(e.Reason)) {
+		x.keeper.Refuse(e.Captured, e.Claim)
+	}
 	switch reasons.Reason(e.Reason) {
 	case reasons.UnknownTable, reasons.UnknownFunction, reasons.NoCopy:
 		x.stages.Catalogs.Ask()

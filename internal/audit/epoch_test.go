@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,13 @@ func TestCopiesChangeUnderAnAudit(t *testing.T) {
 	grown := r.wait(t, "new trials", func(e view.Entry) bool { return e.Report.Trials.D0 > 100 })
 	if grown.Restarts != 1 || grown.Report.Verdict == analysis.Violation {
 		t.Errorf("%d restarts, %s", grown.Restarts, grown.Report.Verdict)
+	}
+	pgtest.Exec(t, r.dsn, "INSERT INTO d0.people SELECT g, 0 FROM generate_series(1000, 1040) g") // they are neighbours no more
+	changed := r.wait(t, "the audit waits for other copies", func(e view.Entry) bool {
+		return strings.Contains(e.Trouble, "their rows have changed in place") || e.Verdict == string(analysis.Violation)
+	})
+	if changed.Verdict == string(analysis.Violation) {
+		t.Errorf("an honest query is accused: %+v", changed.Report)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

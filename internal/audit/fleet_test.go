@@ -133,7 +133,7 @@ func fleet(t *testing.T, queries, trials int, confidence float64, family bool) (
 // scheduler, real ledger, simulated answers with fixed seeds: every run has the same result. DPWATCH_FLEET_QUERIES=1000
 // and DPWATCH_FLEET_TRIALS=20000 are the numbers for the full evidence, ten minutes.
 func TestHonestFleet(t *testing.T) {
-	longtest.Skip(t)
+	longtest.Scheduled(t)
 	t.Parallel()
 	const some, confidence = 300, .95
 	queries, trials := int(longtest.Number(t, "DPWATCH_FLEET_QUERIES", 300)), int(longtest.Number(t, "DPWATCH_FLEET_TRIALS", 500))
@@ -152,8 +152,8 @@ func TestHonestFleet(t *testing.T) {
 // trials do not confirm most, whose audits go on to their verdict. Seeds are fixed.
 func TestUnconfirmedFleet(t *testing.T) {
 	t.Parallel()
-	findings, suspicions, _, pairs := fleet(t, 60, 300, 0.75, false)
-	if suspicions == 0 || findings >= suspicions || pairs < 60*300*9/10 {
-		t.Errorf("%d suspicions, %d findings, %d pairs; want some that are not confirmed, and about %d", suspicions, findings, pairs, 60*300)
+	findings, suspicions, _, pairs := fleet(t, 30, 300, 0.75, false)
+	if suspicions == 0 || findings >= suspicions || pairs < 30*300*9/10 {
+		t.Errorf("%d suspicions, %d findings, %d pairs; want some that are not confirmed, and about %d", suspicions, findings, pairs, 30*300)
 	}
 }

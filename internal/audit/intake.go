@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
 // intake takes captured queries from the inbox, the spool and the ledger to the desk.
@@ -62,12 +63,28 @@ func (n *intake) submit(x inbox.Arrival) {
 	}
 }
 
-// takeIn recognizes a query and places it.
+// takeIn recognizes a query and places it, or the queries that its code runs.
 func (n *intake) takeIn(x *inbox.Arrival) {
+	x.Query = n.opt.Defaults.Resolve(context.Background(), n.stages.Recognizer.Inline(x.Query))
+	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
+	var parts []capture.Query
+	if r.Reason == string(reasons.IndirectUse) {
+		parts = n.stages.Recognizer.Parts(x.Query)
+	}
+	if len(parts) == 0 {
+		n.placeIn(x, r)
+	}
+	for _, q := range parts {
+		part := n.arrival(q)
+		n.placeIn(&part, n.stages.Recognizer.Recognize(part.Query, part.Look))
+	}
+}
+
+// placeIn places a query of which r was recognized.
+func (n *intake) placeIn(x *inbox.Arrival, r recognize.Recognized) {
 	if len(x.Query.Then) == 0 {
 		n.metrics.captured.Inc()
 	}
-	r := n.stages.Recognizer.Recognize(x.Query, x.Look)
 	if !n.place(&x.Query, &r, len(x.Query.Then) == 0) {
 		parsed := n.stages.Recognizer.Parse(x.Query)
 		n.place(&x.Query, &parsed, false)
@@ -156,7 +173,7 @@ func (n *intake) awaitLedger(ctx context.Context, tick *time.Ticker) bool {
 			if time.Since(spooled) >= spoolEvery {
 				part, spooled = 0, time.Now()
 			}
-			n.spoolInbox(part)
+			n.spoolInbox(part, false)
 		}
 		select {
 		case <-ctx.Done():

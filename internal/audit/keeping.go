@@ -81,7 +81,7 @@ func (k *keeping) close() {
 		_ = k.handOver(ctx) // what it cannot write is spooled below
 		defer r.Close()
 	}
-	k.intake.spoolInbox(0)
+	k.intake.spoolInbox(0, true)
 	engine := k.keeper.Engine.Load()
 	if engine == nil {
 		k.keeper.SpoolObservations()

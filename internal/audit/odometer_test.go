@@ -68,6 +68,17 @@ func TestPrivacyBudget(t *testing.T) {
 	run("ann", 4)
 	run("bob", 2)
 	check("as much as the budget", 0, 0, 1)
+	for _, sql := range []string{"SELECT pg_sleep(0), count(*) FROM people", "SELECT count(*) FROM people FOR UPDATE"} {
+		q := query(sql) // neither is audited, and what they claim is not known
+		q.User = "eve"
+		l.Submit(q)
+	}
+	run("eve", 0)
+	check("refused statements", 0, 0, 1)
+	unread := 0
+	if err := pgtest.Connect(t, l.ledger.DSN).QueryRow(t.Context(), "SELECT sum(unread) FROM dpwatch_ledger.analyst_hours WHERE username = 'eve'").Scan(&unread); err != nil || unread != 2 {
+		t.Errorf("%d claims are not known, %v; want 2", unread, err)
+	}
 	pgtest.Exec(t, l.ledger.DSN, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$;
 		CREATE TRIGGER fail BEFORE INSERT ON dpwatch_ledger.budgets_exceeded EXECUTE FUNCTION fail()`)
 	fails = true

@@ -11,6 +11,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
+	"github.com/dpwatch/dpwatch/internal/audit/defaults"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/capture"
@@ -30,6 +31,7 @@ type Options struct {
 	// same.
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
+	Defaults   *defaults.Defaults // the initial settings of sessions; nil = those of the Rewriter's catalog
 	Player     trial.Player
 	Evaluate   recognize.Evaluate // evaluates claims that are expressions; nil = they are rejected
 	OwnText    bool               // every world has an engine of its own: statements are replayed unchanged

@@ -12,13 +12,14 @@ import (
 )
 
 // spoolInbox moves the queries of the inbox to the spool if there are more than the given part of its bounds: 2 = a
-// half, 0 = any. What the spool cannot take is counted as skipped.
-func (n *intake) spoolInbox(part int) {
+// half, 0 = any. What the spool cannot take is counted as skipped. Where statements are withheld from the disk, they
+// stay in the inbox unless the process ends.
+func (n *intake) spoolInbox(part int, ends bool) {
 	if !n.inbox.Beyond(part) {
 		return
 	}
 	s := n.keeper.Spool()
-	if s == nil {
+	if s == nil || s.Withholds() && !ends {
 		return
 	}
 	content, queries := n.takeInbox()

@@ -30,6 +30,9 @@ func (s *statuses) now() view.Status {
 	ledger := s.keeper.State() // after the snapshot: it counts what the ledger lacks of that
 	all.Audits = snapshot.Entries(s.commonWait(ledger, shadow))
 	all.Panics, all.Shadow, all.Catalog, all.Warnings = s.guard.Panics(), shadow, catalog, warnings
+	if !all.Observe {
+		all.Production = s.surroundings.comparison()
+	}
 	all.Resting = s.resting()
 	all.Ledger, all.Budget, all.PrivacyBudgets = ledger, s.pace.state(), s.budgets.state()
 	if all.Workers, all.Turns = s.fleet.Workers.State(); all.Turns != nil {

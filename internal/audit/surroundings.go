@@ -11,6 +11,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/fleet"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/pg/engine"
 )
 
 // surroundings reads the copies, the engines and the catalogs, and reports to the desk what has changed.
@@ -90,6 +92,23 @@ func (s *surroundings) productionNow(ctx context.Context) {
 		return
 	}
 	s.report(&s.production, err, "production's functions cannot be read: whether the shadow database runs the same ones is not known")
+}
+
+// comparison returns whether the shadow database is like production.
+func (s *surroundings) comparison() *view.Production {
+	s.mu.Lock()
+	trouble := s.production
+	s.mu.Unlock()
+	switch now := s.stages.Environment.Now(); {
+	case s.opt.Production == nil:
+		return &view.Production{Why: "privacy.catalog is not set, or the engine is beside the database"}
+	case trouble != "":
+		return &view.Production{Why: trouble}
+	case now.Production == nil || now.Shadow == nil:
+		return &view.Production{Why: "the databases are not read yet"}
+	default:
+		return &view.Production{Compared: true, Differences: engine.UnlikeForAnyone(now.Production, now.Shadow)}
+	}
 }
 
 // reportCatalog shows an error in the status, and logs it when it changes.

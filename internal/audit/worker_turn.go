@@ -48,6 +48,7 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit,
 		return nil, o, err
 	}
 	did := w.stages.Runner.Run(ctx, work, turn.Hooks{Least: workerTime, Pressing: hurriedBy(ctx, t, w.opt.Audit.Now)})
+	var ends *replay.EndsError
 	switch {
 	case did.Broken != nil:
 		return nil, ledger.Outcome{Broken: brokenInWorker}, nil
@@ -59,8 +60,10 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit,
 		o.Early = true
 	case errors.As(did.Trouble, new(*replay.ReadsError)):
 		return nil, ledger.Outcome{Void: say(did.Trouble)}, nil
+	case errors.As(did.Trouble, &ends):
+		return nil, ledger.Outcome{Ends: &ends.Ends}, nil
 	case did.Trouble != nil:
-		o.Trouble = say(did.Trouble)
+		o.Trouble, o.Lost = say(did.Trouble), replay.Lost(did.Trouble)
 	}
 	o.Fresh = did.Fresh
 	state, err = delivered(row, p, &did)
@@ -137,7 +140,7 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	if err != nil {
 		return work, refuse("this worker cannot rewrite the statement: %s", say(err))
 	}
-	work = turn.Turn{Key: t.Key, ID: desk.ShortID(t.Key), Query: q, Settings: plan.Settings, SearchPath: plan.SearchPath, Worlds: worlds}
+	work = turn.Turn{Key: t.Key, ID: desk.ShortID(t.Key), Query: q, Settings: plan.Settings, SearchPath: plan.SearchPath, Beside: plan.Beside, Worlds: worlds}
 	if plan.Claim != nil {
 		work.Source = plan.Claim.Source
 	}

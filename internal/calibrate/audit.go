@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -37,7 +36,7 @@ func (a *auditor) run(ctx context.Context, s replay.Statement, q zooQuery, claim
 		Begin:    func() {}, Controlling: func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
 	}
 	e, err := once.Run(ctx)
-	if errors.As(err, new(*analysis.InfeasibleError)) || errors.As(err, new(*replay.ReadsError)) {
+	if trial.Unjudgeable(err) {
 		return analysis.Refused(claim, a.confidence, err.Error()), nil
 	}
 	if err != nil {

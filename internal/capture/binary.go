@@ -11,11 +11,13 @@ import (
 )
 
 // The first byte of the binary form is the version of the layout. All of them can be read, because spools and ledgers
-// hold them. A query without a claim that the engine states has no newer version than a former dpwatch can read.
+// hold them. A query without a claim that the engine states, or without Temps, has no newer version than a former
+// dpwatch can read.
 const (
 	versionWithoutOutcome = 2
 	versionWithoutStated  = 3
-	binaryVersion         = 4
+	versionWithoutTemps   = 4
+	binaryVersion         = 5
 )
 
 // The bits of the flags byte after the version.
@@ -24,7 +26,7 @@ const (
 	flagUncertain // of an earlier version, which knew only whether all settings are in doubt
 	flagCompleted // Completed is not zero, and follows
 	flagNamed
-	_         // sequences without parameters, of an earlier version: such a query cannot be decoded
+	flagBegan // Began is not zero, and follows last; before versionWithoutStated: a sequence, which cannot be decoded
 	flagThen  // Then is not empty, and follows
 	flagDoubt // Doubt is not empty, and follows
 )
@@ -36,8 +38,9 @@ var errShort = errors.New("input is too short")
 // Completed keeps its instant to the nanosecond, but not its location.
 //
 // The layout is version, flags, outcome, then the fields in the order of Query, SQLState after Tag and Then last:
-// integers as varints, strings and lists after their length, settings sorted by name. In the present version, Stated of
-// the query and of each of Then follows.
+// integers as varints, strings and lists after their length, settings sorted by name. From version 4 on, Stated of the
+// query and of each of Then follows, and in the present version
+// Temps. Began is last. Whole is not part of it.
 func AppendBinary(dst []byte, q Query) []byte {
 	flags := byte(0)
 	if q.Protocol == Extended {
@@ -55,9 +58,15 @@ func AppendBinary(dst []byte, q Query) []byte {
 	if len(q.Then) > 0 {
 		flags |= flagThen
 	}
+	if !q.Began.IsZero() {
+		flags |= flagBegan
+	}
 	version := byte(versionWithoutStated)
-	if q.states() {
+	switch {
+	case len(q.Temps) > 0:
 		version = binaryVersion
+	case q.states():
+		version = versionWithoutTemps
 	}
 	dst = append(dst, version, flags, byte(q.Outcome))
 	dst = binary.AppendUvarint(dst, q.SessionID)
@@ -72,8 +81,7 @@ func AppendBinary(dst []byte, q Query) []byte {
 	dst = appendSettings(dst, q.Settings)
 	dst = appendStrings(dst, q.Temporary)
 	if flags&flagCompleted != 0 {
-		dst = binary.AppendVarint(dst, q.Completed.Unix())
-		dst = binary.AppendUvarint(dst, uint64(q.Completed.Nanosecond()))
+		dst = appendTime(dst, q.Completed)
 	}
 	if flags&flagDoubt != 0 {
 		dst = appendDoubt(dst, q.Doubt)
@@ -88,13 +96,26 @@ func AppendBinary(dst []byte, q Query) []byte {
 			dst = appendParams(appendString(append(dst, how), s.SQL), s.Params)
 		}
 	}
-	if version == binaryVersion {
+	if version >= versionWithoutTemps {
 		dst = q.Stated.AppendBinary(dst)
 		for _, s := range q.Then {
 			dst = s.Stated.AppendBinary(dst)
 		}
 	}
+	if version == binaryVersion {
+		dst = binary.AppendUvarint(dst, uint64(len(q.Temps)))
+		for _, d := range q.Temps {
+			dst = appendDoubt(appendSettings(appendString(appendString(dst, d.Name), d.View), d.Settings), d.Doubt)
+		}
+	}
+	if flags&flagBegan != 0 {
+		dst = appendTime(dst, q.Began)
+	}
 	return dst
+}
+
+func appendTime(dst []byte, t time.Time) []byte {
+	return binary.AppendUvarint(binary.AppendVarint(dst, t.Unix()), uint64(t.Nanosecond()))
 }
 
 // states reports whether the engine states something about the query or one of Then.
@@ -210,11 +231,17 @@ func (d *decoder) query() Query {
 	if flags&flagThen != 0 {
 		q.Then = list(d, 3, d.step)
 	}
-	if v == binaryVersion {
+	if v >= versionWithoutTemps {
 		q.Stated = d.stated()
 		for i := range q.Then {
 			q.Then[i].Stated = d.stated()
 		}
+	}
+	if v == binaryVersion {
+		q.Temps = list(d, 6, d.temp)
+	}
+	if flags&flagBegan != 0 && v >= versionWithoutStated {
+		q.Began = d.time()
 	}
 	return q
 }
@@ -247,6 +274,10 @@ func (d *decoder) doubt() Doubt {
 		d.err = fmt.Errorf("a doubt has the mark %d", temporary)
 	}
 	return Doubt{Temporary: temporary == 1, Names: list(d, 1, d.string), Calls: list(d, 3, d.calls)}
+}
+
+func (d *decoder) temp() Temp {
+	return Temp{Name: d.string(), View: d.string(), Settings: d.settings(), Doubt: d.doubt()}
 }
 
 func (d *decoder) calls() Calls {

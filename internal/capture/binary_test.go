@@ -35,13 +35,17 @@ func queries() map[string]capture.Query {
 		"doubt": {SQL: "SELECT 1", Doubt: capture.Doubt{Names: []string{"a.b", "role"}, Temporary: true, Calls: []capture.Calls{
 			{Functions: []string{"f", "g"}, Except: []string{"a.c"}}, {Functions: []string{capture.UnknownCode}, Only: []string{"role"}}, {},
 		}}, Completed: time.Unix(7, 0).UTC()},
+		"began":        {SQL: "SELECT 1", Began: time.Unix(8, 9).UTC(), Completed: time.Unix(9, 0).UTC()},
 		"sequence":     {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT $1", Protocol: capture.Extended, Named: true, Params: []capture.Param{{OID: 23, Value: []byte("7")}}}, {}}, Completed: time.Unix(7, 0).UTC()},
 		"failed":       {SQL: "SELECT 1/x FROM t", Outcome: capture.Failed, SQLState: "22012"},
 		"lost":         {SQL: "SELECT 1", Outcome: capture.Lost},
 		"stated":       {SQL: "SELECT 1", Stated: capture.Stated{Epsilon: 1.5, Delta: 1e-6}},
 		"unclear":      {SQL: "SELECT 1", Stated: capture.Stated{Unclear: true}, Completed: time.Unix(7, 0).UTC()},
 		"stated later": {SQL: "SELECT 1", Then: []capture.Step{{SQL: "SELECT 2"}, {SQL: "SELECT 3", Stated: capture.Stated{Rho: 0.5, Mu: math.MaxFloat64}}}},
-		"not utf8":     {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
+		"definitions": {SQL: "SELECT * FROM v, t", Temporary: []string{"t", "v"}, Temps: []capture.Temp{
+			{Name: "t"}, {Name: "v", View: "CREATE TEMP VIEW v AS SELECT 1", Settings: map[string]string{"search_path": ""}, Doubt: capture.Doubt{Names: []string{"role"}}},
+		}},
+		"not utf8": {SQL: "SELECT '\xff\x00'", Completed: time.Unix(-1, 5).UTC()},
 	}
 }
 
@@ -71,7 +75,7 @@ func TestDecodeBinaryRefuses(t *testing.T) {
 	stated := capture.AppendBinary(nil, queries()["stated"])
 	tests := []struct{ name, in, want string }{
 		{"empty", "", "too short"},
-		{"other version", "\x05" + string(good[1:]), "version 5"},
+		{"other version", "\x06" + string(good[1:]), "version 6"},
 		{"stated is short", string(stated[:len(stated)-1]), "no claim"},
 		{"stated is not a number", string(stated[:len(stated)-8]) + "\xff\xf8\x00\x00\x00\x00\x00\x00", "no claim"},
 		{"trailing byte", string(good) + "x", "1 bytes follow the query"},
@@ -117,6 +121,9 @@ func TestOlderReaders(t *testing.T) {
 		want := byte(3)
 		if strings.HasPrefix(name, "stated") || name == "unclear" {
 			want = 4
+		}
+		if name == "definitions" {
+			want = 5
 		}
 		if got := capture.AppendBinary(nil, q)[0]; got != want {
 			t.Errorf("%s: version %d, want %d", name, got, want)

@@ -23,11 +23,14 @@ type Calls struct {
 
 // The functions of Calls that are no names. UnknownCode can have changed every setting: it stands for statements that
 // were not read, too. UnlistedFunctions are functions that were called, too many to be listed. UnknownFunction can have
-// changed the settings of extensions and applications, which have a dot in their names.
+// changed the settings of extensions and applications, which have a dot in their names. ImplicitCode is what a
+// statement that writes may run without naming it (of triggers, defaults, constraints): it can have created temporary
+// relations.
 const (
 	UnknownCode       = "*"
 	UnlistedFunctions = "?"
 	UnknownFunction   = "*."
+	ImplicitCode      = "!"
 )
 
 // AnySetting returns the doubt of a session of which nothing is known.

@@ -54,23 +54,45 @@ type Query struct {
 	// Settings are the settings in force when the statement ran, as far as the client set them (startup options, SET,
 	// SET LOCAL), by lower-case name.
 	Settings map[string]string
+	// Whole is true if Settings hold the initial settings of the session as well: those of its role and database.
+	Whole bool
 	// Doubt says which settings, ApplicationName included, may differ from Settings.
 	Doubt Doubt
 	// Temporary lists the names in SQL, sorted, that may refer to temporary relations of the session if they have no
 	// schema.
 	Temporary []string
+	// Temps are those of the temporary relations in SQL, and of the views among them, that may run declared
+	// functions or read protected tables when SQL names them.
+	Temps []Temp
 	// Then holds further statements of the session, in their order: the query is a sequence, whose answers are audited
 	// together. The proxy never sets it. nil = a single statement.
 	Then []Step
 	// Tag is the command tag of CommandComplete, for example "SELECT 3"; empty unless the statement was completed.
 	Tag string
-	// Completed is the time at which the proxy saw how the statement ended.
-	Completed time.Time
+	// Completed is the time at which the proxy saw how the statement ended, and Began the time at which it opened the
+	// session; zero = not known.
+	Completed, Began time.Time
 	// Outcome is how it ended, and SQLState the code of the error, if there was one and it is known.
 	Outcome  Outcome
 	SQLState string
 	// Stated is the claim that the engine states in its answer, if the proxy reads it.
 	Stated Stated
+}
+
+// Temp is what the session said of a temporary relation.
+type Temp struct {
+	Name string
+	// View is the statement that created the view; "" for a table with expressions of its own (defaults, triggers), and
+	// where the text is not known any more.
+	View string
+	// Settings are those of Query.Settings, when the view was created, on which the meaning of its names depends, and
+	// Doubt is what was in doubt then.
+	Settings map[string]string
+	Doubt    Doubt
+}
+
+func (d Temp) size() int {
+	return len(d.Name) + len(d.View) + sizeOfSettings(d.Settings) + d.Doubt.size()
 }
 
 // Step is a statement of a sequence after the first one; see Query.
@@ -99,7 +121,7 @@ func (q Query) AsStep() Step {
 
 // The approximate memory sizes of the fixed parts of a Query, a Step and a Param, in bytes.
 const (
-	querySize = 296
+	querySize = 352
 	stepSize  = 88
 	paramSize = 48
 )
@@ -108,15 +130,23 @@ const (
 func (q Query) Size() int {
 	n := querySize + len(q.User) + len(q.Database) + len(q.ApplicationName) + len(q.SQL) + len(q.Tag) + len(q.SQLState) +
 		2*len(q.ResultFormats) + sizeOf(q.Params)
-	for name, value := range q.Settings {
-		n += len(name) + len(value)
-	}
+	n += sizeOfSettings(q.Settings)
 	for _, name := range q.Temporary {
 		n += len(name)
+	}
+	for _, d := range q.Temps {
+		n += d.size()
 	}
 	n += q.Doubt.size()
 	for _, s := range q.Then {
 		n += stepSize + len(s.SQL) + sizeOf(s.Params)
+	}
+	return n
+}
+
+func sizeOfSettings(settings map[string]string) (n int) {
+	for name, value := range settings {
+		n += len(name) + len(value)
 	}
 	return n
 }

@@ -72,7 +72,7 @@ type rig struct {
 }
 
 func TestChaos(t *testing.T) {
-	longtest.Skip(t)
+	longtest.Scheduled(t)
 	duration := 2 * time.Minute
 	if text, ok := os.LookupEnv("DPWATCH_CHAOS_TIME"); ok {
 		var err error

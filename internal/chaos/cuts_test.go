@@ -46,7 +46,7 @@ func (s *sidecar) fleet(t *testing.T) (workers []workerState, turns turnsState) 
 // taken back and another worker goes on; it takes turns again when the link is fixed; no trial is counted twice, and
 // none of a delivered turn is lost.
 func TestCuts(t *testing.T) {
-	longtest.Skip(t)
+	longtest.Scheduled(t)
 	if !inNamespace(t) {
 		return
 	}

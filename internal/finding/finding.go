@@ -17,6 +17,7 @@ const (
 	Unconfirmed      Kind = "unconfirmed"       // trials show a violation, which fresh trials have not confirmed yet
 	Deterministic    Kind = "deterministic"     // a violation without any epsilon: the answers never vary, and differ between neighbouring datasets
 	CopiesDiffer     Kind = "copies_differ"     // answers differ between D0 and its twin, so that a violation has no verdict
+	SessionEnds      Kind = "session_ends"      // trials end their session on one copy alone, which more of them would not confirm without harm
 	EngineDrift      Kind = "engine_drift"      // production has another definition of a function than the shadow database
 	BudgetExceeded   Kind = "budget_exceeded"   // the answers to an analyst claim more than a budget of the configuration
 	UnclaimedRead    Kind = "unclaimed_read"    // a client reads a protected table without a claim and without a DP function
@@ -26,7 +27,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Violation, Unconfirmed, Deterministic, FloatingPoint, CopiesDiffer, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
+	return []Kind{Violation, Unconfirmed, Deterministic, FloatingPoint, CopiesDiffer, SessionEnds, EngineDrift, BudgetExceeded, UnclaimedRead, CoverageLow, AuditorUnhealthy}
 }
 
 // OfViolation returns the kind of a violation with a lower bound: Deterministic if that is NaN. floating reports that
@@ -46,7 +47,7 @@ func (k Kind) IsViolation() bool { return k == Violation || k == Deterministic |
 
 // Passing reports whether findings of the kind are about single events: no finding ends them.
 func (k Kind) Passing() bool {
-	return k == CopiesDiffer || k == EngineDrift || k == BudgetExceeded || k == UnclaimedRead
+	return k == CopiesDiffer || k == SessionEnds || k == EngineDrift || k == BudgetExceeded || k == UnclaimedRead
 }
 
 // Severity returns the severity of all findings of the kind; "" for those whose severity depends on their size: see

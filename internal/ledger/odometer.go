@@ -38,7 +38,7 @@ func (l *Ledger) Received(ctx context.Context, engine string, a Answers) ([]Rece
 		since = nil
 	}
 	rows, err := l.pool.Query(ctx, `
-		SELECT username, database, CASE WHEN $6 THEN application ELSE '' END, sum(answers)::bigint, sum(epsilon), sum(squares), sum(drift), sum(delta), sum(rho)
+		SELECT username, database, CASE WHEN $6 THEN application ELSE '' END, sum(answers)::bigint, sum(epsilon), sum(squares), sum(drift), sum(delta), sum(rho), sum(unread)::bigint
 		FROM analyst_hours WHERE engine = $1 AND ($2::timestamptz IS NULL OR hour >= $2) AND $3 IN ('', username) AND $4 IN ('', database) AND $5 IN ('', application) AND ($7 OR NOT repeated)
 		GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
 		engine, since, a.Analyst.User, a.Analyst.Database, a.Analyst.Application, a.Applications, a.Repeated)
@@ -46,7 +46,7 @@ func (l *Ledger) Received(ctx context.Context, engine string, a Answers) ([]Rece
 	if err == nil {
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Received, err error) {
 			s, who := &r.Spent, &r.Analyst
-			err = row.Scan(&who.User, &who.Database, &who.Application, &s.Answers, &s.Epsilon, &s.Squares, &s.Drift, &s.Delta, &s.Rho)
+			err = row.Scan(&who.User, &who.Database, &who.Application, &s.Answers, &s.Epsilon, &s.Squares, &s.Drift, &s.Delta, &s.Rho, &s.Unread)
 			return r, err
 		})
 	}
@@ -124,16 +124,26 @@ func (m meter) add(s *Sighting, first bool) {
 	}
 }
 
+// refuse counts refused statements. Whether they repeat earlier ones is not known: they count as if they did.
+func (m meter) refuse(r *Refusal) {
+	at := received{Analyst{valid(r.User), valid(r.Database), valid(r.Application)}, Hour(r.Hour), r.Claim != nil}
+	if r.Claim == nil {
+		m[at] = m[at].Add(odometer.Spent{Unread: r.Statements})
+		return
+	}
+	m[at] = m[at].Add(odometer.Of(r.Claim.Epsilon, r.Claim.Delta, r.Statements))
+}
+
 // store adds the sums to those of the ledger.
 func (r *recording) store(ctx context.Context, m meter) error {
 	var all pgx.Batch
 	for at, s := range m {
 		all.Queue(`
-			INSERT INTO analyst_hours AS h (engine, hour, username, database, application, repeated, answers, epsilon, squares, drift, delta, rho)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+			INSERT INTO analyst_hours AS h (engine, hour, username, database, application, repeated, answers, epsilon, squares, drift, delta, rho, unread)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 			ON CONFLICT (engine, hour, username, database, application, repeated) DO UPDATE SET answers = h.answers + excluded.answers, epsilon = h.epsilon + excluded.epsilon,
-			  squares = h.squares + excluded.squares, drift = h.drift + excluded.drift, delta = h.delta + excluded.delta, rho = h.rho + excluded.rho`,
-			r.w.name, at.hour, at.analyst.User, at.analyst.Database, at.analyst.Application, at.repeated, s.Answers, s.Epsilon, s.Squares, s.Drift, s.Delta, s.Rho)
+			  squares = h.squares + excluded.squares, drift = h.drift + excluded.drift, delta = h.delta + excluded.delta, rho = h.rho + excluded.rho, unread = h.unread + excluded.unread`,
+			r.w.name, at.hour, at.analyst.User, at.analyst.Database, at.analyst.Application, at.repeated, s.Answers, s.Epsilon, s.Squares, s.Drift, s.Delta, s.Rho, s.Unread)
 	}
 	results := r.tx.SendBatch(ctx, &all)
 	for range all.Len() {
@@ -150,7 +160,7 @@ const foldHours = `
 	WITH old AS (
 	  DELETE FROM analyst_hours WHERE ctid = ANY(ARRAY(SELECT ctid FROM analyst_hours WHERE engine = $1 AND hour < $2 AND hour > 'epoch' AND $3::text[] IS NOT NULL LIMIT $4))
 	  RETURNING *)
-	INSERT INTO analyst_hours AS h (engine, hour, username, database, application, repeated, answers, epsilon, squares, drift, delta, rho)
-	SELECT engine, 'epoch', username, database, '', repeated, sum(answers), sum(epsilon), sum(squares), sum(drift), sum(delta), sum(rho) FROM old GROUP BY engine, username, database, repeated
+	INSERT INTO analyst_hours AS h (engine, hour, username, database, application, repeated, answers, epsilon, squares, drift, delta, rho, unread)
+	SELECT engine, 'epoch', username, database, '', repeated, sum(answers), sum(epsilon), sum(squares), sum(drift), sum(delta), sum(rho), sum(unread) FROM old GROUP BY engine, username, database, repeated
 	ON CONFLICT (engine, hour, username, database, application, repeated) DO UPDATE SET answers = h.answers + excluded.answers, epsilon = h.epsilon + excluded.epsilon,
-	  squares = h.squares + excluded.squares, drift = h.drift + excluded.drift, delta = h.delta + excluded.delta, rho = h.rho + excluded.rho`
+	  squares = h.squares + excluded.squares, drift = h.drift + excluded.drift, delta = h.delta + excluded.delta, rho = h.rho + excluded.rho, unread = h.unread + excluded.unread`

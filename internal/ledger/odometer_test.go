@@ -39,6 +39,17 @@ func TestReceived(t *testing.T) {
 	record("bob", "psql", "one", 0.5, 1, now)
 	record("bob", "psql", "unclaimed", 0, 7, now)
 
+	seq++ // refused statements count as repetitions, and those whose claims are not known apart
+	refused := []ledger.Refusal{
+		{User: "eve", Database: "db", Hour: now, Statements: 3, Claim: &ledger.Claim{Epsilon: 0.5}},
+		{User: "eve", Database: "db", Hour: now, Statements: 4},
+	}
+	for range 2 {
+		if err := e.Record(t.Context(), ledger.Batch{Term: e.Term(), Seq: seq, Refused: refused}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	type sums struct {
 		User, Application string
 		Answers           int64
@@ -52,6 +63,9 @@ func TestReceived(t *testing.T) {
 		}
 		var got []sums
 		for _, r := range all {
+			if unread := map[string]int64{"eve": 4}[r.Analyst.User]; r.Spent.Unread != unread {
+				t.Errorf("%s: %d unknown claims of %s, want %d", what, r.Spent.Unread, r.Analyst.User, unread)
+			}
 			got = append(got, sums{r.Analyst.User, r.Analyst.Application, r.Spent.Answers, r.Spent.Epsilon, r.Spent.Delta})
 		}
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(x, y float64) bool { return x-y < 1e-12 && y-x < 1e-12 })); diff != "" {
@@ -61,14 +75,15 @@ func TestReceived(t *testing.T) {
 	ever := ledger.Answers{Repeated: true}
 	checkAll := func() {
 		t.Helper()
-		check("ever", ever, sums{"ann", "", 6, 2.75, 6e-6}, sums{"bob", "", 1, 0.5, 1e-6})
-		check("a day", ledger.Answers{Repeated: true, Since: now.Add(-24 * time.Hour)}, sums{"ann", "", 5, 2.5, 5e-6}, sums{"bob", "", 1, 0.5, 1e-6})
-		check("without repetitions", ledger.Answers{}, sums{"ann", "", 2, 0.75, 2e-6}, sums{"bob", "", 1, 0.5, 1e-6})
+		eve := sums{"eve", "", 3, 1.5, 0}
+		check("ever", ever, sums{"ann", "", 6, 2.75, 6e-6}, sums{"bob", "", 1, 0.5, 1e-6}, eve)
+		check("a day", ledger.Answers{Repeated: true, Since: now.Add(-24 * time.Hour)}, sums{"ann", "", 5, 2.5, 5e-6}, sums{"bob", "", 1, 0.5, 1e-6}, eve)
+		check("without repetitions", ledger.Answers{}, sums{"ann", "", 2, 0.75, 2e-6}, sums{"bob", "", 1, 0.5, 1e-6}, sums{"eve", "", 0, 0, 0})
 		check("one user", ledger.Answers{Repeated: true, Analyst: ledger.Analyst{User: "bob"}}, sums{"bob", "", 1, 0.5, 1e-6})
 	}
 	checkAll()
 	check("by application", ledger.Answers{Repeated: true, Applications: true},
-		sums{"ann", "bi", 1, 0.25, 1e-6}, sums{"ann", "psql", 5, 2.5, 5e-6}, sums{"bob", "psql", 1, 0.5, 1e-6})
+		sums{"ann", "bi", 1, 0.25, 1e-6}, sums{"ann", "psql", 5, 2.5, 5e-6}, sums{"bob", "psql", 1, 0.5, 1e-6}, sums{"eve", "", 3, 1.5, 0})
 	for range 2 {
 		if _, err := e.Prune(t.Context(), time.Now(), 24*time.Hour, []string{"one", "two"}); err != nil {
 			t.Fatal(err)

@@ -52,6 +52,14 @@ type Skip struct {
 	Statements int64
 }
 
+// Refusal counts executions of refused DP queries by one user in one hour. They are also in a Skip.
+type Refusal struct {
+	User, Database, Application string
+	Hour                        time.Time
+	Statements                  int64
+	Claim                       *Claim // of each; nil = not known
+}
+
 // Batch is what was observed in a short time. Term is that of the Engine; Seq grows from batch to batch of the term,
 // from 1. File is the spooled file of captured queries from which the batch comes, "" = none. A batch of a process that
 // never was the engine's auditor has Term 0: then File is its own file.
@@ -60,7 +68,8 @@ type Batch struct {
 	File      string
 	Sightings []Sighting
 	Skips     []Skip
-	Samples   []Sample `json:",omitempty"`
+	Refused   []Refusal `json:",omitempty"`
+	Samples   []Sample  `json:",omitempty"`
 	// Placed are the queries whose audits have a place and have not begun, with their statements: another process
 	// begins them if this one ends. Displaced are the keys of those that lost it.
 	Placed    []Query  `json:",omitempty"`
@@ -192,6 +201,9 @@ func (r *recording) count(ctx context.Context) error {
 	}
 	if err := errors.Join(err, results.Close()); err != nil {
 		return err
+	}
+	for i := range r.b.Refused {
+		sums.refuse(&r.b.Refused[i])
 	}
 	return r.store(ctx, sums)
 }

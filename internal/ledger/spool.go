@@ -117,6 +117,9 @@ func kindOf(name string) SpoolKind { return SpoolKind(strings.TrimPrefix(filepat
 
 func (k SpoolKind) known() bool { return k == SpooledBatch || k == SpooledQueries }
 
+// Withholds reports whether captured queries are not stored.
+func (s *Spool) Withholds() bool { return s.withhold }
+
 // Len returns the number of files and of their bytes.
 func (s *Spool) Len() (files int, bytes int64) {
 	s.mu.Lock()

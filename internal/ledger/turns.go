@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
 )
 
@@ -36,6 +37,8 @@ type Outcome struct {
 	Took    time.Duration `json:"took"`
 	Fresh   bool          `json:"fresh"`             // the evidence belongs to the present copies
 	Trouble string        `json:"trouble,omitempty"` // why the turn ended early: the audit is retried later
+	Lost    bool          `json:"lost,omitempty"`    // the trouble is the loss of a session: see replay.Lost
+	Ends    *outcome.Ends `json:"ends,omitempty"`    // trials end their sessions: the audit ends inconclusive
 	Void    string        `json:"void,omitempty"`    // why the trials show nothing: the audit ends inconclusive
 	Stop    string        `json:"stop,omitempty"`    // why the measurement of a violation must end
 	Early   bool          `json:"early,omitempty"`   // the worker ended during the turn: what the evidence shows is not verified yet

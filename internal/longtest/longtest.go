@@ -1,6 +1,8 @@
 // Package longtest separates the tests that users run at every change (make test) from the simulations, generated
-// queries and clients that take longer: make test-long, which CI runs too, sets DPWATCH_TEST_LONG=1 and runs the tests
-// that use Skip, Enabled, Count, Number, Omits or Other; the Makefile finds them by these names.
+// queries and clients that take longer. make test-long sets DPWATCH_TEST_LONG=1 and runs the tests that use Skip,
+// Scheduled, Enabled, Count, Number, Omits or Other; the Makefile finds them by these names. CI does that every night,
+// and at a push make test-long-part, which sets DPWATCH_TEST_LONG=part and runs those that use Skip, Omits or Other, in
+// packages of running programs.
 package longtest
 
 import (
@@ -9,13 +11,28 @@ import (
 	"testing"
 )
 
+const variable = "DPWATCH_TEST_LONG" // "1": all long tests; "part": the part for a push
+
 // Enabled reports whether long tests run.
-func Enabled() bool { return os.Getenv("DPWATCH_TEST_LONG") == "1" }
+func Enabled() bool { return whole() || os.Getenv(variable) == "part" }
+
+func whole() bool { return os.Getenv(variable) == "1" }
 
 // Skip skips a test that is run by make test-long alone.
 func Skip(t testing.TB) {
 	t.Helper()
-	if !Enabled() {
+	skipUnless(t, Enabled())
+}
+
+// Scheduled is Skip for a test of about a minute or more, which the part for a push leaves out.
+func Scheduled(t testing.TB) {
+	t.Helper()
+	skipUnless(t, whole())
+}
+
+func skipUnless(t testing.TB, runs bool) {
+	t.Helper()
+	if !runs {
 		t.Skip("SKIPPED: make test-long runs it")
 	}
 }
@@ -38,15 +55,15 @@ func Count(usual, long uint64) uint64 {
 
 // Number returns the value of an environment variable that chooses how much a test does, or otherwise where it is not
 // set.
-func Number(t testing.TB, variable string, otherwise uint64) uint64 {
+func Number(t testing.TB, name string, otherwise uint64) uint64 {
 	t.Helper()
-	text, ok := os.LookupEnv(variable)
+	text, ok := os.LookupEnv(name)
 	if !ok {
 		return otherwise
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		t.Fatalf("%s=%q: want a whole number", variable, text)
+		t.Fatalf("%s=%q: want a whole number", name, text)
 	}
 	return n
 }
@@ -55,5 +72,5 @@ func Number(t testing.TB, variable string, otherwise uint64) uint64 {
 func Omits(i, n int) bool { return i%n != 0 && !Enabled() }
 
 // Other reports whether case i of a test belongs to the other of two targets: make test runs every n-th, make test-long
-// the rest.
+// and make test-long-part the rest.
 func Other(i, n int) bool { return (i%n == 0) == Enabled() }

@@ -15,6 +15,7 @@ type Spent struct {
 	Drift   float64 // of epsilon times tanh(epsilon / 2): the expected privacy loss of randomised response
 	Delta   float64 // of delta
 	Rho     float64 // of the zCDP of the answers, if those with a delta come from the Gaussian mechanism
+	Unread  int64   // further answers whose claims are not known, so that the sums are incomplete
 }
 
 // Of returns the sums of a number of answers with the same claim. Rho is epsilon^2/2 for delta = 0 (Bun and Steinke
@@ -26,17 +27,17 @@ func Of(epsilon, delta float64, answers int64) Spent {
 	if delta > 0 {
 		rho = epsilon * epsilon / (4 * math.Log(1.25/delta))
 	}
-	return Spent{answers, n * epsilon, n * epsilon * epsilon, n * epsilon * math.Tanh(epsilon/2), n * delta, n * rho}
+	return Spent{answers, n * epsilon, n * epsilon * epsilon, n * epsilon * math.Tanh(epsilon/2), n * delta, n * rho, 0}
 }
 
 // Add returns the sums of two disjoint sets of answers.
 func (s Spent) Add(t Spent) Spent {
-	return Spent{s.Answers + t.Answers, s.Epsilon + t.Epsilon, s.Squares + t.Squares, s.Drift + t.Drift, s.Delta + t.Delta, s.Rho + t.Rho}
+	return Spent{s.Answers + t.Answers, s.Epsilon + t.Epsilon, s.Squares + t.Squares, s.Drift + t.Drift, s.Delta + t.Delta, s.Rho + t.Rho, s.Unread + t.Unread}
 }
 
 // times returns the sums of x times as many answers of the same kinds.
 func (s Spent) times(x float64) Spent {
-	return Spent{int64(x * float64(s.Answers)), x * s.Epsilon, x * s.Squares, x * s.Drift, x * s.Delta, x * s.Rho}
+	return Spent{int64(x * float64(s.Answers)), x * s.Epsilon, x * s.Squares, x * s.Drift, x * s.Delta, x * s.Rho, int64(x * float64(s.Unread))}
 }
 
 // Composition is a set of composition theorems.

@@ -145,7 +145,7 @@ func (s *site) budgets(r *http.Request) (content, error) {
 func budgetSection(use *records.BudgetUse, engine string, named bool) (s section, exceeded int) {
 	s = section{
 		Title: "Budget " + use.Name, Notes: []string{fmt.Sprintf("Epsilon %g, delta %g, per %s, composition %s.", use.Epsilon, use.Delta, use.Period, use.Composition)},
-		Header: []string{"Analyst", "Answers", "Spent", "Last day", "Left"}, Empty: "No analyst has received an answer with a claim.",
+		Header: []string{"Analyst", "Answers", "Spent", "Last day", "Left", "Claims not known"}, Empty: "No analyst has received an answer with a claim.",
 	}
 	if use.Period == "ever" {
 		s.Notes[0] = fmt.Sprintf("Epsilon %g, delta %g for all answers ever, composition %s.", use.Epsilon, use.Delta, use.Composition)
@@ -171,7 +171,7 @@ func budgetSection(use *records.BudgetUse, engine string, named bool) (s section
 		if a.Application != "" {
 			name += ", application " + a.Application
 		}
-		s.Rows = append(s.Rows, []cell{text(name), text(a.Answers), spent, text(fmt.Sprintf("%.4g", a.PerDay)), text(left)})
+		s.Rows = append(s.Rows, []cell{text(name), text(a.Answers), spent, text(fmt.Sprintf("%.4g", a.PerDay)), text(left), text(a.Unread)})
 	}
 	return s, exceeded
 }

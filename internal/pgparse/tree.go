@@ -1,6 +1,8 @@
 package pgparse
 
 import (
+	"slices"
+
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -20,7 +22,7 @@ func Children(m protoreflect.Message, visit func(protoreflect.Message), skip ...
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)
-		if fd.Kind() != protoreflect.MessageKind || !m.Has(fd) || len(skip) > 0 && fd.Name() == skip[0] {
+		if fd.Kind() != protoreflect.MessageKind || !m.Has(fd) || slices.Contains(skip, fd.Name()) {
 			continue
 		}
 		if !fd.IsList() {

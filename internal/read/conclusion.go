@@ -52,6 +52,8 @@ type Reads struct {
 	Tables map[string][]string `json:"tables"`
 	// Unverified says what could not be verified; "" = trials of each world read its copies alone.
 	Unverified string `json:"unverified"`
+	// Beside says what trials read, or may read, that is the same in all worlds.
+	Beside []string `json:"beside,omitempty"`
 }
 
 // InputReport describes how the files of recorded results were read.

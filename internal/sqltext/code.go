@@ -60,6 +60,18 @@ type Code struct {
 	unknownTemp bool
 }
 
+// Temporaries returns the names of the temporary relations that the body can create, and whether it can create others.
+func (c *Code) Temporaries(body string) (names []string, others bool) {
+	for _, t := range c.temps {
+		for _, name := range [...]string{t.Made, t.View, t.New} {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, c.unknownTemp || c.Dynamic && mentionsTemp(body)
+}
+
 // maxNestedCode limits texts inside of texts.
 const maxNestedCode = 16
 
@@ -188,8 +200,11 @@ func (r *codeReader) keyword(w, before string) {
 		change, unknown := p.created()
 		r.temp(change, unknown)
 	case "alter":
-		if change := p.renamed(); change != nil {
+		switch change := p.renamed(); {
+		case change != nil && change.New != "":
 			r.temp(&TempChange{View: change.New}, false)
+		default:
+			r.temp(change, false)
 		}
 	case "into":
 		if mentionsTemp(r.sql) {

@@ -24,9 +24,9 @@ const (
 	Execute                     // EXECUTE [Name, Args, Plain]
 	ExecuteWithin               // EXPLAIN EXECUTE, CREATE TABLE AS EXECUTE [Name, Args, Plain, Before], or text that resembles them [Name is ""]
 	Deallocate                  // DEALLOCATE [Name; "" for ALL]
-	DeclareCursor               // DECLARE ... CURSOR [Name]
+	DeclareCursor               // DECLARE ... CURSOR [Name, Statement, Hold, NoScroll]
 	CloseCursor                 // CLOSE [Name; "" for ALL]
-	Fetch                       // FETCH, MOVE: runs the statement of a cursor
+	Fetch                       // FETCH, MOVE: runs the statement of a cursor [Name, Rows]
 	Unclear                     // an unsupported form
 )
 
@@ -56,12 +56,15 @@ type Effect struct {
 	UnknownTemp bool
 
 	Types     []uint32 // OIDs of the parameters that PREPARE declares
-	Statement string   // the statement that PREPARE prepares
+	Statement string   // the statement that PREPARE prepares, or the whole DECLARE
 	Args      []Arg    // arguments of EXECUTE
 	Before    string   // the text before an EXECUTE within another statement
 	// Plain is true if all types of a PREPARE are supported, or if all arguments of an EXECUTE are literals. Otherwise
 	// Types and Args are nil.
 	Plain bool
+
+	Hold, NoScroll bool // options of DECLARE
+	Rows           Rows // what FETCH reads
 }
 
 // Inert reports whether the statement leaves the session unchanged.
@@ -94,6 +97,7 @@ func Analyze(sql string) Effect {
 	change, unknown := temporary(sql, keyword)
 	e.UnknownTemp = unknown
 	if change != nil {
+		change.SQL = sql
 		e.Temps = []TempChange{*change}
 	}
 	return e
@@ -180,7 +184,7 @@ func (p *parser) statement() Effect {
 	case "drop", "alter":
 		return Effect{MayCommit: p.immediate()}
 	case "fetch", "move":
-		return Effect{Action: Fetch}
+		return p.fetch()
 	case "savepoint":
 		return p.named(Savepoint)
 	case "release":
@@ -194,7 +198,7 @@ func (p *parser) statement() Effect {
 		p.skipUnlessLast("prepare")
 		return p.namedOrAll(Deallocate)
 	case "declare":
-		return p.named(DeclareCursor)
+		return p.declare()
 	case "close":
 		return p.namedOrAll(CloseCursor)
 	case "explain", "create":

@@ -147,14 +147,16 @@ func TestTemporary(t *testing.T) {
 		`CREATE TEMP TABLE "A b" (a int) ON COMMIT DROP`:                                       {Made: "A b", DropOnCommit: true},
 		"CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1 AS on":                                 {Made: "t", DropOnCommit: true},
 		"CREATE TEMP TABLE t ON COMMIT DELETE ROWS AS SELECT 1":                                made("t"),
-		"CREATE OR REPLACE TEMP VIEW v AS SELECT 1":                                            made("v"),
-		"CREATE OR REPLACE TEMP RECURSIVE VIEW v (a) AS SELECT 1":                              made("v"),
+		"CREATE OR REPLACE TEMP VIEW v AS SELECT 1":                                            {Made: "v", IsView: true},
+		"CREATE OR REPLACE TEMP RECURSIVE VIEW v (a) AS SELECT 1":                              {Made: "v", IsView: true},
 		"CREATE TEMPORARY SEQUENCE s":                                                          made("s"),
 		"CREATE TABLE pg_temp.users (a int)":                                                   made("users"),
 		`CREATE TABLE "pg_temp_3".users (a int)`:                                               made("users"),
 		`CREATE TABLE U&"pg\005ftemp".users (a int)`:                                           unknown,
 		`CREATE TEMP TABLE U&"us\0065rs" (a int)`:                                              unknown,
-		"CREATE TYPE pg_temp.users AS (a int)":                                                 unknown,
+		"CREATE TYPE pg_temp.users AS (a int)":                                                 made("users"),
+		"CREATE DOMAIN pg_temp.d AS int CHECK (VALUE > f())":                                   made("d"),
+		"CREATE DOMAIN d AS pg_temp.e":                                                         unknown,
 		"CREATE TABLE temp (a int)":                                                            nil,
 		"CREATE TABLE t (temp int)":                                                            nil,
 		"CREATE UNLOGGED TABLE t (a int)":                                                      nil,
@@ -183,14 +185,21 @@ func TestTemporary(t *testing.T) {
 		"DROP FUNCTION a":               nil,
 		"DROP TABLE":                    nil,
 		"ALTER TABLE a RENAME TO users": {Old: "a", New: "users"},
-		`ALTER TABLE IF EXISTS ONLY pg_temp.a RENAME TO "Users"`: {Old: "a", New: "Users"},
-		"ALTER TABLE public.a RENAME TO users":                   nil,
-		"ALTER TABLE a RENAME COLUMN b TO c":                     nil,
-		"ALTER TABLE a ADD b int":                                nil,
+		`ALTER TABLE IF EXISTS ONLY pg_temp.a RENAME TO "Users"`:                            {Old: "a", New: "Users"},
+		"ALTER TABLE public.a RENAME TO users":                                              nil,
+		"ALTER TABLE a RENAME COLUMN b TO c":                                                {Extended: "a"},
+		"ALTER TABLE a ADD b int":                                                           {Extended: "a"},
+		"ALTER VIEW public.a ALTER b SET DEFAULT 1":                                         nil,
+		"CREATE CONSTRAINT TRIGGER x AFTER INSERT OR UPDATE OF b ON a EXECUTE FUNCTION f()": {Extended: "a"},
+		"CREATE OR REPLACE RULE x AS ON INSERT TO pg_temp.a DO ALSO SELECT f()":             {Extended: "a"},
+		"CREATE POLICY x ON a USING (f())":                                                  {Extended: "a"},
+		"CREATE INDEX ON ONLY a (f(b))":                                                     {Extended: "a"},
+		"CREATE TRIGGER x AFTER INSERT ON public.a EXECUTE FUNCTION f()":                    nil,
+		"DO $$ BEGIN ALTER TABLE a ADD b int DEFAULT f(); END $$":                           {Extended: "a"},
 	} {
 		t.Run(sql, func(t *testing.T) {
 			t.Parallel()
-			got := sqltext.Analyze(sql)
+			got := withoutText(t, sql)
 			if got.UnknownTemp != (want == unknown) {
 				t.Errorf("unknown name: %v", got.UnknownTemp)
 			}

@@ -5,8 +5,11 @@ import "strings"
 // TempChange is the effect of a statement on the temporary relations of its session, by names without a schema.
 type TempChange struct {
 	Made         string   // a created relation; "" = none
+	IsView       bool     // Made is a view
 	DropOnCommit bool     // it is dropped at the end of the transaction
 	View         string   // a view, which is temporary if it reads a temporary relation
+	Extended     string   // a relation to which the statement may add expressions or triggers, if it is temporary
+	SQL          string   // the statement; "" if it is part of a body
 	Dropped      []string // relations that the statement drops, if they are temporary
 	Old, New     string   // a relation that is renamed, if it is temporary
 }
@@ -56,8 +59,15 @@ func (p *parser) created() (*TempChange, bool) {
 		return nil, false
 	}
 	view := p.is("view")
+	if p.accept("domain", "type") {
+		if schema, name, ok := p.relationName(); ok && IsTempSchema(schema) {
+			return &TempChange{Made: name}, false
+		}
+		return nil, p.anyTempName()
+	}
 	if !p.accept("table", "view", "sequence") {
-		return nil, temp || p.anyTempName()
+		change := p.extended()
+		return change, change == nil && (temp || p.anyTempName())
 	}
 	if p.accept("if") {
 		p.accept("not")
@@ -69,11 +79,38 @@ func (p *parser) created() (*TempChange, bool) {
 	}
 	switch {
 	case temp || IsTempSchema(schema):
-		return &TempChange{Made: name, DropOnCommit: p.dropsOnCommit()}, false
+		return &TempChange{Made: name, IsView: view, DropOnCommit: p.dropsOnCommit()}, false
 	case view:
 		return &TempChange{View: name}, p.anyTempName()
 	}
 	return nil, p.anyTempName()
+}
+
+// extended reads the rest of CREATE {TRIGGER | RULE | POLICY | INDEX}.
+func (p *parser) extended() *TempChange {
+	at := *p
+	defer func() { *p = at }()
+	p.accept("constraint")
+	p.accept("unique")
+	before := "on"
+	switch {
+	case p.accept("trigger", "policy", "index"):
+	case p.accept("rule"):
+		before = "to"
+	default:
+		return nil
+	}
+	for ; p.tok.kind != end; p.advance() {
+		if !p.accept(before) {
+			continue
+		}
+		p.accept("only")
+		if schema, name, ok := p.relationName(); ok && (schema == "" || IsTempSchema(schema)) {
+			return &TempChange{Extended: name}
+		}
+		return nil
+	}
+	return nil
 }
 
 // relationName reads name or schema.name. ok is false if the name cannot be read.
@@ -96,6 +133,16 @@ func (p *names) anyTempName() bool {
 		}
 	}
 	return false
+}
+
+// NamesTempSchema reports whether a statement contains the name of the schema of the session's temporary objects, or may.
+func NamesTempSchema(sql string) bool {
+	if !containsAround(sql, "pg", "_temp") && !strings.Contains(sql, `&"`) {
+		return false
+	}
+	p := newParser(sql, 0)
+	p.advance()
+	return p.anyTempName()
 }
 
 // dropsOnCommit reports whether the rest of a statement contains ON COMMIT DROP.
@@ -135,7 +182,7 @@ func (p *parser) dropped() *TempChange {
 	return &change
 }
 
-// renamed reads the rest of ALTER, if it is {TABLE | VIEW | SEQUENCE | INDEX} name RENAME TO name.
+// renamed reads the rest of ALTER {TABLE | VIEW | SEQUENCE | INDEX} name.
 func (p *parser) renamed() *TempChange {
 	if !p.accept("table", "view", "sequence", "index") {
 		return nil
@@ -145,8 +192,11 @@ func (p *parser) renamed() *TempChange {
 	}
 	p.accept("only")
 	schema, old, ok := p.relationName()
-	if !ok || schema != "" && !IsTempSchema(schema) || !p.accept("rename") || !p.accept("to") {
+	if !ok || schema != "" && !IsTempSchema(schema) {
 		return nil
+	}
+	if !p.accept("rename") || !p.accept("to") {
+		return &TempChange{Extended: old}
 	}
 	name, ok := p.identifier()
 	if !ok {

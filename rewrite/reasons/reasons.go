@@ -16,6 +16,7 @@ const (
 	NotSelect           Reason = "not_select"           // neither SELECT, VALUES, TABLE nor a statement that runs one of these; or it ran none
 	Explain             Reason = "explain"              // EXPLAIN without ANALYZE runs no query
 	Wrapper             Reason = "wrapper"              // a statement whose query is not known, or not one query
+	IndirectUse         Reason = "indirect_use"         // runs a DP function on a protected table, and is no query that can be audited
 	OtherDatabase       Reason = "other_database"       // the session is connected to another database than that of the protected tables
 	SideEffects         Reason = "side_effects"         // writes, locks, sleeps or changes its session
 	NoProtectedTable    Reason = "no_protected_table"   // reads no protected table
@@ -44,9 +45,18 @@ const (
 func All() []Reason {
 	return []Reason{
 		InvalidEncoding, TooLarge, TooDeep, Unparseable, Empty, MultipleStatements, NotSelect, Explain, Wrapper,
-		OtherDatabase, SideEffects, NoProtectedTable, SystemCatalogOnly, SystemCatalog,
+		IndirectUse, OtherDatabase, SideEffects, NoProtectedTable, SystemCatalogOnly, SystemCatalog,
 		SystemColumn, SessionDependent, SettingsUncertain, AmbiguousName, TempTable,
 		UnknownTable, NoCopy, ResolvesDifferently, UnknownFunction, UnsafeFunction, NameInString, RowType, Parameter,
 		UnsupportedNode, BadClaim, VerifyFailed, Internal,
 	}
+}
+
+// NotDP reports whether a statement that is refused for a reason is no DP query.
+func NotDP(r Reason) bool {
+	switch r {
+	case NoProtectedTable, SystemCatalogOnly, NotSelect, Explain, Empty:
+		return true
+	}
+	return false
 }

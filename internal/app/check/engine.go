@@ -38,7 +38,7 @@ func checkVersion(c config.Config) preflight.Task {
 		if err != nil {
 			return nil
 		}
-		return compareFunctions(c, theirs, ours)
+		return append(compareFunctions(c, theirs, ours), compareSurroundings(theirs, ours)...)
 	}
 }
 
@@ -55,6 +55,21 @@ func compareFunctions(c config.Config, production, shadow *engine.Snapshot) []pr
 			Name: "claims.functions", Object: name, Status: preflight.Warning,
 			Message: "the shadow database has another definition than production: audits of queries that call it are inconclusive", Fix: "install production's definition in the shadow database",
 		})
+	}
+	return checks
+}
+
+// compareSurroundings reports how the shadow database differs from production in what answers depend on.
+func compareSurroundings(production, shadow *engine.Snapshot) (checks []preflight.Check) {
+	const name = "shadow and production"
+	for _, how := range engine.UnlikeForAnyone(production, shadow) {
+		checks = append(checks, preflight.Check{
+			Name: name, Object: how, Status: preflight.Warning,
+			Message: "verdicts of queries whose answers depend on it are about another engine than production's", Fix: "set up the shadow database like production",
+		})
+	}
+	if len(checks) == 0 {
+		checks = append(checks, preflight.Check{Name: name, Object: "versions, collation and settings", Status: preflight.OK, Message: "are alike"})
 	}
 	return checks
 }

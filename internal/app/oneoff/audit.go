@@ -13,6 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
+	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
@@ -113,6 +114,7 @@ func identity(plans []*rewrite.Plan) (key, summary string) {
 // run runs the trials of a statement until it is decided.
 func (f *Options) run(ctx context.Context, env setup.Environment, player trial.Player, copies *trial.Copies, statement replay.Statement, progress Progress) (read.Conclusion, error) {
 	once := trial.Once{
+		Unlike: f.unlike(ctx, env, statement),
 		Worlds: trial.Worlds{Player: player, Statement: statement, Twin: f.twin}, Copies: copies, VaryText: f.VaryText, Measure: f.Measure,
 		Claim: f.claimed(), Analysis: f.analysisOptions(),
 		Begin:       func() { progress.Begin("trials", f.MaxTrials) },
@@ -137,9 +139,12 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 	shown, err := once.Run(ctx)
 	progress.End()
 	switch {
-	case errors.As(err, new(*analysis.InfeasibleError)), errors.As(err, new(*replay.ReadsError)):
+	case trial.Unjudgeable(err):
 		report := refused(once.Claim, f.Confidence, err.Error())
 		report.Claimed.Source = f.source
+		if ends := (*replay.EndsError)(nil); errors.As(err, &ends) {
+			report.Event = analysis.EndsEvent(&ends.Ends)
+		}
 		return read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}}, nil
 	case err != nil:
 		return read.Conclusion{}, err
@@ -156,11 +161,28 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 	return c, err
 }
 
+// unlike returns how the shadow database differs from production, if there is a configuration that names production's.
+func (f *Options) unlike(ctx context.Context, env setup.Environment, s replay.Statement) string {
+	if f.Loaded == nil {
+		return ""
+	}
+	c, user := *f.Loaded, ""
+	c.Shadow.DSN = config.Secret(f.DSN)
+	if f.Captured != nil {
+		user = f.Captured.User
+	}
+	how, err := stages.Unlike(ctx, c, user, s.Settings)
+	if err != nil {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning: the shadow database is not compared with production:", err)
+	}
+	return strings.Join(how, ", ")
+}
+
 // reads adds what trials read, by the schema of the copies. places are those of the worlds among the copies and the
 // twin; nil = the worlds are the copies.
 func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.Reads {
 	if shown == nil {
-		shown = &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified}
+		shown = &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified, Beside: r.Beside}
 	}
 	schemas := f.withTwin()
 	for i, tables := range r.Tables {

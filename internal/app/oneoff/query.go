@@ -111,7 +111,7 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	}
 	f.sorted, f.facts, f.Claimed = plan.Sorted, plan.Facts, plan.Claim
 	f.twin, f.plans = nil, nil
-	s := replay.Statement{Params: q.Params}
+	s := replay.Statement{Params: q.Params, Beside: plan.Beside}
 	if f.Captured != nil {
 		s.Simple, s.Named = q.Protocol == capture.Simple, q.Named
 	}

@@ -43,6 +43,7 @@ func (f *Options) sequence(first capture.Query, s *replay.Statement, analyze fun
 		}
 		asCaptured := f.Captured != nil
 		s.Then = append(s.Then, replay.Step{Worlds: texts, Params: q.Params, Simple: asCaptured && q.Protocol == capture.Simple, Named: asCaptured && q.Named})
+		s.Beside = slices.Concat(s.Beside, plan.Beside)
 		f.sorted, f.facts = f.sorted && plan.Sorted, f.facts.With(plan.Facts)
 		if f.Claimed != nil && plan.Claim != nil {
 			so := *f.Claimed

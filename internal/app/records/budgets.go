@@ -46,7 +46,9 @@ type AnalystSpent struct {
 	Advanced    *float64 `json:"advanced"`
 	Delta       float64  `json:"delta"` // sum of the answers' deltas
 	Exceeded    bool     `json:"exceeded"`
-	PerDay      float64  `json:"epsilon_last_day"` // sum of the epsilons in the last 24 hours
+	// Unread are refused DP queries whose claims are not known: the sums are incomplete.
+	Unread int64   `json:"unread_claims"`
+	PerDay float64 `json:"epsilon_last_day"` // sum of the epsilons in the last 24 hours
 	// DaysLeft is when the budget will be exceeded if answers go on as in the last 24 hours; nil = never, or it is
 	// exceeded.
 	DaysLeft *float64 `json:"days_left"`
@@ -99,7 +101,7 @@ func budgetUse(ctx context.Context, l *ledger.Ledger, engine string, b *ledger.P
 		row := AnalystSpent{
 			User: r.Analyst.User, Database: r.Analyst.Database, Application: r.Analyst.Application, Answers: s.Answers,
 			Spent: show.Finite(s.Loss(b.Composition, b.Delta)), Basic: s.Epsilon, Advanced: show.Finite(s.Loss(odometer.Advanced, b.Delta)), Delta: s.Delta,
-			Exceeded: b.Exceeded(s), PerDay: day.Epsilon,
+			Exceeded: b.Exceeded(s), Unread: s.Unread, PerDay: day.Epsilon,
 		}
 		if !row.Exceeded {
 			row.DaysLeft = show.Finite(b.Left(s, day))
@@ -138,15 +140,26 @@ func (all Budgets) Write(w io.Writer) error {
 			continue
 		}
 		table := show.NewTable(&b)
-		table.Row("  USER", "DATABASE", "APPLICATION", "ANSWERS", "SPENT", "OF BUDGET", "ADDED UP", "LAST DAY", "EXCEEDED")
+		table.Row("  USER", "DATABASE", "APPLICATION", "ANSWERS", "SPENT", "OF BUDGET", "ADDED UP", "LAST DAY", "EXCEEDED", "UNREAD")
 		for _, a := range use.Analysts {
 			table.Row("  "+a.User, a.Database, a.Application, fmt.Sprint(a.Answers), show.Bounded(a.Spent, 1), percentOf(a.Spent, use.Epsilon),
-				fmt.Sprintf("%.4g", a.Basic), fmt.Sprintf("%.4g", a.PerDay), a.when())
+				fmt.Sprintf("%.4g", a.Basic), fmt.Sprintf("%.4g", a.PerDay), a.when(), fmt.Sprint(a.Unread))
 		}
 		table.Flush()
+		if n := use.unread(); n > 0 {
+			fmt.Fprintf(&b, "  incomplete: %d refused statements with claims that are not known (dpwatch coverage)\n", n)
+		}
 	}
 	_, err := io.WriteString(w, show.Printable(b.String()))
 	return err
+}
+
+// unread returns how many claims the sums lack.
+func (use BudgetUse) unread() (n int64) {
+	for _, a := range use.Analysts {
+		n += a.Unread
+	}
+	return n
 }
 
 func (use BudgetUse) counts() string {

@@ -72,14 +72,15 @@ func classOfQuery(outcome string) Class {
 
 // classOfReason returns the class of statements that are not audited.
 func classOfReason(reason string) Class {
+	if reason == reasonUnprotected || reasons.NotDP(reasons.Reason(reason)) {
+		return classOther
+	}
 	switch reason {
 	case string(schedule.TooManyAudits), string(schedule.ShapeSampled):
 		return classNoPlace
 	case "unclaimed_read":
 		return classUnclaimed
-	case reasonUnprotected, string(reasons.NoProtectedTable), string(reasons.SystemCatalogOnly), string(reasons.NotSelect), string(reasons.Explain), string(reasons.Empty):
-		return classOther
-	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments",
+	case "backlog", "claim_not_evaluated", "client_encoding", "standard_conforming_strings", "too_long", "over_budget", "unknown_statement", "unreadable", "arguments", "function_call",
 		ReasonQueueFull, ReasonAuditorEnded, ReasonSetAside, ReasonNotFollowed, keep.NotRecorded:
 		return classLost
 	}
@@ -118,9 +119,11 @@ func remedies() map[string]string {
 		"standard_conforming_strings":       "set standard_conforming_strings to on in the client",
 		"too_long":                          "raise proxy.max_statement",
 		"over_budget":                       "send fewer statements before the answers are read",
-		"unknown_statement":                 "prepared before the capture began: reconnect the client",
+		"unknown_statement":                 "prepared before the capture began: reconnect the client; a cursor that a function opened: declare it in the client",
+		"function_call":                     "call the function in a SELECT (libpq: not by PQfn)",
 		"arguments":                         "use plain literals in EXECUTE, and built-in types of parameters",
 		string(reasons.TooLarge):            "raise proxy.max_statement",
+		string(reasons.IndirectUse):         "call the DP function in a SELECT on the protected table; the examples and the log say how it is used",
 		string(reasons.OtherDatabase):       "check privacy.database",
 		string(reasons.UnknownTable):        "list the table in privacy.protected or privacy.public; the examples and the log name it",
 		string(reasons.UnknownFunction):     "list the function in claims.safe_functions or claims.functions; the examples and the log name it",

@@ -98,7 +98,7 @@ func sampleRemedy(s *ledger.Sample) string {
 	case "over_budget":
 		return "let " + client + " send fewer statements before it reads the answers"
 	case "unknown_statement":
-		return "restart " + client + ": it prepared the statement before dpwatch followed its session"
+		return "restart " + client + " if it prepared the statement before dpwatch followed its session; declare cursors in the client, not in functions"
 	case ReasonNotFollowed:
 		return "reconnect " + client + "; see the log for the session"
 	case ReasonQueueFull:

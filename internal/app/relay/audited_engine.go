@@ -107,11 +107,11 @@ func (e *auditedEngine) name() string { return e.cfg.EngineName() }
 func (e *auditedEngine) stats() proxy.Stats { return e.routes.stats() }
 
 // uncaptured returns the numbers of statements that were not sent to the auditor, by reason. A session whose capture
-// stopped counts as one, because the number of its statements is not known.
+// stopped, or never began, counts as one, because the number of its statements is not known.
 func (e *auditedEngine) uncaptured() map[string]uint64 {
 	stats := e.stats()
 	counts := status.SkippedStatements(stats)
-	counts[records.ReasonNotFollowed] = stats.UncapturedProtocol + stats.UncapturedPanic
+	counts[records.ReasonNotFollowed] = stats.UncapturedProtocol + stats.UncapturedPanic + stats.UncapturedPassthrough
 	counts[records.ReasonQueueFull] = e.queue.Stats().Dropped
 	s := e.supervisor.Stats()
 	counts[records.ReasonAuditorEnded], counts[records.ReasonSetAside] = s.QueriesLost, s.SetAside

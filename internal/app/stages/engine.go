@@ -37,6 +37,22 @@ func EngineReaders(c config.Config) (shadow, production engineReader) {
 	return engine.NewReader(c.Shadow.DSN.Reveal(), ConnectTimeout, limits), production
 }
 
+// Unlike returns how the shadow database differs from production for a statement: see engine.Unlike. It reads both.
+func Unlike(ctx context.Context, c config.Config, user string, replayed map[string]string) ([]string, error) {
+	shadow, production := EngineReaders(c)
+	if production == nil {
+		return nil, nil
+	}
+	defer shadow.Close()
+	defer production.Close()
+	there, err := production.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	here, err := shadow.Read(ctx)
+	return engine.Unlike(there, here, user, replayed), err
+}
+
 // SetEngines adds the readers of the engines to the options of the auditor.
 func SetEngines(o *audit.Options, c config.Config) {
 	shadow, production := EngineReaders(c)

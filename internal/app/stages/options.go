@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/audit/defaults"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
@@ -227,6 +228,14 @@ func WithTwin(copies []string, shadow *catalog.Catalog, twins ...string) []strin
 
 // CatalogTimeout bounds reading one catalog, which takes long if it is large or the server is busy.
 const CatalogTimeout = time.Minute
+
+// Defaults returns what follows the initial settings of sessions; nil without privacy.catalog.
+func Defaults(c config.Config) *defaults.Defaults {
+	if c.Privacy.Catalog == "" {
+		return nil
+	}
+	return defaults.New(read.Defaults(c.Privacy.Catalog.Reveal(), CatalogTimeout))
+}
 
 // Rewriters returns a function that returns a Rewriter for the configuration and the current catalogs: the same one as
 // before if they are the same. If a catalog cannot be read, the error names it, and the Rewriter uses the last one that

@@ -44,6 +44,6 @@ func SkippedStatements(s proxy.Stats) map[string]uint64 {
 	return map[string]uint64{
 		"client_encoding": s.SkippedEncoding, "standard_conforming_strings": s.SkippedStrings, "too_long": s.SkippedTooLong,
 		"over_budget": s.SkippedNotCopied, "unknown_statement": s.SkippedUnknownStatement, "unreadable": s.SkippedUnreadable, "arguments": s.SkippedArguments,
-		"unprotected": s.SkippedUnprotected,
+		"unprotected": s.SkippedUnprotected, "function_call": s.SkippedFunctionCall,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/app/show"
+	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/proxy"
 )
 
@@ -34,6 +35,9 @@ func (s *Snapshot) parts() (all []Part) {
 	}
 	if a := s.auditor; a != nil {
 		add(a.Shadow != "", "shadow", "%s", cmp.Or(a.Shadow, "no fault"))
+		if p := a.Production; p != nil {
+			add(len(p.Differences) > 0, "production", "%s", productionLine(p))
+		}
 		if a.Catalog != "" {
 			add(true, "catalog", "%s", a.Catalog)
 		}
@@ -77,6 +81,17 @@ func (s *Snapshot) parts() (all []Part) {
 		}
 	}
 	return all
+}
+
+// productionLine says whether the shadow database is like production.
+func productionLine(p *view.Production) string {
+	switch {
+	case !p.Compared:
+		return "not compared with the shadow database: " + p.Why
+	case len(p.Differences) > 0:
+		return "the shadow database differs: " + strings.Join(p.Differences, ", ")
+	}
+	return "the shadow database is alike"
 }
 
 // unfollowedLine names the open sessions whose statements are not captured at present, except those that replicate.

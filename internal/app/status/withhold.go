@@ -35,6 +35,13 @@ func withholdStatus(s *view.Status) {
 	if len(s.Warnings) > 0 {
 		s.Warnings = []string{withheldText}
 	}
+	if p := s.Production; p != nil {
+		shown := *p
+		if hide(&shown.Why); len(p.Differences) > 0 {
+			shown.Differences = []string{withheldText}
+		}
+		s.Production = &shown
+	}
 	if s.Ledger != nil {
 		hide(&s.Ledger.Trouble)
 	}

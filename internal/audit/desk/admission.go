@@ -40,7 +40,7 @@ func (a *Admission) Arrive(q capture.Query, r recognize.Recognized, key, route s
 	case r.Reason != "":
 		a.counts.countSkipped(r.Reason)
 		a.do(Sampled{Reason: r.Reason, Query: q, Detail: r.Detail, Advice: r.Advice})
-		a.do(Refused{r.Reason})
+		a.do(Refused{r.Reason, q, r.Query.Claim})
 		a.counts.logUnlisted(r)
 		return true
 	}

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"math"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
@@ -11,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/internal/pg/engine"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -269,7 +271,7 @@ func (o *Options) terms(plan *rewrite.Plan, share float64) (analysis.Claim, anal
 func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
 	t := turn.Turn{
 		Key: j.Key, ID: j.id, Kind: kind, Number: j.Turns(), Beginning: j.processes,
-		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Worlds: j.worlds, Calls: b.versions.callsOf(&j.life, j.plan),
+		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Beside: j.plan.Beside, Worlds: j.worlds, Calls: b.versions.callsOf(&j.life, j.plan),
 		Copies: j.copies, Engine: j.life.Engine, Source: j.source(),
 		Seed: j.seed, Hoist: b.opt.Hoist,
 	}
@@ -281,6 +283,8 @@ func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
 	if j.control {
 		t.Places = []int{0, 1 + len(b.opt.D1)}
 	}
+	now := b.environment
+	j.evidence.SetUnlike(strings.Join(engine.Unlike(now.Production, now.Shadow, j.query.User, j.plan.Settings), ", "))
 	t.Evidence, j.evidence = j.evidence, nil
 	return t
 }

@@ -44,7 +44,11 @@ type (
 		Reason, Detail, Advice string
 		Query                  capture.Query
 	}
-	Refused struct{ Reason string } // by the rewriter, possibly because the catalogs are old
+	Refused struct { // by the rewriter, possibly because the catalogs are old
+		Reason   string
+		Captured capture.Query
+		Claim    *ledger.Claim // nil = not known
+	}
 	// Remembered is whether a text was turned away.
 	Remembered struct {
 		Look inbox.Look

@@ -37,6 +37,7 @@ type job struct {
 	processes  int               // how often its evidence began: each time has its share of the error rate
 	ledgerAway bool              // trouble is that of the ledger
 	held       bool              // it waits until the catalogs are read
+	losses     int               // turns in a row that lost a session
 	watch      watch             // of a decided audit
 	changes    int               // alarms of its change detector
 	changed    time.Time         // the last one

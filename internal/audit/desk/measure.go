@@ -9,6 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/finding"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // beginMeasurement lets the trials of a violation that was just decided go on, so that its bound grows towards the
@@ -26,6 +27,7 @@ func (t *Turns) beginMeasurement(j *job) bool {
 // is.
 func (t *Turns) concludeMeasurement(stopping bool, j *job, progress *saved.Progress, o turn.Outcome) {
 	t.roster.Return(&j.Audit, min(o.Took, 2*turn.Longest), t.now)
+	var ends *replay.EndsError
 	switch err, stop := o.Trouble, (*EndOfMeasurement)(nil); {
 	case stopping:
 	case o.Stop != nil:
@@ -34,12 +36,15 @@ func (t *Turns) concludeMeasurement(stopping bool, j *job, progress *saved.Progr
 		t.places.endMeasurement(j, t.opt.Say(o.Broken))
 	case errors.As(err, &stop):
 		t.places.endMeasurement(j, t.opt.Say(stop))
+	case errors.As(err, &ends):
+		t.noteEnds(j, &ends.Ends)
+		t.places.endMeasurement(j, ends.Text())
 	case errors.As(err, new(*environment.UnreadCatalogs)):
 		j.held, j.NotBefore = true, t.now.Add(t.opt.RetryAfter)
 	case err != nil:
 		t.faults++
 		t.do(Counted{FaultsCounter, ""})
-		j.NotBefore = t.now.Add(t.opt.RetryAfter)
+		j.NotBefore = t.now.Add(t.retryIn(j, err))
 	case j.evidence == nil || j.evidence.Decided():
 		t.places.endMeasurement(j, "")
 	default:

@@ -541,7 +541,7 @@ func (m *model) restartProcess() {
 func TestDeskModel(t *testing.T) {
 	t.Parallel()
 	verdicts, draws := map[analysis.Verdict]int{}, map[analysis.Verdict]int{}
-	for seed := range longtest.Count(10, 24) {
+	for seed := range longtest.Count(4, 24) {
 		m := newModel(t, seed)
 		m.verdicts = verdicts
 		for range 250 {

@@ -23,12 +23,14 @@ type places struct {
 	records    records
 	evictions  map[string]uint64          // by reason
 	asked      recent.Map[string, demand] // queries without an audit, by key
+	ended      recent.Map[string, ended]  // statements that must not run again, by key
 }
 
 func newPlaces(c *core, versions *versions, violations *violations, counts *counts) *places {
 	return &places{
 		core: c, versions: versions, violations: violations, counts: counts, evictions: map[string]uint64{},
 		records: records{most: recordsPerAudit * c.opt.MaxAudits}, asked: recent.Map[string, demand]{N: 4 * recognize.RememberedTexts},
+		ended: recent.Map[string, ended]{N: 4 * recognize.RememberedTexts},
 	}
 }
 

@@ -29,6 +29,7 @@ func (r *Requests) Begin(key string) bool {
 	}
 	if decided {
 		begun := j.processes
+		r.places.ended.Put(key, ended{})
 		j.requested = &begun
 		j.repeats++
 		j.previous = j.worst().Verdict

@@ -88,13 +88,18 @@ func (p *places) release(j *job) {
 
 // releaseTexts frees what only replays need.
 func (p *places) releaseTexts(j *job) {
-	j.life.released = true
-	j.plan = summaryOf(j.plan)
+	j.reduce()
 	j.plan.Settings, j.plan.SearchPath = nil, nil
 	if p.opt.ShowSQL {
 		return
 	}
 	j.worlds = withoutTexts(j.worlds)
+}
+
+// reduce drops of a job's plan what only rewriting needs. Whenever its texts are gone, the query is parsed again.
+func (j *job) reduce() {
+	j.plan = summaryOf(j.plan)
+	j.life.released = true
 }
 
 // withoutTexts returns neighbours without the texts of the query.
@@ -110,7 +115,7 @@ func withoutTexts(worlds []turn.World) []turn.World {
 // that was read for it.
 func summaryOf(p *rewrite.Plan) *rewrite.Plan {
 	return &rewrite.Plan{
-		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed,
+		Key: p.Key, Group: p.Group, Shape: p.Shape, Summary: p.Summary, Claim: p.Claim, Assumed: p.Assumed, Beside: p.Beside,
 		Settings: p.Settings, SearchPath: p.SearchPath, Sorted: p.Sorted, Facts: p.Facts,
 		Functions: p.Functions, Implied: p.Implied, Tables: p.Tables, Public: p.Public, UnknownNames: p.UnknownNames,
 	}

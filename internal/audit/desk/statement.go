@@ -50,5 +50,5 @@ func (b *Beginnings) AnalyzedAgain(key string, plan *rewrite.Plan, edition uint6
 func (b *Beginnings) Rewritten(key string, worlds []turn.World) {
 	j := b.job(key)
 	j.adopt(worlds)
-	j.plan = summaryOf(j.plan)
+	j.reduce()
 }

@@ -137,6 +137,7 @@ func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o turn
 	}
 	took := min(o.Took, 2*turn.Longest) // the time in which replays were held is ignored
 	var away *LedgerError
+	var ends *replay.EndsError
 	switch err := o.Trouble; {
 	case o.Broken != nil:
 		t.markInconclusive(j, o.Broken)
@@ -154,6 +155,9 @@ func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o turn
 		t.markInconclusive(j, err)
 		t.places.shed()
 		return
+	case errors.As(err, &ends):
+		t.endAudit(j, &ends.Ends)
+		return
 	case errors.As(err, new(*Unjudgeable)):
 		t.markInconclusive(j, err)
 		t.places.shed()
@@ -170,7 +174,7 @@ func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o turn
 		t.decide(j, took, progress)
 		return
 	default:
-		j.trouble = ""
+		j.trouble, j.losses = "", 0
 		j.Background = j.Background && (j.control || !j.confirming) // a violation is confirmed without delay
 		t.store.put(j, progress)
 		t.roster.Resize(&j.Audit, j.size())
@@ -212,15 +216,16 @@ func (t *Turns) decide(j *job, took time.Duration, progress *saved.Progress) {
 func (t *Turns) postpone(j *job, err error, took time.Duration) {
 	text, away := t.opt.Say(err), (*LedgerError)(nil)
 	j.ledgerAway = errors.As(err, &away)
+	retry := t.retryIn(j, err)
 	switch {
 	case j.ledgerAway:
 		t.do(LedgerFailed{away.Err}) // one line of the log for all audits
 	case j.trouble != text:
-		t.log(zap.WarnLevel, "replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", t.opt.RetryAfter))
+		t.log(zap.WarnLevel, "replay failed: the audit will be retried; traffic is not affected", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", retry))
 	}
 	j.trouble = text
 	now := t.now
-	j.NotBefore = now.Add(t.opt.RetryAfter)
+	j.NotBefore = now.Add(retry)
 	t.roster.Resize(&j.Audit, j.size())
 	t.roster.Return(&j.Audit, took, now)
 }

@@ -40,6 +40,7 @@ func (w *Watches) Repeated(key string) bool { return w.repeatDue(w.job(key)) }
 func (w *Watches) Watched(key string, o *turn.Watched, sealed []byte) {
 	j := w.job(key)
 	w.lastTrial, w.shadowUp = w.now, true
+	j.losses = 0
 	j.watch = watch{state: sealed, rounds: o.Rounds, evidence: o.Evidence, last: w.now}
 	if o.Alarm {
 		w.do(Counted{ChangesCounter, ""})
@@ -115,14 +116,14 @@ func (w *Watches) renewAudit(j *job, why Renewal, plan *rewrite.Plan, edition ui
 
 // watchFailed notes that a watch turn failed, and logs it unless the turn before failed likewise.
 func (w *Watches) watchFailed(j *job, err error) {
-	text := w.opt.Say(err)
+	text, retry := w.opt.Say(err), w.retryIn(j, err)
 	if j.watch.trouble != text {
-		w.log(zap.WarnLevel, "a decided audit cannot be watched: it will be retried", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", w.opt.RetryAfter))
+		w.log(zap.WarnLevel, "a decided audit cannot be watched: it will be retried", zap.String("audit", j.id), zap.String("error", text), zap.Duration("retry_in", retry))
 	}
 	j.watch.trouble = text
 	w.faults++
 	w.do(Counted{FaultsCounter, ""})
-	j.NotBefore = w.now.Add(w.opt.RetryAfter)
+	j.NotBefore = w.now.Add(retry)
 }
 
 // watchState returns what the status shows of a decided audit's change detector; nil if it is not watched.

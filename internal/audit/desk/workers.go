@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/replay"
 )
 
 // Workers are the turns that other processes have.
@@ -128,8 +129,12 @@ func (w *Workers) Delivered(key string, d ledger.Outcome, now *environment.Envir
 		o.Broken = errors.New(d.Broken)
 	case d.Void != "":
 		o.Trouble = &VoidTrials{errors.New(d.Void)}
+	case d.Ends != nil:
+		o.Trouble = &replay.EndsError{Ends: *d.Ends}
 	case d.Stop != "":
 		o.Stop = errors.New(d.Stop)
+	case d.Trouble != "" && d.Lost:
+		o.Trouble = &lostInWorker{errors.New(d.Trouble)}
 	case d.Trouble != "":
 		o.Trouble = errors.New(d.Trouble)
 	case j.Measuring:

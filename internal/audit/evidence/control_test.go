@@ -109,7 +109,7 @@ func TestControl(t *testing.T) {
 				for range 3 {
 					e.Add(w.round(d0Copy, twinCopy)())
 				}
-				e.SetReads("")
+				e.SetReads("", nil)
 				e = restored(t, e)
 				r := e.Report(0)
 				if !e.Controlling() || e.Stage() != evidence.Control || e.Decided() || e.Found() || e.Opens() || !e.WholeOnly() || e.Separate() || e.Spared(1) != nil || e.Settled() != nil {

@@ -37,15 +37,18 @@ func TestReads(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		unverified     string
+		beside         []string
 		shift          float64 // of the answers on D0
 		noise          bool
 		verdict        analysis.Verdict
 		reason, absent string
 	}{
-		{"verified, same law", "", 0, true, analysis.NoEvidence, "no violation in 2000 pairs", "verified"},
-		{"same law", "no counters", 0, true, analysis.Inconclusive, "it cannot be verified that trials read the copies (no counters), and the answers on D0 and D1 show no difference; otherwise: no violation in 2000 pairs", "but"},
-		{"same answer", "no counters", 0, false, analysis.Inconclusive, "otherwise: deterministic or cached noise", "but"},
-		{"another law", "no counters", 1, true, analysis.NoEvidence, "; not verified: trials read the copies of their world alone (no counters), but the answers on D0 and D1 differ", "otherwise"},
+		{"verified, same law", "", nil, 0, true, analysis.NoEvidence, "no violation in 2000 pairs", "verified"},
+		{"same law", "no counters", nil, 0, true, analysis.Inconclusive, "it cannot be verified that trials read the copies (no counters), and the answers on D0 and D1 show no difference; otherwise: no violation in 2000 pairs", "but"},
+		{"same answer", "no counters", nil, 0, false, analysis.Inconclusive, "otherwise: deterministic or cached noise", "but"},
+		{"another law", "no counters", nil, 1, true, analysis.NoEvidence, "; not verified: trials read the copies of their world alone (no counters), but the answers on D0 and D1 differ", "otherwise"},
+		{"beside, another law", "", []string{"f reads x", "f reads x"}, 1, true, analysis.Inconclusive, "so that a leak of it cannot show (f reads x); list tables", "but"},
+		{"beside, a law that is too far", "", []string{"f reads x"}, 4, true, analysis.Violation, "", "f reads x"},
 	} {
 		coin := rand.New(rand.NewPCG(1, 2))
 		e, err := evidence.New(analysis.Claim{Epsilon: 2}, analysis.Options{Confidence: 0.95, MaxTrials: 2000}, 1)
@@ -55,7 +58,7 @@ func TestReads(t *testing.T) {
 		if e.ReadsKnown() {
 			t.Error("what the trials read is known before them")
 		}
-		e.SetReads(c.unverified)
+		e.SetReads(c.unverified, c.beside)
 		for i := range 2000 {
 			rounded := func(x float64) outcome.Outcome { // the last bits of a sum depend on its size
 				return number(math.Round(1024*(x+coin.ExpFloat64()-coin.ExpFloat64())) / 1024)
@@ -79,7 +82,7 @@ func TestReads(t *testing.T) {
 			t.Errorf("%s: %s, %q; want %s, %q", c.name, r.Verdict, r.Reason, c.verdict, c.reason)
 		}
 		warned := slices.ContainsFunc(r.Warnings, func(w withheld.Text) bool { return strings.HasPrefix(w.String(), "not verified: ") })
-		if warned != (c.unverified != "") {
+		if warned != (c.unverified != "" || c.beside != nil) {
 			t.Errorf("%s: warnings %q", c.name, r.Warnings)
 		}
 	}

@@ -14,6 +14,8 @@ type observed struct {
 
 	readsKnown bool   // see SetReads
 	unverified string // see SetReads
+	beside     string // see SetReads
+	unlike     string // see SetUnlike
 }
 
 // Executions returns the number of trials, on all worlds.

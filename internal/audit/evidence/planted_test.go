@@ -97,7 +97,7 @@ func TestPlantedViolations(t *testing.T) {
 	var ratios []float64
 	ended := 0
 	for name, p := range planted {
-		for seed := range longtest.Count(5, 12) {
+		for seed := range longtest.Count(2, 12) {
 			const budget = 10_000
 			h := newHoistable(t, p.claim, budget)
 			alone, err := evidence.New(analysis.Claim{Epsilon: p.claim}, analysis.Options{MaxTrials: budget}, 1)

@@ -24,8 +24,10 @@ type state struct {
 	Budget, Trials int
 	Failure        string
 	Recorded       bool
-	ReadsKnown     bool   // false = this is verified before further trials
+	ReadsProven    bool   // false = this is verified before further trials
 	Unverified     string // see Evidence.SetReads
+	Beside         string // see Evidence.SetReads
+	Unlike         string // see Evidence.SetUnlike
 	Streams        streamsState
 	Control        *control      // nil = none has begun
 	Unconfirmed    []Unconfirmed // nil = none
@@ -78,7 +80,7 @@ func (e *Evidence) MarshalBinary() ([]byte, error) {
 	s := state{
 		Version: stateVersion, Audits: e.audits, Drifts: pointers(e.drifts), Earlier: pointers(e.earlier),
 		Between: pointers(e.between), Budget: e.budget, Trials: e.trials, Failure: e.failure, Recorded: e.recorded,
-		Streams: e.streams.state(), ReadsKnown: e.readsKnown, Unverified: e.unverified, Unconfirmed: e.unconfirmed,
+		Streams: e.streams.state(), ReadsProven: e.readsKnown, Unverified: e.unverified, Beside: e.beside, Unlike: e.unlike, Unconfirmed: e.unconfirmed,
 		Control: e.control,
 	}
 	for _, r := range e.before {
@@ -116,7 +118,7 @@ func (e *Evidence) UnmarshalBinary(data []byte) error {
 	}
 	restored := Evidence{
 		audits: s.Audits, budget: s.Budget, streams: s.Streams.streams(),
-		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded, readsKnown: s.ReadsKnown, unverified: s.Unverified},
+		observed: observed{drifts: values(s.Drifts), trials: s.Trials, failure: s.Failure, recorded: s.Recorded, readsKnown: s.ReadsProven, unverified: s.Unverified, beside: s.Beside, unlike: s.Unlike},
 		phases:   phases{earlier: values(s.Earlier), between: values(s.Between), unconfirmed: s.Unconfirmed, control: s.Control},
 	}
 	if s.Settled != nil && restored.aside == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/replay/hoisting"
 )
@@ -214,6 +215,7 @@ func TestNotHoisted(t *testing.T) {
 // TestHoistedErrorRate: where the claim is spent exactly, at most 5 % of audits show a violation, whichever of the two
 // kinds does so. Of 80 audits more than 20 do so with a probability below 10^-8 if that holds.
 func TestHoistedErrorRate(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	alarms, audits := 0, uint64(80)
 	for seed := range audits {

@@ -17,8 +17,8 @@ import (
 type beginnings struct{ opt *Options }
 
 // begin gives an audit whose turn begins the texts to replay, and evidence that belongs to the present copies, engine
-// and texts. It returns false if the audit has no more turns, because the ledger has its verdict or production runs
-// other functions, or with an error.
+// and texts. It returns false if the audit has no more turns, because the ledger has its verdict, production runs
+// other functions or its statement ends its sessions, or with an error.
 func (b *beginnings) begin(ctx context.Context, g desk.Given) (bool, error) {
 	if decided, err := b.recall(ctx, g); decided || err != nil { // first: nothing is known of the audit before
 		return false, err
@@ -28,7 +28,7 @@ func (b *beginnings) begin(ctx context.Context, g desk.Given) (bool, error) {
 		return false, err
 	}
 	diverted := false
-	if b.opt.Use(func(d *desk.Desk) { diverted = d.Engines.Diverted(g.Key) }); diverted {
+	if b.opt.Use(func(d *desk.Desk) { diverted = d.Engines.Diverted(g.Key) || d.Turns.SetAside(g.Key) }); diverted {
 		return false, nil
 	}
 	troubled := b.opt.Catalogs.Troubled()

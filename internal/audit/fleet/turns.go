@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/ledger"
+	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
 
@@ -126,7 +128,12 @@ func (t *turns) watch(ctx context.Context, g desk.Given) {
 		why, err = desk.NoRenewal, nil
 	}
 	took := t.opt.Now().Sub(began)
+	var ends *replay.EndsError
 	t.opt.Use(func(d *desk.Desk) {
+		if errors.As(err, &ends) {
+			d.Turns.WatchEnded(g.Key, took, ends)
+			return
+		}
 		if err == nil && why != desk.NoRenewal {
 			d.Watches.Renew(g.Key, took, why, plan, edition)
 			return

@@ -23,6 +23,7 @@ type observations struct {
 	mu         sync.Mutex // guards the fields below
 	sightings  map[sighted]*ledger.Sighting
 	skips      map[skippedIn]int64
+	refused    map[refusedTo]int64
 	placed     map[string]ledger.Query // audits that have got a place and not begun, by key
 	displaced  map[string]bool         // keys of those that lost it
 	pending    *ledger.Batch           // its write failed, perhaps after it took effect
@@ -47,9 +48,17 @@ type skippedIn struct {
 	hour   int64
 }
 
+// refusedTo identifies what one user received in one hour by refused statements with one claim.
+type refusedTo struct {
+	user, database, application string
+	hour                        int64
+	epsilon, delta              float64
+	claimed                     bool
+}
+
 func newObservations(on bool) observations {
 	return observations{
-		on: on, sightings: map[sighted]*ledger.Sighting{}, skips: map[skippedIn]int64{}, placed: map[string]ledger.Query{}, displaced: map[string]bool{},
+		on: on, sightings: map[sighted]*ledger.Sighting{}, skips: map[skippedIn]int64{}, refused: map[refusedTo]int64{}, placed: map[string]ledger.Query{}, displaced: map[string]bool{},
 	}
 }
 
@@ -64,9 +73,9 @@ func (o *observations) pends() bool {
 func (o *observations) waiting() (n int, lost uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n = len(o.sightings) + len(o.skips)
+	n = len(o.sightings) + len(o.skips) + len(o.refused)
 	if o.pending != nil {
-		n += len(o.pending.Sightings) + len(o.pending.Skips)
+		n += len(o.pending.Sightings) + len(o.pending.Skips) + len(o.pending.Refused)
 	}
 	return n, o.lost
 }
@@ -106,7 +115,7 @@ func (o *observations) Submitted(file string, captured int64) {
 func (o *observations) batch(term func() int64) *ledger.Batch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.pending != nil || o.holding || len(o.sightings)+len(o.skips)+len(o.placed)+len(o.displaced)+o.statements == 0 && o.file == "" && o.captured == 0 {
+	if o.pending != nil || o.holding || len(o.sightings)+len(o.skips)+len(o.refused)+len(o.placed)+len(o.displaced)+o.statements == 0 && o.file == "" && o.captured == 0 {
 		if o.pending == nil && !o.holding {
 			o.settling.settled = o.settling.handled
 		}
@@ -122,9 +131,17 @@ func (o *observations) batch(term func() int64) *ledger.Batch {
 	for s, n := range o.skips {
 		b.Skips = append(b.Skips, ledger.Skip{Reason: s.reason, Hour: time.Unix(s.hour, 0), Statements: n})
 	}
+	for r, n := range o.refused {
+		one := ledger.Refusal{User: r.user, Database: r.database, Application: r.application, Hour: time.Unix(r.hour, 0), Statements: n}
+		if r.claimed {
+			one.Claim = &ledger.Claim{Epsilon: r.epsilon, Delta: r.delta}
+		}
+		b.Refused = append(b.Refused, one)
+	}
 	b.Placed, b.Displaced = slices.Collect(maps.Values(o.placed)), slices.Collect(maps.Keys(o.displaced))
 	clear(o.sightings)
 	clear(o.skips)
+	clear(o.refused)
 	clear(o.placed)
 	clear(o.displaced)
 	for _, x := range o.samples.Take() {
@@ -192,6 +209,24 @@ func (o *observations) See(key string, query ledger.Query, q capture.Query, plac
 		s.Unplaced++
 	}
 	s.Query.LastSeen = q.Completed
+}
+
+// Refuse counts an execution of a refused DP query; claim is nil if it is not known.
+func (o *observations) Refuse(q capture.Query, claim *ledger.Claim) {
+	if !o.on || len(q.Then) > 0 {
+		return
+	}
+	to := refusedTo{user: q.User, database: q.Database, application: q.ApplicationName, hour: ledger.Hour(q.Completed).Unix(), claimed: claim != nil}
+	if claim != nil {
+		to.epsilon, to.delta = claim.Epsilon, claim.Delta
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.refused[to]; !known && len(o.refused) >= maxObservations {
+		o.lost++
+		return
+	}
+	o.refused[to]++
 }
 
 // Skip counts statements that are not audited.

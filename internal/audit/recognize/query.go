@@ -8,8 +8,13 @@ import (
 // QueryOf returns what the ledger stores of a plan whose answers went to destinations.
 func QueryOf(p *rewrite.Plan, destinations []string) ledger.Query {
 	q := ledger.Query{Shape: p.Shape, Fingerprint: p.Group, Summary: p.Summary, Destinations: destinations}
-	if c := p.Claim; c != nil {
-		q.Claim = &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule, Curve: c.Curve}
-	}
+	q.Claim = claimOf(p.Claim)
 	return q
+}
+
+func claimOf(c *rewrite.Claim) *ledger.Claim {
+	if c == nil {
+		return nil
+	}
+	return &ledger.Claim{Epsilon: c.Epsilon, Delta: c.Delta, Source: c.Source, Rule: c.Rule, Curve: c.Curve}
 }

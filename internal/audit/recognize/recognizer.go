@@ -26,7 +26,7 @@ type Recognized struct {
 	Edition  uint64 // of the catalogs with which the statement was analysed, see Recognizer.Edition
 	Key      string // of the plan
 	Shape    string
-	Query    ledger.Query  // what the ledger stores of the plan
+	Query    ledger.Query  // what the ledger stores of the plan; of a refused statement its claim alone, if it is known
 	Reason   string        // of the refusal; "" = it can be audited
 	Unlisted string        // the table or function for which it is refused, if the configuration may have to name it, and what is wrong with it
 	Detail   string        // what the refusal found; no constants
@@ -126,6 +126,33 @@ func (r *Recognizer) Recognize(q capture.Query, l inbox.Look) Recognized {
 	return result
 }
 
+// Inline returns a query with its temporary views as subqueries; see rewrite.Rewriter.Inline.
+func (r *Recognizer) Inline(q capture.Query) (inlined capture.Query) {
+	if len(q.Temps) == 0 {
+		return q
+	}
+	defer r.contained(q.SQL, func() { inlined = q })()
+	return r.present.Load().Inline(q)
+}
+
+// Parts returns the queries that a refused statement runs, as queries of their own; see rewrite.Rewriter.Parts.
+func (r *Recognizer) Parts(q capture.Query) (parts []capture.Query) {
+	defer r.contained(q.SQL, func() { parts = nil })()
+	return r.present.Load().Parts(q)
+}
+
+// contained announces a text to be parsed. What it returns handles a panic of the parser.
+func (r *Recognizer) contained(sql string, failed func()) (done func()) {
+	parsed := r.announce(sql)
+	return func() {
+		if v := recover(); v != nil {
+			failed()
+			r.recovered(v)
+		}
+		parsed()
+	}
+}
+
 // Parse analyzes a statement.
 func (r *Recognizer) Parse(q capture.Query) Recognized {
 	present := r.present.Load()
@@ -136,9 +163,10 @@ func (r *Recognizer) Parse(q capture.Query) Recognized {
 		var u *rewrite.UnsupportedError
 		if errors.As(err, &u) {
 			result.Detail, result.Advice = u.Detail, u.Hint
+			result.Query.Claim = claimOf(u.Claim)
 			if u.Reason == reasons.SettingsUncertain {
-				settled, _ := present.Settle(q.Doubt)
-				result.Detail, result.Advice = explainDoubt(settled, u.Detail, u.Hint)
+				settled, _ := present.Settle(q)
+				result.Detail, result.Advice = explainDoubt(settled.Doubt, u.Detail, u.Hint)
 			}
 			result.Detail = result.Detail[:min(len(result.Detail), maxDetail)]
 		}
@@ -158,13 +186,7 @@ func (r *Recognizer) Analyze(q capture.Query) (*rewrite.Plan, uint64, error) {
 
 // analyzeWith calls rewrite and turns a panic into an error, so that no statement ends the auditor with a panic.
 func (r *Recognizer) analyzeWith(rewriter *rewrite.Rewriter, q capture.Query) (plan *rewrite.Plan, err error) {
-	defer r.announce(q.SQL)()
-	defer func() {
-		if v := recover(); v != nil {
-			err = ErrPanic
-			r.recovered(v)
-		}
-	}()
+	defer r.contained(q.SQL, func() { err = ErrPanic })()
 	return r.withValues(rewriter, q)
 }
 
@@ -192,7 +214,7 @@ func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 		str(s)
 	}
 	flags := byte(q.Protocol)
-	doubt, assumed := r.present.Load().Settle(q.Doubt)
+	settled, assumed := r.present.Load().Settle(q)
 	if assumed {
 		flags |= 1 << 7
 	}
@@ -200,7 +222,7 @@ func (r *Recognizer) textOf(q capture.Query) [sha256.Size]byte {
 		flags |= 1 << 6
 	}
 	b = append(b, flags)
-	b = capture.AppendBinary(b, capture.Query{Temporary: q.Temporary, Doubt: doubt})
+	b = capture.AppendBinary(b, capture.Query{Temporary: settled.Temporary, Temps: q.Temps, Doubt: settled.Doubt})
 	params(q.Params)
 	for _, name := range slices.Sorted(maps.Keys(q.Settings)) {
 		str(name)

@@ -22,6 +22,14 @@ type Copies struct {
 // others only end an audit early.
 const copiesEvery = time.Second
 
+// Look makes a Player that can read the rows of the copies, whatever counters say, do so when it is asked for their state
+// the next time.
+func Look(p Player) {
+	if of, ok := p.(interface{ Look() }); ok {
+		of.Look()
+	}
+}
+
 // WatchCopies records the present state of the copies in these schemas.
 func WatchCopies(ctx context.Context, player *replay.Player, schemas []string) (*Copies, error) {
 	epoch, err := player.Epoch(ctx, schemas)
@@ -31,7 +39,7 @@ func WatchCopies(ctx context.Context, player *replay.Player, schemas []string) (
 	return &Copies{player: player, schemas: schemas, epoch: epoch, checked: time.Now()}, nil
 }
 
-var errReplaced = errors.New("were replaced during the audit: its trials ran on two states of the data, so there is no verdict; run the audit again")
+var errReplaced = errors.New("were replaced, or their rows changed, during the audit: its trials ran on two states of the data, so there is no verdict; run the audit again")
 
 // due checks the copies unless the last check was less than copiesEvery ago.
 func (c *Copies) due(ctx context.Context) error {
@@ -58,6 +66,7 @@ func (c *Copies) Explain(ctx context.Context, err error) error {
 	if c == nil || errors.Is(err, errReplaced) || ctx.Err() != nil {
 		return err
 	}
+	c.player.Look()
 	if replaced := c.check(ctx); errors.Is(replaced, errReplaced) || err == nil {
 		return replaced
 	}

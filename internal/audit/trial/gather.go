@@ -2,7 +2,9 @@ package trial
 
 import (
 	"context"
+	"errors"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -17,8 +19,13 @@ func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay
 	if err != nil {
 		return nil, err
 	}
-	e.SetReads(now.Unverified)
+	e.SetReads(now.Unverified, now.Beside)
 	return &now, nil
+}
+
+// Unjudgeable reports whether an error of trials ends an audit without a conclusion: other trials would meet it, too.
+func Unjudgeable(err error) bool {
+	return errors.As(err, new(*analysis.InfeasibleError)) || errors.As(err, new(*replay.ReadsError)) || errors.As(err, new(*replay.EndsError))
 }
 
 // Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or

@@ -20,6 +20,7 @@ type Once struct {
 	Claim    analysis.Claim
 	Analysis analysis.Options // Confidence holds for all neighbours together
 	VaryText bool             // see replay.Separation
+	Unlike   string           // see evidence.Evidence.SetUnlike
 	Measure  int              // rounds after a violation, with which its bound grows; 0 = none
 
 	// Renew makes the copies anew, after the control of a suspicion: the control is repeated on them, and the violation
@@ -60,14 +61,19 @@ func (o *Once) Evidence() (*evidence.Evidence, error) {
 	neighbours := len(o.Statement.Worlds) - 1
 	opt := o.Analysis
 	opt.Confidence, opt.Salt = 1-(1-opt.Confidence)/float64(neighbours), rand.Text()
-	if len(o.Statement.Then) > 0 { // every trial has a session of its own
-		return evidence.New(o.Claim, opt, neighbours)
+	e, err := evidence.New(o.Claim, opt, neighbours)
+	if len(o.Statement.Then) == 0 { // otherwise every trial has a session of its own
+		e, err = evidence.NewReplayed(o.Claim, opt, neighbours, o.Statement.Hoist != nil)
 	}
-	return evidence.NewReplayed(o.Claim, opt, neighbours, o.Statement.Hoist != nil)
+	if err == nil {
+		e.SetUnlike(o.Unlike)
+	}
+	return e, err
 }
 
 // Run replays the query until it is decided. The error is an *analysis.InfeasibleError if the budget is too small to
-// refute this claim, and a *replay.ReadsError if trials do not read the copies.
+// refute this claim, a *replay.ReadsError if trials do not read the copies, and a *replay.EndsError if they end their
+// sessions: see Unjudgeable.
 func (o *Once) Run(ctx context.Context) (*evidence.Evidence, error) {
 	e, err := o.Evidence()
 	if err != nil {

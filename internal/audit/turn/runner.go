@@ -128,7 +128,7 @@ func (p *play) current(ctx context.Context) error {
 // trials runs the trials of an audit without a verdict.
 func (p *play) trials(ctx context.Context) Outcome {
 	err := p.rounds(ctx)
-	if errors.As(err, new(*replay.ReadsError)) { // unless the copies were created again meanwhile
+	if errors.As(err, new(*replay.ReadsError)) || errors.As(err, new(*replay.EndsError)) { // unless the copies were created again meanwhile
 		if e := p.current(ctx); e != nil {
 			err = e
 		}
@@ -161,6 +161,9 @@ func (p *play) rounds(ctx context.Context) error {
 		if err := p.current(ctx); err != nil {
 			return err
 		}
+	}
+	if e.Found() || e.Decided() { // counters of what changes rows come late
+		trial.Look(p.Player)
 	}
 	if e.Found() {
 		if !e.Confirming() {
@@ -223,6 +226,7 @@ func (p *play) measure(ctx context.Context) Outcome {
 		return !p.over(Measure, ran, p.Now().Sub(began), &p.h)
 	})
 	if err == nil {
+		trial.Look(p.Player)
 		err = p.current(ctx)
 	}
 	if errors.As(err, new(*errRestart)) {
@@ -244,6 +248,7 @@ func (r *Runner) watch(ctx context.Context, t *Turn) (o Outcome) {
 		return o
 	}
 	if w.Alarm() { // trials on two versions of the copies or the engine show nothing
+		trial.Look(r.Player)
 		e, err := r.Environment(ctx)
 		if err != nil {
 			return Outcome{Trouble: err}

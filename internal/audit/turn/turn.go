@@ -52,8 +52,9 @@ type Turn struct {
 	Query      capture.Query
 	Settings   map[string]string // with which the query runs
 	SearchPath []string
-	Worlds     []World // one per neighbour
-	Places     []int   // of D0 and the neighbour of a control audit, see replay.Statement; nil = this is another audit
+	Beside     []string // see replay.Statement
+	Worlds     []World  // one per neighbour
+	Places     []int    // of D0 and the neighbour of a control audit, see replay.Statement; nil = this is another audit
 	Calls      engine.Calls
 	Copies     string // version of the copies of the evidence
 	Engine     string // version of the engine of the evidence; "" = it is not compared
@@ -121,7 +122,7 @@ var errReplaced = errors.New("the copies or the engine were replaced")
 func (t *Turn) statement(hoist *replay.Hoisting, varyText bool) replay.Statement {
 	s := replay.Statement{
 		Worlds: []string{t.Worlds[0].SQL.D0}, Params: t.Query.Params, Settings: t.Settings, SearchPath: t.SearchPath,
-		Simple: t.Query.Protocol == capture.Simple, Named: t.Query.Named, Hoist: hoist, Places: t.Places,
+		Simple: t.Query.Protocol == capture.Simple, Named: t.Query.Named, Hoist: hoist, Places: t.Places, Beside: t.Beside,
 	}
 	if t.Evidence != nil {
 		s.Separate = trial.Separation(t.Evidence, varyText)

@@ -22,6 +22,7 @@ type Status struct {
 	Faults      uint64            `json:"replay_faults"`      // batches that could not be replayed
 	Shadow      string            `json:"shadow,omitempty"`   // fault of the shadow database; empty = none known
 	Catalog     string            `json:"catalog,omitempty"`  // why a catalog could not be read last time; rewriting then depends on more assumptions
+	Production  *Production       `json:"production"`         // whether the shadow database is like production; null = nothing is replayed
 	Observe     bool              `json:"observe,omitempty"`  // nothing is replayed
 	Panics      uint64            `json:"recovered_panics"`   // in audit goroutines
 	Resting     int               `json:"resting,omitempty"`  // audits between two turns whose sessions stay open, with the tables of hoisting
@@ -39,6 +40,13 @@ type Status struct {
 	Ledger         *LedgerState         `json:"ledger,omitempty"`  // nil = audits are in memory only
 	Workers        []WorkerState        `json:"workers,omitempty"` // on other machines, the earliest first
 	Turns          *Turns               `json:"turns,omitempty"`   // of those workers; nil without a ledger
+}
+
+// Production is the comparison of the shadow database with production.
+type Production struct {
+	Compared    bool     `json:"compared"`
+	Why         string   `json:"why,omitempty"` // it is not compared
+	Differences []string `json:"differences,omitempty"`
 }
 
 // AlertsState describes the alerts of the engine and their messages.

@@ -1,12 +1,14 @@
 package body
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 )
@@ -17,6 +19,8 @@ type Names struct {
 	relations map[ident.Table]bool // types too: the row type of a relation has its name
 	// Functions are the functions that the body calls, or may call as x.f.
 	Functions map[ident.Table]bool
+	operators map[ident.Table]bool
+	changes   map[ident.Table]catalog.Event // what its statements do with relations, besides reading them
 	// texts are constants that may become names of objects, or parts of statements.
 	texts []string
 	// Dynamic: the body executes a text built at run time, so it may read and call more than it names.
@@ -33,7 +37,9 @@ func NamesOf(limits Limits, language, text string, calls func(schema, name strin
 	if fault != "" {
 		return nil, fault
 	}
-	b := &Names{relations: map[ident.Table]bool{}, Functions: map[ident.Table]bool{}, calls: calls}
+	b := &Names{
+		relations: map[ident.Table]bool{}, Functions: map[ident.Table]bool{}, operators: map[ident.Table]bool{}, changes: map[ident.Table]catalog.Event{}, calls: calls,
+	}
 	for _, s := range statements {
 		b.Dynamic = b.Dynamic || s.Dynamic
 	}
@@ -71,10 +77,19 @@ func (b *Names) visit(m protoreflect.Message, ctes *pgparse.CTEs, risky bool) {
 		if strings.HasPrefix(strings.TrimLeft(pgparse.Last(n.GetTypeName().GetNames()), "_"), "reg") {
 			risky, b.ByName = true, true
 		}
+	case *pg_query.A_Expr:
+		schema, name := pgparse.Name(n.GetName())
+		b.operators[ident.Table{Schema: schema, Name: name}] = true
+	case *pg_query.SubLink:
+		schema, name := pgparse.Name(n.GetOperName())
+		b.operators[ident.Table{Schema: schema, Name: name}] = true
 	case *pg_query.A_Const:
 		if n.GetSval() != nil && risky {
 			b.texts = append(b.texts, strings.ToLower(n.GetSval().GetSval()))
 		}
+	}
+	for r, event := range Targets(m) {
+		b.changes[ident.Table{Schema: r.GetSchemaname(), Name: r.GetRelname()}] |= event
 	}
 	if n, ok := m.Interface().(interface{ GetWithClause() *pg_query.WithClause }); ok {
 		ctes = ctes.With(n.GetWithClause(), func(query *pg_query.Node, in *pgparse.CTEs) {
@@ -82,6 +97,47 @@ func (b *Names) visit(m protoreflect.Message, ctes *pgparse.CTEs, risky bool) {
 		})
 	}
 	pgparse.Children(m, func(c protoreflect.Message) { b.visit(c, ctes, risky) }, "with_clause")
+}
+
+// Targets yields the relations that a statement changes, without the statements within it, and how.
+func Targets(m protoreflect.Message) iter.Seq2[*pg_query.RangeVar, catalog.Event] {
+	return func(yield func(*pg_query.RangeVar, catalog.Event) bool) {
+		switch n := m.Interface().(type) {
+		case *pg_query.InsertStmt:
+			event := catalog.Insert
+			if n.GetOnConflictClause().GetAction() == pg_query.OnConflictAction_ONCONFLICT_UPDATE {
+				event |= catalog.Update
+			}
+			yield(n.GetRelation(), event)
+		case *pg_query.UpdateStmt:
+			yield(n.GetRelation(), catalog.Update)
+		case *pg_query.DeleteStmt:
+			yield(n.GetRelation(), catalog.Delete)
+		case *pg_query.MergeStmt:
+			event := catalog.Event(0)
+			for _, when := range n.GetMergeWhenClauses() {
+				switch when.GetMergeWhenClause().GetCommandType() {
+				case pg_query.CmdType_CMD_INSERT:
+					event |= catalog.Insert
+				case pg_query.CmdType_CMD_UPDATE:
+					event |= catalog.Update
+				case pg_query.CmdType_CMD_DELETE:
+					event |= catalog.Delete
+				}
+			}
+			yield(n.GetRelation(), event)
+		case *pg_query.CopyStmt:
+			if n.GetIsFrom() && n.GetRelation() != nil {
+				yield(n.GetRelation(), catalog.Insert)
+			}
+		case *pg_query.TruncateStmt:
+			for _, r := range n.GetRelations() {
+				if !yield(r.GetRangeVar(), catalog.Truncate) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Relation reports whether the body names a relation, with its schema or without.
@@ -102,6 +158,39 @@ func (b *Names) RelationOfAnySchema(name string) bool {
 // Function reports whether the body names a function.
 func (b *Names) Function(t ident.Table) bool {
 	return b.Functions[t] || b.Functions[ident.Table{Schema: "", Name: t.Name}] || b.text(t.Name)
+}
+
+// FunctionOfAnySchema reports whether the body names a function of that name.
+func (b *Names) FunctionOfAnySchema(name string) bool {
+	for t := range b.Functions {
+		if t.Name == name {
+			return true
+		}
+	}
+	return b.text(name)
+}
+
+// Executes reports whether the body calls a function with one of some names.
+func (b *Names) Executes(names func(string) bool) bool {
+	for t := range b.Functions {
+		if names(t.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Operator reports whether the body names an operator.
+func (b *Names) Operator(t ident.Table) bool {
+	return b.operators[t] || b.operators[ident.Table{Schema: "", Name: t.Name}]
+}
+
+// Changes returns what the statements of the body do with a relation, besides reading it.
+func (b *Names) Changes(t ident.Table) catalog.Event {
+	if b.text(t.Name) {
+		return catalog.Change
+	}
+	return b.changes[t] | b.changes[ident.Table{Schema: "", Name: t.Name}]
 }
 
 // text reports whether a constant that may become a name contains name as a word.

@@ -10,8 +10,9 @@ import (
 
 // bodyPart is one SQL statement of a function's body, or an expression of it as a SELECT.
 type bodyPart struct {
-	sql     string
-	dynamic bool // an expression whose value is executed as a statement
+	sql      string
+	dynamic  bool // an expression whose value is executed as a statement
+	repeated bool // it may run more than once: in a loop, or as the query of a declared cursor
 }
 
 // plpgsqlParts splits a PL/pgSQL body into its SQL, following the grammar of pl_gram.y: an expression ends at the first
@@ -21,11 +22,20 @@ type bodyPart struct {
 // libpg_query has a parser for PL/pgSQL too. It does not resolve types, so it rejects bodies that PostgreSQL accepts:
 // OPEN of a bound cursor, INTO a field of a composite variable. Hostile bodies can also crash it.
 func plpgsqlParts(body string) ([]bodyPart, bool) {
+	p, ok := splitPLpgSQL(body)
+	if !ok {
+		return nil, false
+	}
+	return p.parts, true
+}
+
+// splitPLpgSQL reads a body.
+func splitPLpgSQL(body string) (*plpgsqlSplitter, bool) {
 	tokens, err := pgparse.Scan(body)
 	if err != nil {
 		return nil, false
 	}
-	p := &plpgsqlSplitter{tokenReader: tokenReader{body: body}}
+	p := &plpgsqlSplitter{tokenReader: tokenReader{body: body}, variables: map[string]bool{}}
 	for _, t := range tokens {
 		if start, end := int(t.GetStart()), int(t.GetEnd()); pgparse.IsComment(t) || start < 0 || end < start || end > len(body) {
 			continue
@@ -37,21 +47,37 @@ func plpgsqlParts(body string) ([]bodyPart, bool) {
 	}
 	p.block()
 	p.accept(";")
-	return p.parts, !p.failed && p.at == len(p.tokens)
+	return p, !p.failed && p.at == len(p.tokens)
 }
 
 // plpgsqlSplitter reads a body by its grammar.
 type plpgsqlSplitter struct {
 	tokenReader
-	depth int // nesting depth of statements
-	parts []bodyPart
+	depth     int // nesting depth of statements
+	loops     int // nesting depth of loops
+	parts     []bodyPart
+	variables map[string]bool // the names that it declares, and its labels
 }
 
 // maxNestedStatements bounds the recursion.
 const maxNestedStatements = 200
 
 func (p *plpgsqlSplitter) add(sql string, dynamic bool) {
-	p.parts = append(p.parts, bodyPart{sql, dynamic})
+	p.parts = append(p.parts, bodyPart{sql, dynamic, p.loops > 0})
+}
+
+// named records that the token i, if it is a name, is that of a variable, a cursor or a label.
+func (p *plpgsqlSplitter) named(i int) {
+	if p.isName(i) {
+		p.variables[p.name(i)] = true
+	}
+}
+
+// repeating reads what may run more than once.
+func (p *plpgsqlSplitter) repeating(read func()) {
+	p.loops++
+	read()
+	p.loops--
 }
 
 // expression adds the expression, or list of expressions, before the first of ends.
@@ -106,6 +132,7 @@ func (p *plpgsqlSplitter) declaration() {
 		p.fail()
 		return
 	}
+	p.named(p.at)
 	p.at++
 	switch at := p.at; {
 	case p.accept("alias"):
@@ -123,6 +150,7 @@ func (p *plpgsqlSplitter) declaration() {
 func (p *plpgsqlSplitter) cursor() {
 	if p.accept("(") {
 		for p.at < len(p.tokens) && !p.accept(")") {
+			p.named(p.at)
 			p.at++ // the argument's name
 			p.dataType(p.until(",", ")"))
 			p.accept(",")
@@ -131,7 +159,7 @@ func (p *plpgsqlSplitter) cursor() {
 	if !p.accept("for", "is") {
 		p.fail()
 	}
-	p.query(";")
+	p.repeating(func() { p.query(";") })
 }
 
 // variable reads [CONSTANT] type [COLLATE c] [NOT NULL] [:= expression].

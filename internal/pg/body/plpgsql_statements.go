@@ -33,7 +33,7 @@ func (p *plpgsqlSplitter) statement() {
 		p.loop()
 		return
 	case p.accept("while"):
-		p.expression("loop")
+		p.repeating(func() { p.expression("loop") })
 		p.expect("loop")
 		p.loop()
 		return
@@ -41,6 +41,7 @@ func (p *plpgsqlSplitter) statement() {
 		p.forLoop()
 		return
 	case p.accept("foreach"):
+		p.named(p.at)
 		p.until("array")
 		p.expect("array")
 		p.expression("loop")
@@ -135,7 +136,7 @@ func (p *plpgsqlSplitter) choice() {
 
 // loop reads the body of a loop.
 func (p *plpgsqlSplitter) loop() {
-	p.statements("end")
+	p.repeating(func() { p.statements("end") })
 	p.expect("end", "loop")
 	if !p.sign(";") {
 		p.at++ // its label
@@ -145,6 +146,7 @@ func (p *plpgsqlSplitter) loop() {
 
 // forLoop reads the statement after FOR: over integers, a query, a cursor or the result of EXECUTE.
 func (p *plpgsqlSplitter) forLoop() {
+	p.named(p.at)
 	p.until("in")
 	p.expect("in")
 	from := p.at

@@ -2,6 +2,7 @@ package body
 
 import (
 	"slices"
+	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
@@ -24,6 +25,15 @@ func (r *tokenReader) text(i int) string {
 		return ""
 	}
 	return ident.Fold(r.body[r.tokens[i].GetStart():r.tokens[i].GetEnd()])
+}
+
+// name returns the token i, which is a name, as PostgreSQL stores it.
+func (r *tokenReader) name(i int) string {
+	text := r.text(i)
+	if quoted, ok := strings.CutPrefix(text, `"`); ok {
+		return strings.ReplaceAll(strings.TrimSuffix(quoted, `"`), `""`, `"`)
+	}
+	return text
 }
 
 // isName reports whether the token i is a word or a quoted identifier.
@@ -88,10 +98,11 @@ func (r *tokenReader) reset(at int) bool {
 	return true
 }
 
-func (r *tokenReader) label() {
-	if r.accept("<<") {
-		r.at++
-		r.expect(">>")
+func (p *plpgsqlSplitter) label() {
+	if p.accept("<<") {
+		p.named(p.at)
+		p.at++
+		p.expect(">>")
 	}
 }
 

@@ -77,11 +77,7 @@ func partStatements(limits Limits, parts []bodyPart) ([]Statement, string) {
 			statements = append(statements, Statement{s.GetStmt(), false})
 			continue
 		}
-		targets := s.GetStmt().GetSelectStmt().GetTargetList()
-		constant := (*pg_query.String)(nil)
-		if len(targets) == 1 {
-			constant = targets[0].GetResTarget().GetVal().GetAConst().GetSval()
-		}
+		constant := constantOf(s.GetStmt())
 		if constant == nil {
 			statements = append(statements, Statement{s.GetStmt(), true})
 			continue

@@ -16,6 +16,8 @@ type Catalog struct {
 	Functions []Function // of ordinary schemas; one entry for each overload
 	Operators []Operator // of ordinary schemas
 	Types     []Type     // types whose values are converted by functions outside pg_catalog
+	// Casts are those with a function outside pg_catalog.
+	Casts []Cast
 	// ImplicitCasts are the functions outside pg_catalog of implicit casts.
 	ImplicitCasts []Table
 	Coercions     []Coercion // implicit casts to types outside pg_catalog
@@ -24,6 +26,7 @@ type Catalog struct {
 	Labels        []Label    // SECURITY LABELs on columns of ordinary schemas and on roles
 	System        []string   // the relations of pg_catalog, by name
 	Unlisted      []Unlisted // the functions of pg_catalog of which nothing else is known
+	EventTriggers []EventTrigger
 }
 
 // RelationKind is pg_class.relkind.
@@ -57,6 +60,43 @@ type Relation struct {
 	// Definition is the query of a view or materialized view as pg_get_viewdef prints it with a search_path of only
 	// pg_catalog; "" for all other kinds.
 	Definition string
+	// Effects are what the server runs besides what Reads, Calls and Types say.
+	Effects []Effect
+}
+
+// Event is a set of what statements do with a relation.
+type Event uint16
+
+// The events.
+const (
+	Select Event = 1 << iota
+	Insert
+	Update
+	Delete
+	Truncate
+	Analyze // ANALYZE, VACUUM, REINDEX and CLUSTER, which compute expressions of indexes
+	Alter   // an ALTER TABLE that checks or rewrites the rows
+	Change  = Insert | Update | Delete | Truncate
+)
+
+// Effect is what the server runs, according to rules, triggers, defaults, generated columns, constraints, indexes,
+// partition keys, policies, statistics and foreign keys, if a statement does something with a relation.
+type Effect struct {
+	Events Event
+	// Column restricts the effect to an INSERT that gives the column no value, or to an UPDATE that sets it; "" = no
+	// restriction. Place is its number among the columns, 1 first.
+	Column string
+	Place  int
+	// Calls, Types and Reads are outside pg_catalog. Writes are relations whose rows may be changed.
+	Calls, Types, Reads, Writes []Table
+	Text                        string // expressions that may execute a text; "" = none
+}
+
+// EventTrigger runs a function at DDL commands. Tags are the commands' tags; none = all.
+type EventTrigger struct {
+	Event    string // ddl_command_start, ddl_command_end, sql_drop or table_rewrite
+	Tags     []string
+	Function Table
 }
 
 // FunctionKind is pg_proc.prokind.
@@ -87,6 +127,7 @@ type Function struct {
 	Settings map[string]string // its own SET clauses, by name
 	Reads    []Table           // relations that an atomic body or a default reads, or whose row type is an argument or the result
 	Calls    []Table           // functions outside pg_catalog that these call, or that an aggregate is made of
+	Types    []Table           // types outside pg_catalog of its arguments and result, domains included, and in an atomic body
 	// OfOne: it can be called with one argument, so that x.f may be a call of f. OfRow: that argument may be a row.
 	OfOne, OfRow bool
 	// Takes holds, for each input argument, its type without arrays and domains around it; the zero Table for types of
@@ -116,6 +157,13 @@ type Operator struct {
 	Takes        [2]Table // like Function.Takes, left and right
 }
 
+// Cast is one with a function outside pg_catalog. Context is pg_cast.castcontext: 'e' explicit, 'a' in assignments, too,
+// 'i' implicit.
+type Cast struct {
+	From, To, Function Table
+	Context            string
+}
+
 // Coercion is an implicit cast, without arrays and domains around the types.
 type Coercion struct{ From, To Table }
 
@@ -127,6 +175,10 @@ type Type struct {
 	Schema, Name string
 	Calls        []Table
 	Holds        []Table // types outside pg_catalog that are its components
+	// Support are further functions outside pg_catalog that run when its values are printed, compared or sorted, without
+	// an operator in the text.
+	Support []Table
+	Default []Table // functions outside pg_catalog in the default of a domain
 }
 
 // Default is a set of initial settings from ALTER DATABASE, ALTER ROLE or the server's configuration.

@@ -108,11 +108,19 @@ func (x *Index) Has(f *Function) bool { return slices.Contains(x.Functions[f.Nam
 
 // Settings returns the session's settings on top of the defaults of its user.
 func (x *Index) Settings(user string, session map[string]string) map[string]string {
-	if x == nil || len(x.Catalog.Defaults) == 0 {
+	if x == nil {
+		return session
+	}
+	return WithDefaults(x.Catalog.Defaults, user, session)
+}
+
+// WithDefaults returns the session's settings on top of those defaults that are its user's.
+func WithDefaults(defaults []Default, user string, session map[string]string) map[string]string {
+	if len(defaults) == 0 {
 		return session
 	}
 	merged := map[string]string{}
-	for _, d := range x.Catalog.Defaults {
+	for _, d := range defaults {
 		if d.Role == "" || d.Role == user {
 			maps.Copy(merged, d.Settings)
 		}

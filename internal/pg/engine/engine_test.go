@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,5 +206,41 @@ func TestQuestion(t *testing.T) {
 			t.Error("two rows: no error")
 		}
 		pgtest.Exec(t, dsn, `DELETE FROM version WHERE text = 'two'`)
+	}
+}
+
+// TestUnlike: a difference between production and the shadow database is named, unless replays make up for it.
+func TestUnlike(t *testing.T) {
+	t.Parallel()
+	production, there := reader(t)
+	shadow, here := reader(t)
+	role := "unlike_" + pgtest.Connect(t, there).Config().Database
+	pgtest.Exec(t, there, "CREATE ROLE "+role)
+	t.Cleanup(func() { pgtest.Exec(t, there, "DROP OWNED BY "+role, "DROP ROLE "+role) })
+	alter := func(what string) string {
+		return "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I " + what + "', current_database()); END $$"
+	}
+	for _, step := range []struct {
+		name, production, shadow string
+		replayed                 map[string]string
+		want                     []string // of a session of role; it begins so
+	}{
+		{name: "alike"},
+		{name: "a setting of the shadow", shadow: alter("SET default_text_search_config = simple"), want: []string{"default_text_search_config ("}},
+		{name: "which replays set", replayed: map[string]string{"default_text_search_config": "english"}},
+		{name: "also in production", production: alter("SET default_text_search_config = english")},
+		{name: "reset", production: alter("RESET ALL"), shadow: alter("RESET ALL")},
+		{name: "a setting of the database that replays do not set", production: alter("SET backslash_quote = off"), want: []string{"backslash_quote (off in production, safe_encoding in the shadow database)"}},
+		{name: "a setting of the role that replays do not set", production: "ALTER ROLE " + role + " SET backslash_quote = on", want: []string{"backslash_quote (on in production, safe_encoding"}},
+		{name: "the same here", production: "ALTER ROLE " + role + " RESET ALL;" + alter("RESET ALL")},
+		{name: "an extension of one", production: "CREATE EXTENSION pg_trgm"},
+		{name: "another version", shadow: "CREATE EXTENSION pg_trgm VERSION '1.3'", want: []string{"extension pg_trgm ("}},
+	} {
+		pgtest.Exec(t, there, "SELECT 1;"+step.production)
+		pgtest.Exec(t, here, "SELECT 1;"+step.shadow)
+		got := engine.Unlike(snapshot(t, production), snapshot(t, shadow), role, step.replayed)
+		if !slices.EqualFunc(got, step.want, strings.HasPrefix) {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
 	}
 }

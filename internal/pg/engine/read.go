@@ -31,6 +31,7 @@ type Reader struct {
 
 	mu          sync.Mutex // guards the fields below
 	conn        *pgx.Conn
+	version     int // of the server of conn
 	fingerprint string
 	snapshot    *Snapshot
 }
@@ -79,22 +80,30 @@ func (r *Reader) read(ctx context.Context) (*Snapshot, error) {
 			return nil, err
 		}
 		r.conn = conn
+		if r.version, err = connect.Value[int](ctx, conn, "SELECT pg_catalog.current_setting('server_version_num')::int"); err != nil {
+			return nil, err
+		}
 	}
-	now, err := connect.Value[string](ctx, r.conn, fingerprint)
+	now, err := r.state(ctx, r.conn)
 	if err != nil {
 		return nil, err
 	}
-	if r.snapshot != nil && now == r.fingerprint {
-		return r.snapshot, nil
+	if r.snapshot != nil {
+		if now == r.fingerprint {
+			return r.snapshot, nil
+		}
+		r.close() // a session keeps the settings with which it began
+		r.snapshot = nil
+		return r.read(ctx)
 	}
 	var s *Snapshot
 	err = pgx.BeginTxFunc(ctx, r.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		if now, err = connect.Value[string](ctx, tx, fingerprint); err != nil {
+		if now, err = r.state(ctx, tx); err != nil {
 			return err
 		}
 		// Names in readSnapshot are looked up only in pg_catalog, and PostgreSQL prints all others with their schema.
 		if err = connect.Run(ctx, tx, "SET LOCAL search_path TO pg_catalog"); err == nil {
-			s, err = readSnapshot(ctx, tx, r.limits)
+			s, err = readSnapshot(ctx, tx, r.limits, r.version)
 		}
 		return err
 	})
@@ -103,6 +112,16 @@ func (r *Reader) read(ctx context.Context) (*Snapshot, error) {
 	}
 	r.snapshot, r.fingerprint = s, now
 	return s, nil
+}
+
+// state returns a text that changes with what readSnapshot reads.
+func (r *Reader) state(ctx context.Context, conn connect.Conn) (string, error) {
+	functions, err := connect.Value[string](ctx, conn, fingerprint)
+	if err != nil {
+		return "", err
+	}
+	traits, err := traitsFingerprint(ctx, conn, r.version)
+	return functions + " " + traits, err
 }
 
 // fingerprint selects a text that changes whenever a row of the catalogs changes that readSnapshot reads: each version
@@ -175,15 +194,14 @@ const views = `
 	ORDER BY 1, 2, 3, 4, 5`
 
 // readSnapshot reads a database in a transaction whose search_path is pg_catalog.
-func readSnapshot(ctx context.Context, tx pgx.Tx, limits body.Limits) (*Snapshot, error) {
+func readSnapshot(ctx context.Context, tx pgx.Tx, limits body.Limits, version int) (*Snapshot, error) {
 	s := newSnapshot(limits)
 	base, err := connect.Value[string](ctx, tx, settings)
 	if err != nil {
 		return nil, err
 	}
 	s.base = sha256.Sum256([]byte("database\x00" + base))
-	version, err := connect.Value[int](ctx, tx, "SELECT current_setting('server_version_num')::int")
-	if err != nil {
+	if s.traits, err = readTraits(ctx, tx, version); err != nil {
 		return nil, err
 	}
 	atomic := "NULL"

@@ -18,6 +18,7 @@ type Snapshot struct {
 	byName map[string][]*function
 	views  map[ident.Table]view
 	limits body.Limits
+	traits *traits // nil = not known
 
 	mu     sync.Mutex        // guards epochs, and the callees of functions
 	epochs map[string]string // by Calls

@@ -114,7 +114,11 @@ func (c *conversation) ready() {
 }
 
 func (c *conversation) errorResponse(state string) {
-	c.back('E', "SFEHLER\x00VERROR\x00C"+state+"\x00Ma message with 'values' of rows "+strings.Repeat("y", c.rnd.IntN(200))+"\x00\x00")
+	fields := "SFEHLER\x00VERROR\x00C" + state + "\x00Ma message with 'values' of rows, P " + strings.Repeat("y", c.rnd.IntN(200)) + "\x00"
+	if state == "42601" {
+		fields += "P8\x00"
+	}
+	c.back('E', fields+"Fparse_x.c\x00\x00")
 	if c.saved != nil {
 		c.failed = true
 	}

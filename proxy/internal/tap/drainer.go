@@ -74,7 +74,7 @@ func (d *Drainer) Open(id uint64, startup tracker.Startup) *Session {
 	t.client = tap{pool: &d.records, limit: o.BudgetBytes * 3 / 4}
 	t.server = tap{pool: &d.records, limit: o.BudgetBytes / 4}
 	t.tracker = tracker.New(tracker.Config{
-		SessionID: id, Startup: startup,
+		SessionID: id, Began: time.Now(), Startup: startup,
 		MaxStatementBytes: o.MaxStatementBytes, MaxHeldBytes: o.BudgetBytes,
 		StatedClaims: o.ClaimPrefix != "", MaybeProtected: o.MaybeProtected, Emit: d.emit, Counts: &d.counts, Samples: o.Samples,
 	})

@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"bytes"
 	"strings"
 	"unsafe"
 
@@ -9,18 +10,21 @@ import (
 
 // inspection reads a body that is not recorded, piece by piece, for what it may do to the session.
 type inspection struct {
-	text  bool // a Query or Parse message
-	tag   bool // CommandComplete
-	risk  sqltext.Risk
-	first [maxReport]byte // the beginning of another body
-	bytes int
-	last  [sqltext.MentionLen - 1]byte // the end of the text so far
-	kept  int
+	text   bool // a Query or Parse message
+	tag    bool // CommandComplete
+	err    bool // ErrorResponse
+	fields fields
+	risk   sqltext.Risk
+	first  [maxReport]byte // the beginning of another body
+	bytes  int
+	last   [sqltext.MentionLen - 1]byte // the end of the text so far
+	kept   int
 }
 
 // begin starts a body.
 func (i *inspection) begin(typ byte, server bool) {
-	i.text, i.tag = !server && (typ == 'Q' || typ == 'P'), server && typ == 'C'
+	i.text, i.tag, i.err = !server && (typ == 'Q' || typ == 'P'), server && typ == 'C', server && typ == 'E'
+	i.fields = fields{}
 	i.risk, i.bytes, i.kept = 0, 0, 0
 	if !server {
 		switch typ {
@@ -34,11 +38,14 @@ func (i *inspection) begin(typ byte, server bool) {
 
 // add reads a piece.
 func (i *inspection) add(b []byte) {
-	if !i.text {
+	switch {
+	case i.err:
+		i.fields.add(b)
+		return
+	case !i.text:
 		i.bytes += copy(i.first[i.bytes:], b)
 		return
-	}
-	if len(b) == 0 {
+	case len(b) == 0:
 		return
 	}
 	i.risk |= sqltext.Mentions(unsafe.String(&b[0], len(b)))
@@ -50,6 +57,28 @@ func (i *inspection) add(b []byte) {
 		i.kept = copy(i.last[:], b[len(b)-len(i.last):])
 	} else {
 		i.kept = copy(i.last[:], seam[max(0, n-len(i.last)):n])
+	}
+}
+
+// fields reads the fields of an error, of which only the names are looked at.
+type fields struct {
+	value  bool // within the value of a field
+	ended  bool
+	placed bool // one is the place in the statement
+}
+
+func (f *fields) add(b []byte) {
+	for len(b) > 0 && !f.ended {
+		if !f.value {
+			f.value, f.ended, f.placed = true, b[0] == 0, f.placed || b[0] == 'P'
+			b = b[1:]
+			continue
+		}
+		end := bytes.IndexByte(b, 0)
+		if end < 0 {
+			return
+		}
+		f.value, b = false, b[end+1:]
 	}
 }
 

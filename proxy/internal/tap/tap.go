@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/sqltext"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
@@ -98,11 +97,13 @@ func (t *tap) body(b []byte, whole bool) {
 	}
 }
 
-// finish completes the record of a message of which only the beginning is recorded, with the risk of its whole body if
-// that is known.
-func (t *tap) finish(known bool, risk sqltext.Risk) {
-	if known {
-		tracker.Inspect(t.buf.b[t.committed:], risk)
+// finish completes the record of a message of which only the beginning is recorded, with what its whole body shows.
+func (t *tap) finish(i *inspection) {
+	if i.text {
+		tracker.Inspect(t.buf.b[t.committed:], i.risk)
+	}
+	if i.fields.placed {
+		tracker.Place(t.buf.b[t.committed:])
 	}
 	t.committed = len(t.buf.b)
 }

@@ -16,10 +16,12 @@ const (
 )
 
 // maxServerBody limits the recorded bodies of the server's messages: command tags, statuses. maxError does so for
-// errors, up to the SQLSTATE: the message is not recorded, because it can hold values of rows.
+// errors, up to the SQLSTATE: the message is not recorded, because it can hold values of rows. maxCall does so for a
+// FunctionCall, up to the OID of the function.
 const (
 	maxServerBody = 1 << 10
 	maxError      = 64
+	maxCall       = 4
 )
 
 // Walker follows the messages of one direction over chunks of any size. It reads headers, copies the few bodies that
@@ -56,17 +58,16 @@ func (t *Session) Walkers() (client, server *Walker) {
 
 // frontendKinds classifies the client's messages (manual, chapter 55.7). Passwords ('p') are never recorded.
 func frontendKinds() *[256]byte {
-	return kinds("dHXp", "", "DSFcf", "QPBEC")
+	return kinds("dHXp", "", "DScf", "QPBECF")
 }
 
-// backendKinds classifies the server's messages. CopyBothResponse ('W') belongs to replication only. Notices matter if
-// the engine can state claims in them.
+// backendKinds classifies the server's messages. Notices matter if the engine can state claims in them.
 func backendKinds(stating bool) *[256]byte {
 	ignored, heard := "RKADtdcv", "N"
 	if !stating {
 		ignored, heard = ignored+heard, ""
 	}
-	return kinds(ignored, heard, "I123sTnGHV", "ECSZ")
+	return kinds(ignored, heard, "I123sTnGHVW", "ECSZ")
 }
 
 func kinds(ignored, heard, noted, kept string) *[256]byte {
@@ -234,7 +235,7 @@ func (w *Walker) body(b []byte) ([]byte, finding) {
 func (w *Walker) finish() {
 	w.partial = false
 	if !w.tap.lost {
-		w.tap.finish(w.inspect.text, w.inspect.risk)
+		w.tap.finish(&w.inspect)
 		return
 	}
 	w.tap.missing.risk |= w.inspect.end()
@@ -287,13 +288,16 @@ func (w *Walker) message() finding {
 }
 
 // endsStatement reports whether a message of the server can end a statement.
-func endsStatement(typ byte) bool { return typ == 'C' || typ == 's' || typ == 'E' }
+func endsStatement(typ byte) bool { return typ == 'C' || typ == 's' || typ == 'E' || typ == 'V' }
 
 // keep begins the record of a message with its body; false if there is no room.
 func (w *Walker) keep(typ byte) bool {
 	limit := w.maxBody
-	if w.server && typ == 'E' {
+	switch {
+	case w.server && typ == 'E':
 		limit = maxError
+	case !w.server && typ == 'F':
+		limit = maxCall
 	}
 	wanted, whole, ok := w.tap.begin(typ, int(w.rest), limit)
 	if w.wanted = wanted; ok && !whole {

@@ -1,6 +1,6 @@
 package tracker
 
-// Reason is why a completed statement was not captured.
+// Reason is why a statement that was run was not captured.
 type Reason uint8
 
 const (
@@ -13,8 +13,8 @@ const (
 	TooLong
 	// NotCopied: the message was not copied for lack of room.
 	NotCopied
-	// UnknownStatement: the statement or portal was created before capture began, its portal was created in SQL
-	// (DECLARE), or the tracker no longer holds it.
+	// UnknownStatement: the statement or portal was created before capture began, the cursor was opened by a function, or
+	// the tracker no longer holds it.
 	UnknownStatement
 	// Unreadable: the message is malformed, although the server accepted it.
 	Unreadable
@@ -22,6 +22,8 @@ const (
 	Arguments
 	// Unprotected: Config.MaybeProtected rejected the statement.
 	Unprotected
+	// FunctionCall: a FunctionCall message, unless it is one for large objects. The function has no name in it.
+	FunctionCall
 	reasons
 )
 
@@ -44,6 +46,8 @@ func (r Reason) String() string {
 		return "arguments"
 	case Unprotected:
 		return "unprotected"
+	case FunctionCall:
+		return "function_call"
 	}
 	return ""
 }
@@ -57,7 +61,7 @@ const (
 	On Off = iota
 	// OffPairing: an answer does not match its message.
 	OffPairing
-	// OffReplication: the session uses the replication protocol.
+	// OffReplication: the session is one of physical replication, in which the server accepts no queries.
 	OffReplication
 	// OffProtocol: a message has an impossible length or type.
 	OffProtocol

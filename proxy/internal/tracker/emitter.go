@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // emitter emits the statements that are captured, and counts the others.
@@ -31,30 +32,36 @@ func (o *emitter) skip(reason Reason, sql string) {
 
 // capture emits a statement that was run. Besides what was in doubt before, own is what it could change itself.
 func (o *emitter) capture(q capture.Query, e *ending, v *view, own capture.Doubt) {
-	q.SessionID = o.cfg.SessionID
+	q.SessionID, q.Began = o.cfg.SessionID, o.cfg.Began
 	q.User, q.Database, q.ApplicationName = o.cfg.Startup.User, o.cfg.Startup.Database, v.app
 	q.Tag, q.Completed, q.Outcome, q.SQLState = e.tag, e.at, e.outcome, e.state
 	q.Stated = e.stated
 	if o.cfg.StatedClaims && e.outcome != capture.Complete && e.stated.None() {
 		q.Stated.Unclear = true
 	}
-	q.Settings, q.Doubt, q.Temporary = v.settings, v.doubt.Add(own), v.temps.namedIn(q.SQL)
+	q.Settings, q.Doubt = v.settings, v.doubt.Add(own)
+	q.Temporary, q.Temps = v.temps.namedIn(q.SQL)
 	o.cfg.Counts.Captured++
 	o.cfg.Emit(q)
 }
 
-// captureExecution emits the prepared statement of a completed EXECUTE, as if it had come through the extended
-// protocol. Skip is why the EXECUTE itself is not captured.
+// captureExecution emits the prepared statement of an EXECUTE, as if it had come through the extended protocol, or the
+// statement of the portal from which a FETCH read. Skip is why the EXECUTE or FETCH itself is not captured.
 func (o *emitter) captureExecution(x execution, skip Reason, e ending, v *view) {
 	switch {
+	case x.known:
+		return
 	case skip != captured:
+	case x.portal != nil:
+		o.capturePortal(x.portal, &e, x.view, "")
+		return
 	case x.skip != captured:
 		skip = x.skip
 	case x.statement.sql == "":
 		return
 	case len(x.before)+len(x.statement.sql) > o.cfg.MaxStatementBytes:
 		skip = TooLong
-	case !o.maybeProtected(x.statement.sql):
+	case !o.maybeProtected(x.statement.sql, v):
 		skip = Unprotected
 	}
 	if skip != captured {
@@ -70,36 +77,45 @@ func (o *emitter) captureExecution(x execution, skip Reason, e ending, v *view) 
 	}, &e, v, ownDoubt(x.statement.effect))
 }
 
-func (o *emitter) captureExtended(p *portal, e *ending, v *view) {
+// capturePortal emits the statement of a portal, after the text before it, as of rows that were computed with the
+// settings of v.
+func (o *emitter) capturePortal(p *portal, e *ending, v *view, before string) {
 	s := p.statement
 	skip := p.skip
 	switch {
+	case s == nil:
+		skip = UnknownStatement
+		s = &statement{}
+	case s.unseen != captured:
+		skip = s.unseen
 	case s.skip != captured:
 		skip = s.skip
-	case len(s.sql) > o.cfg.MaxStatementBytes:
+	case len(before)+len(s.sql) > o.cfg.MaxStatementBytes:
 		skip = TooLong
-	case skip == captured && !o.maybeProtected(s.sql):
+	case skip == captured && !o.maybeProtected(s.sql, v):
 		skip = Unprotected
 	}
 	if skip != captured {
 		o.skip(skip, s.sql)
 		return
 	}
-	own := ownDoubt(s.effect).Add(p.view.since(v)) // names were resolved at Bind
-	o.capture(capture.Query{
-		SQL: s.sql, Protocol: capture.Extended, Named: p.named, Params: p.params, ResultFormats: p.results,
-	}, e, v, own)
-	p.params, p.results = nil, nil // now owned by the query
+	q := capture.Query{SQL: before + s.sql, Named: p.named, Params: p.params, ResultFormats: p.results}
+	if p.extended {
+		q.Protocol = capture.Extended
+	}
+	o.capture(q, e, v, ownDoubt(s.effect).Add(p.view.since(v)))
 }
 
-// maybeProtected reports whether a statement needs to be captured.
-func (o *emitter) maybeProtected(sql string) bool {
-	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql)
+// maybeProtected reports whether a statement, run under v, needs to be captured.
+func (o *emitter) maybeProtected(sql string, v *view) bool {
+	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql) || v.temps.matter(sql) || sqltext.NamesTempSchema(sql)
 }
 
 // failure returns the end of a statement by this ErrorResponse.
 func (o *emitter) failure(r record) ending {
-	e := ending{at: o.now, outcome: capture.Failed, state: sqlState(r.body), stated: o.stated}
+	e := ending{at: o.now, outcome: capture.Failed, stated: o.stated}
+	e.state, e.placed = readError(r.body)
+	e.placed = e.placed || r.placed
 	switch {
 	case e.state == "57014":
 		e.outcome = capture.Cancelled

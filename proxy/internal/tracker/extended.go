@@ -32,20 +32,6 @@ func (s *statement) hides() bool {
 
 func (s *statement) size() int { return entryBytes + len(s.sql) + 4*len(s.oids) }
 
-// portal is a statement with its parameters. It keeps the statement that it was bound to, even if the statement's name
-// is reused.
-type portal struct {
-	statement *statement // nil if unknown
-	params    []capture.Param
-	results   []int16
-	ascii     bool
-	named     bool   // created from a named statement
-	skip      Reason // why it is not captured
-	bytes     int
-	done      bool  // executed; a portal is captured once
-	view      *view // the settings at Bind, with which the server resolved names
-}
-
 // extendedMessage is the Parse, Bind, Execute or Close message that waits for its answer.
 type extendedMessage struct {
 	known     bool // it could be decoded, so the names are known
@@ -98,7 +84,7 @@ func (x *extended) cut(r record) {
 			x.held.forgetStatement("")
 		}
 	case 'B':
-		x.message.portal = &portal{statement: x.held.statements[string(clip(b.cstring()))], skip: NotCopied, bytes: entryBytes}
+		x.message.portal = &portal{statement: x.held.statements[string(clip(b.cstring()))], extended: true, skip: NotCopied, bytes: entryBytes}
 	default:
 		return
 	}
@@ -143,7 +129,7 @@ func (x *extended) bind(body []byte) {
 		return
 	}
 	x.message.known, x.message.name = true, string(clip(m.portal))
-	p := &portal{statement: x.held.statements[string(clip(m.statement))], bytes: entryBytes + len(body), named: len(m.statement) > 0}
+	p := &portal{statement: x.held.statements[string(clip(m.statement))], bytes: entryBytes + len(body), named: len(m.statement) > 0, extended: true}
 	x.message.portal = p
 	if p.statement == nil {
 		return
@@ -187,14 +173,7 @@ func (x *extended) regate(typ byte) {
 
 func (t *Tracker) answerExtended(r record) bool {
 	if r.typ == 'E' {
-		if e := t.out.failure(r); e.ran(true) {
-			switch {
-			case t.typ == 'E':
-				t.extended.fail(t.extended.message.portal, e)
-			case t.typ == 'B' && t.extended.message.known:
-				t.extended.unbound = unbound{t.extended.message.name, t.extended.message.portal, e}
-			}
-		}
+		t.extended.failed(t.typ, t.out.failure(r))
 		t.failed(t.extended.failedEffect(t.typ))
 		t.typ, t.skipping = 0, true
 		return true
@@ -239,20 +218,11 @@ func (x *extended) bound() {
 		x.held.forgetPortals()
 		return
 	}
-	x.held.forgetPortal(x.message.name)
 	p := x.message.portal
-	if len(x.held.portals) >= maxNames {
-		x.held.unknown.add(p.statement == nil || p.statement.hides())
-		return
-	}
-	if x.held.portalBytes+p.bytes > x.cfg.MaxHeldBytes/2 {
-		p = &portal{statement: p.statement, skip: NotCopied, bytes: entryBytes}
-	}
 	if p.statement != &x.held.unprotected.statement {
-		p.view = x.session.settings.current()
+		p.view, p.at = x.session.settings.current(), x.out.now
 	}
-	x.held.portals[x.message.name] = p
-	x.held.portalBytes += p.bytes
+	x.held.keep(x.message.name, p)
 }
 
 func (x *extended) closed() {
@@ -267,8 +237,12 @@ func (x *extended) closed() {
 	}
 }
 
-// executed captures the statement of a portal at its first Execute, completed or suspended at a row limit.
+// executed captures the statement of a portal from which an Execute, completed or suspended at a row limit, has read, if
+// the rows are an answer of their own.
 func (x *extended) executed(r record) {
+	if r.typ == 'C' {
+		x.session.completed(r.body)
+	}
 	if x.executedUnprotected() {
 		return
 	}
@@ -280,28 +254,33 @@ func (x *extended) executed(r record) {
 	p := x.message.portal
 	switch {
 	case !x.message.known:
+		x.held.missPortals()
 		x.session.unseen(NotCopied, shown, sqltext.Unread)
 		return
 	case p == nil || p.statement == nil:
+		p.miss()
 		x.session.unseen(UnknownStatement, shown, x.held.unknown.risk())
 		return
-	case p.done:
-		x.session.settings.apply(sqltext.Effect{Doubt: p.statement.effect.Doubt}, nil, "")
-		return
 	}
-	p.done = true
-	s := p.statement
-	if s.unseen != captured {
+	before, s := p.read, p.statement
+	v, own := p.reads(sqltext.NextRows, x.session.settings.current())
+	switch {
+	case before || p.cursor:
+		if (own || !e.stated.None()) && !executes(s.effect) {
+			x.out.capturePortal(p, &e, v, "")
+		}
+		x.session.settings.apply(sqltext.Effect{Doubt: s.effect.Doubt}, nil, "")
+	case s.unseen != captured:
 		x.session.unseen(s.unseen, shown, s.risk)
-		return
+	case executes(s.effect):
+		skip := cmp.Or(p.skip, s.skip)
+		x.out.captureExecution(x.session.effect(s.effect, p.params, skip, e.tag), skip, e, v)
+	case s.effect.Action == sqltext.DeclareCursor: // its query runs when rows are read
+		x.session.effect(s.effect, p.params, cmp.Or(p.skip, s.skip), e.tag)
+	default:
+		x.session.effect(s.effect, p.params, captured, e.tag)
+		x.out.capturePortal(p, &e, v, "")
 	}
-	v := x.session.settings.current()
-	if executes(s.effect) {
-		x.out.captureExecution(x.session.effect(s.effect, p.params, e.tag), cmp.Or(p.skip, s.skip), e, v)
-		return
-	}
-	x.session.effect(s.effect, p.params, e.tag)
-	x.out.captureExtended(p, &e, v)
 }
 
 // unbound is a portal whose Bind failed, with values or while its statement was planned. If an Execute of it follows,
@@ -310,6 +289,14 @@ type unbound struct {
 	name   string
 	portal *portal
 	ending ending
+}
+
+// forgetUnbound handles the message behind those that the server ignored.
+func (x *extended) forgetUnbound() {
+	if p := x.unbound.portal; p != nil {
+		x.held.left(p, &x.unbound.ending)
+		x.unbound = unbound{}
+	}
 }
 
 // skipped handles a message that the server ignores after an error.
@@ -321,43 +308,62 @@ func (x *extended) skipped(r record) {
 	name, ok := decodeExecute(r.body)
 	if x.message.known = ok; u.portal != nil && ok && string(clip(name)) == u.name {
 		x.message.portal = u.portal
-		x.fail(u.portal, u.ending)
+		x.fail(u.portal, u.ending, u.portal.view)
 	}
 }
 
-// failExtended captures the statement of a portal whose first Execute failed. It has no effect on the session.
-func (x *extended) fail(p *portal, e ending) {
+// failed handles the error of a message of this type, unless it is one of parsing and analysis: of Parse.
+func (x *extended) failed(typ byte, e ending) {
+	p := x.message.portal
+	switch {
+	case x.session.refused(e, x.message.known && (p == nil || p.statement == nil || x.held.lacks(p.statement.effect))):
+	case typ == 'E':
+		if p != nil && p.statement != nil && p.statement.effect.Action == sqltext.Commit {
+			x.session.endFailed(e)
+		}
+		x.fail(p, e, x.session.settings.current())
+	case typ == 'B' && x.message.known:
+		if p.view == nil && p.statement != &x.held.unprotected.statement {
+			p.view = x.session.settings.current()
+		}
+		x.unbound = unbound{x.message.name, p, e}
+	}
+}
+
+// fail captures the statement of a portal whose Execute failed under these settings. It has no effect on the session.
+func (x *extended) fail(p *portal, e ending, now *view) {
 	if x.executedUnprotected() {
 		return
 	}
 	switch {
 	case !x.message.known:
+		x.held.missPortals()
 		x.out.skip(NotCopied, "")
 		return
 	case p == nil || p.statement == nil:
+		p.miss()
 		x.out.skip(UnknownStatement, "")
 		return
-	case p.done:
-		return
 	}
-	p.done = true
 	s := p.statement
-	if s.unseen != captured {
+	v, own := p.reads(sqltext.NextRows, now)
+	switch {
+	case !own:
+	case s.unseen != captured:
 		x.out.skip(s.unseen, "")
-		return
+	case executes(s.effect) && !p.cursor:
+		x.out.captureExecution(x.session.execution(s.effect), cmp.Or(p.skip, s.skip), e, v)
+	case s.effect.Action == sqltext.DeclareCursor && !p.cursor && !s.effect.Hold:
+		x.out.capturePortal(p, &e, v, "EXPLAIN ") // it was planned
+	default:
+		x.out.capturePortal(p, &e, v, "")
 	}
-	v := x.session.settings.current()
-	if executes(s.effect) {
-		x.out.captureExecution(x.held.execution(s.effect), cmp.Or(p.skip, s.skip), e, v)
-		return
-	}
-	x.out.captureExtended(p, &e, v)
 }
 
-// failedExtended returns the effect that the statement of the current message would have had.
+// failedEffect returns the effect that the statement of the current message would have had.
 func (x *extended) failedEffect(typ byte) sqltext.Effect {
 	p := x.message.portal
-	if typ != 'E' || p == nil || p.statement == nil {
+	if typ != 'E' || p == nil || p.statement == nil || p.cursor {
 		return sqltext.Effect{}
 	}
 	if p.statement.unseen != captured {

@@ -154,6 +154,7 @@ func (t *Tracker) resume(risk sqltext.Risk, syncs int) {
 	clear(t.simple.query.done)
 	t.simple.query, t.extended.message = simpleQuery{done: t.simple.query.done[:0]}, extendedMessage{}
 	t.held.forgetStatement("")
+	t.held.missPortals()
 	t.held.forgetPortals()
 	if t.held.hides {
 		risk |= sqltext.RiskSettings

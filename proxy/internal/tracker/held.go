@@ -1,14 +1,20 @@
 package tracker
 
-import "github.com/dpwatch/dpwatch/internal/sqltext"
+import (
+	"slices"
+
+	"github.com/dpwatch/dpwatch/internal/sqltext"
+)
 
 // held are the prepared statements and portals of the session.
 type held struct {
 	cfg            *Config
+	out            *emitter
 	statements     map[string]*statement
 	portals        map[string]*portal
 	statementBytes int
 	portalBytes    int
+	holds          int  // portals WITH HOLD
 	setter         bool // a prepared statement can change settings
 	hides          bool // one can do so in a way that its command tag does not show
 	unknown        unknown
@@ -71,9 +77,25 @@ func (h *held) forgetStatement(name string) {
 
 func (h *held) forgetPortal(name string) {
 	if p, ok := h.portals[name]; ok {
+		if !p.read {
+			h.left(p, &ending{at: p.at})
+		}
+		if p.hold {
+			h.holds--
+		}
 		h.portalBytes -= p.bytes
 		h.unprotected.spared(p)
 		delete(h.portals, name)
+	}
+}
+
+// losePlaceholders handles a new temporary relation that matters: the unprotected statements, whose texts were not kept,
+// may name it.
+func (h *held) losePlaceholders() {
+	for name, s := range h.statements {
+		if s == &h.unprotected.statement {
+			h.statements[name] = &statement{skip: UnknownStatement}
+		}
 	}
 }
 
@@ -83,8 +105,54 @@ func (h *held) forgetStatements() {
 	}
 }
 
-func (h *held) forgetPortals() {
-	for name := range h.portals {
+func (h *held) forgetPortals() { h.forgetPortalsBut(false) }
+
+// forgetPortalsBut forgets all portals, or all but those whose rows the server keeps.
+func (h *held) forgetPortalsBut(stored bool) {
+	var unread []string
+	for name, p := range h.portals {
+		switch {
+		case stored && p.stored != nil:
+		case !p.read && !p.missed && p.statement != &h.unprotected.statement: // they are captured in a fixed order
+			unread = append(unread, name)
+		default:
+			h.forgetPortal(name)
+		}
+	}
+	slices.Sort(unread)
+	for _, name := range unread {
 		h.forgetPortal(name)
 	}
+}
+
+// missPortals handles an Execute of a portal that is not known: it counts.
+func (h *held) missPortals() {
+	for _, p := range h.portals {
+		p.miss()
+	}
+}
+
+// left captures the statement of a portal of which nothing was read, and which ended so, as EXPLAIN of it: the server
+// has only planned it.
+func (h *held) left(p *portal, e *ending) {
+	switch s := p.statement; {
+	case p.read, p.missed:
+	case s == nil:
+		h.out.skip(UnknownStatement, "")
+	case s.unseen != captured:
+		h.out.skip(s.unseen, "")
+	case s == &h.unprotected.statement || p.cursor || sqltext.IsPlanned(s.sql):
+		h.out.capturePortal(p, e, p.view, "EXPLAIN ")
+	}
+}
+
+// lacks reports whether a statement with this effect names a prepared statement or cursor that is not held.
+func (h *held) lacks(e sqltext.Effect) bool {
+	switch e.Action {
+	case sqltext.Execute, sqltext.ExecuteWithin, sqltext.Deallocate:
+		return h.statements[e.Name] == nil
+	case sqltext.Fetch, sqltext.CloseCursor:
+		return h.portals[e.Name] == nil
+	}
+	return false
 }

@@ -12,56 +12,51 @@ type ending struct {
 	at      time.Time
 	outcome capture.Outcome
 	state   string // SQLSTATE of an error
+	placed  bool   // the error has a place in the statement
 	stated  capture.Stated
 }
 
-// sqlState returns the SQLSTATE of an ErrorResponse whose beginning was recorded, or "". The fields before it are the
-// severity, twice. The message, which can hold values of rows, is not read.
-func sqlState(body []byte) string {
+// readError returns the SQLSTATE of an ErrorResponse, or "", and whether it has a place in the statement, as far as the
+// body was recorded. The message, which can hold values of rows, is skipped.
+func readError(body []byte) (state string, placed bool) {
 	r := reader{b: body}
 	for {
 		kind := r.take(1)
 		value := r.cstring()
 		switch {
 		case r.bad:
-			return ""
-		case kind[0] != 'C':
-			continue
-		case len(value) != 5:
-			return ""
+			return state, placed
+		case kind[0] == 'C':
+			state = sqlState(value)
+		case kind[0] == 'P':
+			placed = true
 		}
-		for _, c := range value {
-			if (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
-				return ""
-			}
-		}
-		return string(value)
 	}
+}
+
+// sqlState returns the SQLSTATE in the field of an error, "" if it is none.
+func sqlState(value []byte) string {
+	if len(value) != 5 {
+		return ""
+	}
+	for _, c := range value {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
+			return ""
+		}
+	}
+	return string(value)
 }
 
 func class(state, prefix string) bool { return len(state) == 5 && state[:2] == prefix }
 
-// ran reports whether a statement that failed got past parsing and analysis. Analyzed is true if an earlier answer
-// proves it. Without that proof only errors count that analysis does not raise, or only for a literal. The server
-// rejects text that is nested too deeply with 42601 or 54001: it must not reach a parser without that limit.
-func (e ending) ran(analyzed bool) bool {
+// refused reports whether the server refused a statement before it planned or ran it, because the transaction has
+// failed, or because the session lacks what it names. A function can raise the same errors.
+func (sess *session) refused(e ending, lacking bool) bool {
 	switch e.state {
-	case "25P02", "26000", "34000", "08P01": // refused before it was run
-		return false
-	}
-	if analyzed {
-		return true
-	}
-	switch e.state {
-	case "57014":
-		return true
-	case "22021", "22025": // of the scanner
-		return false
-	}
-	for _, c := range [...]string{"21", "22", "23", "27", "2F", "38", "39", "40", "44", "53", "55", "58", "HV", "P0", "XX"} {
-		if class(e.state, c) {
-			return true
-		}
+	case "25P02":
+		return sess.settings.failed
+	case "26000", "34000":
+		return lacking && !sess.held.unknown.expected
 	}
 	return false
 }
@@ -78,6 +73,6 @@ func (t *Tracker) abandon() {
 			t.simple.captureAll()
 		}
 	case 'E':
-		t.extended.fail(t.extended.message.portal, ending{at: t.out.now, outcome: capture.Lost})
+		t.extended.fail(t.extended.message.portal, ending{at: t.out.now, outcome: capture.Lost}, t.session.settings.current())
 	}
 }

@@ -7,18 +7,22 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// execution is the prepared statement that an SQL EXECUTE ran, and its arguments. The statement can come from SQL or
-// the protocol.
+// execution is the prepared statement that an SQL EXECUTE ran, and its arguments, or what a FETCH read. The statement can
+// come from SQL or the protocol.
 type execution struct {
 	before    string // the text before an EXECUTE within another statement
 	statement *statement
 	skip      Reason // why it is not captured
 	params    []capture.Param
+
+	portal *portal // of FETCH; then the fields above, but skip, are not used
+	view   *view   // the settings with which its rows were computed
+	known  bool    // they belong to an answer that is captured already
 }
 
-// executes reports whether a statement is an EXECUTE, or has one within.
+// executes reports whether a statement runs one that the session holds: EXECUTE, a statement with one within, or FETCH.
 func executes(e sqltext.Effect) bool {
-	return e.Action == sqltext.Execute || e.Action == sqltext.ExecuteWithin && e.Name != ""
+	return e.Action == sqltext.Execute || e.Action == sqltext.ExecuteWithin && e.Name != "" || e.Action == sqltext.Fetch
 }
 
 // mayChange returns what the statement can change if it is run within another one, which may not run it.

@@ -84,7 +84,7 @@ func TestSQLPrepared(t *testing.T) {
 			nil,
 		},
 		{"failed PREPARE", sql("PREPARE p AS SELECT 1 -> !", "EXECUTE p -> SELECT 1"), nil, map[tracker.Reason]uint64{tracker.UnknownStatement: 1}},
-		{"failed EXECUTE", sql("PREPARE p AS SELECT 1", "EXECUTE p -> !"), nil, nil},
+		{"failed EXECUTE", sql("PREPARE p AS SELECT 1", "EXECUTE p -> !"), []capture.Query{{SQL: "SELECT 1"}}, nil},
 		{"deallocated", sql("PREPARE p AS SELECT 1", "DEALLOCATE ALL", "EXECUTE p -> SELECT 1"), nil, map[tracker.Reason]uint64{tracker.UnknownStatement: 1}},
 		{"an expression", sql("PREPARE p AS SELECT $1", "EXECUTE p(1 + 1) -> SELECT 1"), nil, map[tracker.Reason]uint64{tracker.Arguments: 1}},
 		{"rounded", sql("PREPARE p (int) AS SELECT $1", "EXECUTE p(1.5) -> SELECT 1"), nil, map[tracker.Reason]uint64{tracker.Arguments: 1}},

@@ -15,6 +15,7 @@ const (
 	cut       = 1 // the body was too long, or there was no room: only its beginning is recorded
 	inspected = 2 // cut, and the risk is that of the whole body
 	riskShift = 2
+	placed    = 1 << 7 // the whole body is an error with a place in the statement
 )
 
 // HeaderLen is the size of a record without its body, in bytes.
@@ -81,6 +82,9 @@ func AppendCut(dst []byte, typ byte, n int) []byte { return appendHeader(dst, ty
 // Inspect adds to a cut record, given from its beginning, the risk of its whole body.
 func Inspect(record []byte, r sqltext.Risk) { record[1] = cut | inspected | byte(r)<<riskShift }
 
+// Place notes in a cut record, given from its beginning, that its whole body is an error with a place in the statement.
+func Place(record []byte) { record[1] |= placed }
+
 // AppendTime appends the time at which the records after it were seen.
 func AppendTime(dst []byte, now time.Time) []byte {
 	dst = appendHeader(dst, timeRecord, whole, 8)
@@ -94,10 +98,11 @@ func appendHeader(dst []byte, typ, flag byte, n int) []byte {
 
 // record is one record. Body points into the queue and is valid until the next push.
 type record struct {
-	typ  byte
-	cut  bool
-	risk sqltext.Risk // if it is cut
-	body []byte
+	typ    byte
+	cut    bool
+	risk   sqltext.Risk // if it is cut
+	placed bool         // it is an error with a place in the statement
+	body   []byte
 }
 
 // queue is a FIFO queue of records. Between push and settle it can refer to the caller's memory.
@@ -144,9 +149,9 @@ func (q *queue) peek() (record, int, bool) {
 	}
 	r := record{typ: q.buf[0], body: q.buf[HeaderLen:n]}
 	if flags := q.buf[1]; flags != whole {
-		r.cut, r.risk = true, sqltext.Unread
+		r.cut, r.risk, r.placed = true, sqltext.Unread, flags&placed != 0
 		if flags&inspected != 0 {
-			r.risk = sqltext.Risk(flags >> riskShift)
+			r.risk = sqltext.Risk(flags &^ placed >> riskShift)
 		}
 	}
 	return r, n, true

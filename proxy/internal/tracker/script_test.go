@@ -49,7 +49,21 @@ func (s *script) complete(tag string) *script { return s.back('C', tag+"\x00") }
 func (s *script) ready(status byte) *script   { return s.back('Z', string(status)) }
 func (s *script) fail() *script               { return s.back('E', "") }
 func (s *script) failWith(state string) *script {
-	return s.back('E', "SFEHLER\x00VERROR\x00C"+state+"\x00Mdivision")
+	return s.back('E', "SFEHLER\x00VERROR\x00C"+state+"\x00Mdivision\x00W10\x00\x00")
+}
+
+// failAt is an error of parsing or analysis.
+func (s *script) failAt(state string) *script {
+	return s.back('E', "SFEHLER\x00VERROR\x00C"+state+"\x00Mrelation\x00P10\x00\x00")
+}
+
+// failAtCut is failAt with a long message, of which only the beginning is recorded.
+func (s *script) failAtCut(state string) *script {
+	body := "SFEHLER\x00VERROR\x00C" + state + "\x00Mrelation"
+	r := append(tracker.AppendCut(nil, 'E', len(body)), body...)
+	tracker.Place(r)
+	s.server = append(s.server, r)
+	return s
 }
 func (s *script) status(name, v string) *script     { return s.back('S', name+"\x00"+v+"\x00") }
 func (s *script) execute(portal string) *script     { return s.front('E', portal+"\x00\x00\x00\x00\x00") }

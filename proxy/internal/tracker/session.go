@@ -16,9 +16,9 @@ type session struct {
 	gate     gate
 }
 
-// effect applies the effect of a completed statement, which had these parameters, to the session. The result is set for
-// EXECUTE.
-func (sess *session) effect(e sqltext.Effect, params []capture.Param, tag string) (ran execution) {
+// effect applies the effect of a completed statement, which had these parameters, to the session. Skip is why the
+// statement itself is not captured. The result is set for EXECUTE and FETCH.
+func (sess *session) effect(e sqltext.Effect, params []capture.Param, skip Reason, tag string) (ran execution) {
 	if sess.ownCode && runsCode(e) {
 		sess.settings.begin()
 		sess.settings.doubtAll()
@@ -26,11 +26,23 @@ func (sess *session) effect(e sqltext.Effect, params []capture.Param, tag string
 	if e.Inert() {
 		return ran
 	}
+	switch e.Action {
+	case sqltext.Fetch:
+		ran = sess.held.fetched(e, sess.settings.current())
+	case sqltext.Commit:
+		sess.endTransaction(tag != "ROLLBACK")
+	case sqltext.Rollback:
+		sess.endTransaction(false)
+	}
 	changes, doubt := sess.assignments(e.Assignments, params)
 	if doubt {
 		e.Doubt.Any = true
 	}
+	defined := sess.settings.now.temps.defined
 	sess.settings.apply(e, changes, tag)
+	if sess.settings.now.temps.defined > defined {
+		sess.held.losePlaceholders()
+	}
 	sess.gate.effect(e, changes)
 	sess.ownCode = sess.ownCode || e.Defines
 	switch e.Action {
@@ -54,7 +66,7 @@ func (sess *session) effect(e sqltext.Effect, params []capture.Param, tag string
 		if sess.cursors = sess.cursors.With(e.Doubt); len(sess.cursors.Calls)+len(sess.cursors.Names) > maxCalls {
 			sess.cursors = sqltext.Doubt{Any: true}
 		}
-		sess.held.forgetPortal(e.Name)
+		sess.declare(e, params, skip)
 	case sqltext.CloseCursor:
 		if e.Name == "" {
 			sess.held.forgetPortals()
@@ -72,6 +84,14 @@ func (sess *session) effect(e sqltext.Effect, params []capture.Param, tag string
 		sess.held.forgetPortals()
 	}
 	return ran
+}
+
+// execution returns what a statement runs that the session holds.
+func (sess *session) execution(e sqltext.Effect) execution {
+	if e.Action == sqltext.Fetch {
+		return sess.held.fetched(e, sess.settings.current())
+	}
+	return sess.held.execution(e)
 }
 
 // runsCode reports whether a statement may call functions.
@@ -95,6 +115,30 @@ func (sess *session) unseen(reason Reason, tag string, words sqltext.Risk) {
 	case "ROLLBACK": // or ROLLBACK TO SAVEPOINT: then the transaction status contradicts
 		sess.settings.apply(sqltext.Effect{Action: sqltext.Rollback}, nil, tag)
 	}
+}
+
+// completed notes what a statement with this command tag may have run besides what its text calls. It is not the effect
+// of the statement.
+func (sess *session) completed(tag []byte) {
+	if !writes(tag) {
+		return
+	}
+	if _, noted := sess.settings.now.doubts.calls[capture.ImplicitCode]; !noted {
+		sess.settings.begin()
+		sess.settings.doubt(sqltext.Doubt{Calls: []string{capture.ImplicitCode}})
+	}
+}
+
+// writes reports whether a command tag is that of a statement that can fire triggers or evaluate defaults.
+func writes(tag []byte) bool {
+	if len(tag) < 4 {
+		return false
+	}
+	switch string(tag[:4]) {
+	case "INSE", "UPDA", "DELE", "MERG", "COPY", "TRUN", "CREA", "ALTE", "DROP", "REFR":
+		return true
+	}
+	return false
 }
 
 // reported handles a ParameterStatus message.
@@ -148,7 +192,7 @@ func (sess *session) executeSQL(e sqltext.Effect, tag string) execution {
 		sess.settings.poison()
 	default:
 		x := newExecution(s, e)
-		sess.effect(s.effect, x.params, tag)
+		sess.effect(s.effect, x.params, x.skip, tag)
 		return x
 	}
 	return sess.held.execution(e)

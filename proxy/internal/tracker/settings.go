@@ -34,10 +34,11 @@ type settings struct {
 	savepoints []savepoint
 
 	reports reports
-	view    *view // the view of now; nil if it must be rebuilt
+	view    *view                 // the view of now; nil if it must be rebuilt
+	matters func(sql string) bool // see Config.MaybeProtected; nil = every statement does
 }
 
-func newSettings(s Startup) settings {
+func newSettings(s Startup, matters func(sql string) bool) settings {
 	m := maps.Clone(s.Settings)
 	if m == nil {
 		m = map[string]string{}
@@ -49,7 +50,7 @@ func newSettings(s Startup) settings {
 	if s.SettingsUncertain {
 		l.doubts.call(capture.UnknownCode)
 	}
-	return settings{reset: l, now: l}
+	return settings{reset: l, now: l, matters: matters}
 }
 
 // apply applies the effect of a completed statement, whose calls of set_config made these changes; tag is its command
@@ -93,11 +94,47 @@ func (s *settings) apply(e sqltext.Effect, changes []sqltext.Effect, tag string)
 	for _, c := range changes {
 		s.set(c)
 	}
+	s.temporary(e, tag)
 	s.doubt(e.Doubt)
-	s.now.temps.unknown = s.now.temps.unknown || e.UnknownTemp
+}
+
+// temporary applies what a statement does to the temporary relations. tag is its command tag.
+func (s *settings) temporary(e sqltext.Effect, tag string) {
 	for _, c := range e.Temps {
-		s.now.temps = s.now.temps.after(c)
+		s.now.temps = s.now.temps.after(c, func(name string) *capture.Temp { return s.define(name, c, tag) })
+		s.view = nil
 	}
+	s.now.temps.unknown = s.now.temps.unknown || e.UnknownTemp
+}
+
+// define returns the definition that a statement gives to a temporary relation; nil if it only fills it with rows, or
+// names nothing that matters. A statement within a body has no text: then only a table's rows are harmless.
+func (s *settings) define(name string, c sqltext.TempChange, tag string) *capture.Temp {
+	isView := c.IsView || c.View != ""
+	switch {
+	case c.SQL == "" && !isView && c.Extended == "", c.Made != "" && !isView && !strings.HasPrefix(tag, "CREATE"), tag == "CREATE TABLE AS":
+		return nil
+	case c.SQL != "" && !s.mayMatter(c.SQL):
+		return nil
+	case !isView || s.now.temps.size()+len(c.SQL) > maxDefinitions:
+		return &capture.Temp{Name: strings.Clone(name)}
+	}
+	v := s.current()
+	d := &capture.Temp{Name: strings.Clone(name), View: strings.Clone(c.SQL), Doubt: v.doubt}
+	for _, setting := range nameSettings {
+		if value, ok := v.settings[setting]; ok {
+			d.Settings = with(d.Settings, setting, value)
+		}
+	}
+	return d
+}
+
+// nameSettings are the settings on which the meaning of names depends.
+var nameSettings = append([]string{"search_path"}, roles[:]...)
+
+// mayMatter reports whether a statement names something that matters, or a temporary relation that does.
+func (s *settings) mayMatter(sql string) bool {
+	return s.matters == nil || s.matters(sql) || s.now.temps.matter(sql) || sqltext.NamesTempSchema(sql)
 }
 
 // recorded reports whether a statement has no effect but calls that are recorded already.
@@ -171,11 +208,8 @@ func (s *settings) fail(e sqltext.Effect) {
 	s.mayCommit = s.mayCommit || e.MayCommit
 	s.end(false, true)
 	if e.MayCommit {
+		s.temporary(e, "")
 		s.doubt(e.Doubt)
-		for _, c := range e.Temps {
-			s.now.temps = s.now.temps.after(c)
-		}
-		s.now.temps.unknown = s.now.temps.unknown || e.UnknownTemp
 	}
 }
 

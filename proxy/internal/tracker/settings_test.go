@@ -160,6 +160,9 @@ func settingsText(q capture.Query) string {
 	text = strings.ReplaceAll(text, ":", "=")
 	doubt := slices.Clone(q.Doubt.Names)
 	for _, c := range q.Doubt.Calls {
+		if c.Functions = slices.DeleteFunc(slices.Clone(c.Functions), func(f string) bool { return f == capture.ImplicitCode }); len(c.Functions) == 0 {
+			continue
+		}
 		what := strings.ReplaceAll(strings.Join(c.Functions, "()+")+"()", "*()", "*")
 		if len(c.Except) > 0 {
 			what += "-" + strings.Join(c.Except, "-")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
@@ -26,6 +27,8 @@ type simpleQuery struct {
 	failure     *completion // the statement that failed, if it was run
 	analyzed    bool        // the server has begun to answer the current statement, so its text was valid
 	empty       bool
+	streams     bool // it is a command of the replication protocol
+	malformed   bool // it is not in UTF-8, as it should be
 	unprotected bool // no statement may read protected data or changes the session; texts are not kept
 }
 
@@ -61,6 +64,7 @@ func (m *simple) begin(r record) {
 		return
 	}
 	m.query.text = lettersOf(text)
+	m.query.malformed = m.query.text == otherLetters && m.session.gate.encoding == encodingUTF8 && !utf8.Valid(text)
 	m.query.gate(&m.session.gate)
 	if m.query.unseen != captured {
 		return
@@ -105,7 +109,7 @@ func (t *Tracker) answerQuery(r record) bool {
 	case 'I':
 		q.empty = true
 	case 'E':
-		if e := t.out.failure(r); !q.failed && e.ran(q.analyzed) {
+		if e := t.out.failure(r); !q.failed {
 			t.simple.fail(e)
 		}
 		q.failed = true
@@ -114,6 +118,8 @@ func (t *Tracker) answerQuery(r record) bool {
 		q.analyzed = true
 	case 'G':
 		t.copyIn, q.analyzed = true, true
+	case 'W': // in replication: the server may complete the command more than once
+		q.analyzed, q.streams = true, true
 	case 'Z':
 		t.typ = 0
 		if t.copyIn || !t.simple.end() {
@@ -130,6 +136,10 @@ func (t *Tracker) answerQuery(r record) bool {
 func (m *simple) complete(r record) {
 	q := &m.query
 	q.analyzed = false
+	if q.streams {
+		return
+	}
+	m.session.completed(r.body)
 	tag, _ := decodeText(r.body)
 	if q.unseen != captured {
 		m.session.unseen(q.unseen, string(tag), q.risk)
@@ -142,24 +152,36 @@ func (m *simple) complete(r record) {
 	c := completion{ending: ending{tag: string(tag), at: m.out.now, stated: m.out.stated}, view: m.session.settings.current()}
 	if i := len(q.done); i < len(q.statements) {
 		c.effect = m.session.analyze(q.statements[i], q.text)
-		c.ran = m.session.effect(c.effect, nil, c.tag)
+		c.ran = m.session.effect(c.effect, nil, q.skip, c.tag)
 	}
 	q.done = append(q.done, c)
 }
 
-// failSimple notes how the statement behind the completed ones ended.
+// fail notes how the statement behind the completed ones ended. Without a place in the statement, an error is not one of
+// parsing and analysis, unless the text is no text: then what the statement says can depend on rows.
 func (m *simple) fail(e ending) {
 	q := &m.query
+	if !q.analyzed && (e.placed || e.state == "22021" && q.malformed) {
+		return
+	}
 	if q.unseen != captured {
-		m.out.skip(q.unseen, "")
+		if !m.session.refused(e, false) {
+			m.out.skip(q.unseen, "")
+		}
 		return
 	}
 	c := &completion{ending: e}
 	if i := len(q.done); i < len(q.statements) {
 		c.view, c.effect = m.session.settings.current(), m.session.analyze(q.statements[i], q.text)
-		if executes(c.effect) {
-			c.ran = m.held.execution(c.effect)
+		if m.session.refused(e, m.held.lacks(c.effect)) {
+			return
 		}
+		if executes(c.effect) {
+			c.ran = m.session.execution(c.effect)
+		}
+	}
+	if c.effect.Action == sqltext.Commit || len(q.done)+1 == q.count {
+		m.session.endFailed(e)
 	}
 	q.failure = c
 }
@@ -169,6 +191,10 @@ func (m *simple) fail(e ending) {
 // end returns false.
 func (m *simple) end() bool {
 	q := &m.query
+	if q.streams {
+		m.out.skip(Unprotected, "")
+		return true
+	}
 	cutRight := q.unseen != captured || len(q.done) == q.count && !q.failed ||
 		q.failed && (len(q.done) < q.count || q.count == 0)
 	if !cutRight || q.empty && q.count > 0 {
@@ -201,14 +227,19 @@ func (m *simple) captureAll() {
 
 func (m *simple) capture(sql string, c *completion) {
 	skip := m.query.skip
-	if executes(c.effect) {
+	switch {
+	case executes(c.effect):
 		m.out.captureExecution(c.ran, skip, c.ending, c.view)
 		return
+	case c.effect.Action == sqltext.DeclareCursor && c.outcome == capture.Complete: // its query runs when rows are read
+		return
+	case c.effect.Action == sqltext.DeclareCursor && !c.effect.Hold:
+		sql = "EXPLAIN " + sql // it was planned
 	}
 	if len(sql) > m.cfg.MaxStatementBytes {
 		skip = TooLong
 	}
-	if skip == captured && !m.out.maybeProtected(sql) {
+	if skip == captured && !m.out.maybeProtected(sql, c.view) {
 		skip = Unprotected
 	}
 	if skip != captured {

@@ -35,10 +35,10 @@ func TestSimplePairing(t *testing.T) {
 	}{
 		{"one after the other", newScript().run1("SELECT 1", "SELECT 1", 'I').run1("SELECT 2", "SELECT 2", 'I'), []string{"SELECT 1 | SELECT 1", "SELECT 2 | SELECT 2"}},
 		{"two statements", newScript().query("SELECT 1;;SELECT ';'").complete("SELECT 1").complete("SELECT 2").ready('I'), []string{"SELECT 1 | SELECT 1", "SELECT ';' | SELECT 2"}},
-		{"first error stops", newScript().query("SELECT 1; SELECT 1/0; SELECT 3").complete("SELECT 1").fail().ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1", "SELECT 4 | SELECT 1"}},
-		{"syntax error", newScript().query("SELEC 1").fail().ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 4 | SELECT 1"}},
+		{"first error stops", newScript().query("SELECT 1; SELECT 1/0; SELECT 3").complete("SELECT 1").fail().ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 1 | SELECT 1", "SELECT 1/0 | failed", "SELECT 4 | SELECT 1"}},
+		{"syntax error", newScript().query("SELEC 1").failAt("42601").ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 4 | SELECT 1"}},
 		{"empty", newScript().query(" ; -- nothing").back('I', "").ready('I').run1("SELECT 4", "SELECT 1", 'I'), []string{"SELECT 4 | SELECT 1"}},
-		{"pipelined", newScript().query("SELECT 1").query("SELECT 2").complete("SELECT 1").ready('I').fail().ready('I').query("SELECT 3").complete("SELECT 3").ready('I'), []string{"SELECT 1 | SELECT 1", "SELECT 3 | SELECT 3"}},
+		{"pipelined", newScript().query("SELECT 1").query("SELECT 2").complete("SELECT 1").ready('I').fail().ready('I').query("SELECT 3").complete("SELECT 3").ready('I'), []string{"SELECT 1 | SELECT 1", "SELECT 2 | failed", "SELECT 3 | SELECT 3"}},
 		{"asynchronous status", newScript().query("SELECT 1").status("TimeZone", "UTC").complete("SELECT 1").status("TimeZone", "UTC").ready('I').status("TimeZone", "UTC").run1("SELECT 2", "SELECT 2", 'I'), []string{"SELECT 1 | SELECT 1", "SELECT 2 | SELECT 2"}},
 		{"without an answer", newScript().query("SELECT 1").complete("SELECT 1").query("SELECT 2"), nil},
 		{"copy in", newScript().query("COPY t FROM STDIN; SELECT 1").back('G', "").front('c', "").complete("COPY 2").complete("SELECT 1").ready('I'), []string{"COPY t FROM STDIN | COPY 2", "SELECT 1 | SELECT 1"}},

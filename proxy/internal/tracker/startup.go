@@ -19,7 +19,8 @@ type Startup struct {
 	Settings map[string]string
 	// SettingsUncertain is true if the options hold switches that are not supported here.
 	SettingsUncertain bool
-	// Replication is true if the session requests the replication protocol.
+	// Replication is true if the session requests physical replication, in which the server accepts no queries. A
+	// session for logical replication (replication=database) is one like others.
 	Replication bool
 }
 
@@ -30,7 +31,7 @@ func ParseStartup(b []byte) (Startup, error) {
 		return Startup{}, errors.New("startup message is too short")
 	}
 	s := Startup{Version: binary.BigEndian.Uint32(b), Settings: map[string]string{}}
-	parameters := map[string]string{}
+	var parameters [][2]string
 	r := reader{b: b[4:]}
 	for {
 		name := r.cstring()
@@ -40,14 +41,20 @@ func ParseStartup(b []byte) (Startup, error) {
 		if len(name) == 0 {
 			break
 		}
-		parameters[sqltext.Lower(string(name))] = string(r.cstring())
+		parameters = append(parameters, [2]string{string(name), string(r.cstring())})
 	}
 	if !r.done() {
 		return s, errors.New("startup message has bytes after its end")
 	}
-	s.options(parameters["options"])
-	for name, value := range parameters {
-		s.parameter(name, value)
+	options := "" // the last ones, which come before all settings
+	for _, p := range parameters {
+		if p[0] == "options" {
+			options = p[1]
+		}
+	}
+	s.options(options)
+	for _, p := range parameters {
+		s.parameter(p[0], p[1])
 	}
 	if s.Database == "" {
 		s.Database = s.User
@@ -55,25 +62,33 @@ func ParseStartup(b []byte) (Startup, error) {
 	return s, nil
 }
 
+// parameter reads a name and its value. The server compares these names byte by byte: those in another case are names
+// of settings (ProcessStartupPacket in postmaster.c).
 func (s *Startup) parameter(name, value string) {
 	switch name {
 	case "user":
 		s.User = value
 	case "database":
 		s.Database = value
-	case "application_name":
-		s.ApplicationName = value
-	case "replication":
-		switch sqltext.Lower(value) {
-		case "false", "off", "no", "0":
-		default:
-			s.Replication = true
-		}
-	case "options", "client_encoding":
+	case "replication": // the server ends the session unless it is a Boolean value or "database"
+		on, _ := sqltext.ParseBool(value)
+		s.Replication = on && strings.TrimSpace(value) == value
+	case "options":
 	default:
 		if !strings.HasPrefix(name, "_pq_.") {
-			s.Settings[name] = value
+			s.set(name, value)
 		}
+	}
+}
+
+// set sets a setting.
+func (s *Startup) set(name, value string) {
+	switch name = sqltext.Lower(name); name {
+	case "application_name":
+		s.ApplicationName = value
+	case "client_encoding":
+	default:
+		s.Settings[name] = value
 	}
 }
 
@@ -95,12 +110,7 @@ func (s *Startup) options(text string) {
 			s.SettingsUncertain = true
 			continue
 		}
-		name = sqltext.Lower(strings.ReplaceAll(name, "-", "_"))
-		if name == "application_name" {
-			s.ApplicationName = value
-			continue
-		}
-		s.parameter(name, value)
+		s.set(strings.ReplaceAll(name, "-", "_"), value)
 	}
 }
 

@@ -39,7 +39,10 @@ func TestParseStartup(t *testing.T) {
 			tracker.Startup{Version: v3, User: "ann", Database: "ann", Settings: map[string]string{}, SettingsUncertain: true},
 		},
 		{"switch without value", startupBody("user", "ann", "options", "-c"), tracker.Startup{Version: v3, User: "ann", Database: "ann", Settings: map[string]string{}, SettingsUncertain: true}},
-		{"replication", startupBody("user", "ann", "replication", "database"), tracker.Startup{Version: v3, User: "ann", Database: "ann", Settings: map[string]string{}, Replication: true}},
+		{
+			"names in another case are settings", startupBody("User", "x", "user", "ann", "REPLICATION", "on", "TimeZone", "UTC", "timezone", "GMT", "options", "-c a.b=1", "options", "-c a.c=1"),
+			tracker.Startup{Version: v3, User: "ann", Database: "ann", Settings: map[string]string{"user": "x", "replication": "on", "timezone": "GMT", "a.c": "1"}},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,6 +69,27 @@ func TestParseStartup(t *testing.T) {
 				t.Errorf("got %+v, want an error", s)
 			}
 		})
+	}
+}
+
+// TestReplication: only physical replication is none of a session with queries. The values are those of parse_bool
+// (bool.c); the server ends a session with another value.
+func TestReplication(t *testing.T) {
+	t.Parallel()
+	physical := map[string]bool{}
+	for _, v := range []string{"t", "tr", "TRUE", "y", "yE", "yes", "on", "1"} {
+		physical[v] = true
+	}
+	for _, v := range []string{"f", "F", "fal", "false", "n", "N", "no", "of", "OFF", "0", "database", "Database", "", "o", " on", "truely", "2"} {
+		physical[v] = false
+	}
+	for value, want := range physical {
+		if s, err := tracker.ParseStartup(startupBody("user", "ann", "replication", value)); err != nil || s.Replication != want {
+			t.Errorf("replication=%q: physical %t, %v", value, s.Replication, err)
+		}
+	}
+	if s, _ := tracker.ParseStartup(startupBody("user", "ann", "replication", "true", "replication", "false")); s.Replication {
+		t.Error("the last one counts")
 	}
 }
 

@@ -28,11 +28,11 @@ func TestStated(t *testing.T) {
 		},
 		"suspended": {
 			newScript().parse("", "SELECT 1").bind("", "").execute("").execute("").sync().parsed().back('2', "").state(1).back('s', "").state(2).complete("SELECT 1").ready('I'),
-			[]string{"SELECT 1 1"},
+			[]string{"SELECT 1 1", "SELECT 1 2"},
 		},
 		"suspended, nothing": {
 			newScript().parse("", "SELECT 1").bind("", "").execute("").execute("").sync().parsed().back('2', "").back('s', "").state(2).complete("SELECT 1").ready('I'),
-			[]string{"SELECT 1 unclear"},
+			[]string{"SELECT 1 unclear", "SELECT 1 2"},
 		},
 		"failed":          {newScript().query("SELECT 1").back('T', "").state(2).failWith("22012").ready('I'), []string{"SELECT 1 2"}},
 		"failed, nothing": {newScript().query("SELECT 1").back('T', "").failWith("22012").ready('I'), []string{"SELECT 1 unclear"}},

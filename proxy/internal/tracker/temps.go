@@ -5,53 +5,86 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
 // maxTemps limits the temporary relations that are tracked; with more, all names are uncertain.
 const maxTemps = 1024
 
+// maxDefinitions limits the bytes of the definitions of a session's temporary views that are kept; without its
+// definition a view is not audited.
+const maxDefinitions = 64 << 10
+
 // temps tracks the temporary relations of a session, which hide others of the same name. The map is replaced, never
 // changed.
 type temps struct {
-	names   map[string]bool // by name; true = dropped at the end of the transaction
+	names   map[string]temp // by name
 	unknown bool            // more temporary relations may exist
+	defined int             // the number of names with a definition
 }
 
-// after returns the temporary relations after a statement.
-func (t temps) after(c sqltext.TempChange) temps {
+// temp is a temporary relation.
+type temp struct {
+	dropOnCommit bool // it is dropped at the end of the transaction
+	// definition is set if a statement that names the relation may run declared functions or read protected tables: if
+	// it is a view on them, or has expressions or triggers that name them. It is never changed.
+	definition *capture.Temp
+}
+
+// after returns the temporary relations after a statement. define returns the definition that the statement gives to a
+// relation, nil = none that matters.
+func (t temps) after(c sqltext.TempChange, define func(name string) *capture.Temp) temps {
 	names := maps.Clone(t.names)
 	if names == nil {
-		names = map[string]bool{}
+		names = map[string]temp{}
 	}
 	if c.Made != "" {
-		names[c.Made] = c.DropOnCommit
+		names[c.Made] = temp{c.DropOnCommit, define(c.Made)}
 	}
 	if c.View != "" && (len(t.names) > 0 || t.unknown) {
-		names[c.View] = false
+		names[c.View] = temp{false, define(c.View)}
+	}
+	if before, ok := names[c.Extended]; ok {
+		added := define(c.Extended)
+		if added != nil || before.definition != nil {
+			names[c.Extended] = temp{before.dropOnCommit, &capture.Temp{Name: c.Extended}}
+		}
 	}
 	for _, name := range c.Dropped {
 		delete(names, name)
 	}
-	if onCommit, ok := names[c.Old]; ok {
+	if renamed, ok := names[c.Old]; ok {
 		delete(names, c.Old)
-		names[c.New] = onCommit
+		if d := renamed.definition; d != nil {
+			renamed.definition = &capture.Temp{Name: c.New, View: d.View, Settings: d.Settings, Doubt: d.Doubt}
+		}
+		names[c.New] = renamed
 	}
 	if len(names) > maxTemps {
 		return temps{unknown: true}
 	}
-	return temps{names: names, unknown: t.unknown}
+	return temps{names, t.unknown, countDefined(names)}
+}
+
+func countDefined(names map[string]temp) (n int) {
+	for _, t := range names {
+		if t.definition != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // committed returns the temporary relations after the end of the transaction.
 func (t temps) committed() temps {
-	for _, onCommit := range t.names {
-		if !onCommit {
+	for _, relation := range t.names {
+		if !relation.dropOnCommit {
 			continue
 		}
 		names := maps.Clone(t.names)
-		maps.DeleteFunc(names, func(_ string, onCommit bool) bool { return onCommit })
-		return temps{names: names, unknown: t.unknown}
+		maps.DeleteFunc(names, func(_ string, relation temp) bool { return relation.dropOnCommit })
+		return temps{names, t.unknown, countDefined(names)}
 	}
 	return t
 }
@@ -60,20 +93,65 @@ func (t temps) same(other temps) bool {
 	return t.unknown == other.unknown && maps.Equal(t.names, other.names)
 }
 
-// namedIn returns the names that occur as words anywhere in a statement, ignoring case; sorted.
-func (t temps) namedIn(sql string) []string {
+// size returns the bytes of the definitions.
+func (t temps) size() (n int) {
+	for _, relation := range t.names {
+		if relation.definition != nil {
+			n += len(relation.definition.View)
+		}
+	}
+	return n
+}
+
+// matter reports whether a statement names a relation that has a definition.
+func (t temps) matter(sql string) bool {
+	if t.defined == 0 {
+		return false
+	}
+	for _, name := range t.in(sql) {
+		if t.names[name].definition != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// in returns the names that occur as words anywhere in a statement, ignoring case.
+func (t temps) in(sql string) (named []string) {
 	if len(t.names) == 0 {
 		return nil
 	}
 	sql = strings.ToLower(sql)
-	var named []string
 	for name := range t.names {
 		if holdsWord(sql, strings.ReplaceAll(strings.ToLower(name), `"`, `""`)) {
 			named = append(named, name)
 		}
 	}
-	slices.Sort(named)
 	return named
+}
+
+// namedIn returns the names that occur as words anywhere in a statement, or in the definitions of views among them, and
+// the definitions; both sorted.
+func (t temps) namedIn(sql string) (named []string, definitions []capture.Temp) {
+	found := map[string]bool{}
+	for texts := []string{sql}; len(texts) > 0; {
+		sql, texts = texts[0], texts[1:]
+		for _, name := range t.in(sql) {
+			if found[name] {
+				continue
+			}
+			found[name] = true
+			if d := t.names[name].definition; d != nil {
+				definitions = append(definitions, *d)
+				texts = append(texts, d.View)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(definitions, func(a, b capture.Temp) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Sorted(maps.Keys(found)), definitions
 }
 
 // holdsWord reports whether text contains word as a whole word.

@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"time"
+
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
@@ -8,6 +10,7 @@ import (
 // Config configures a Tracker.
 type Config struct {
 	SessionID uint64
+	Began     time.Time // when the session was opened
 	Startup   Startup
 	// MaxStatementBytes is the length of the longest text that is captured; longer ones are only followed.
 	MaxStatementBytes int
@@ -34,9 +37,10 @@ type Tracker struct {
 	started        bool // the first ReadyForQuery has been seen
 	skipping       bool // after an error in the extended protocol: messages up to Sync are ignored
 
-	typ      byte // type of the message that waits for its answer; 0 = none
-	answered bool // a part of its answer has been seen
-	copyIn   bool // that message is a COPY FROM STDIN in progress
+	typ      byte   // type of the message that waits for its answer; 0 = none
+	answered bool   // a part of its answer has been seen
+	copyIn   bool   // that message is a COPY FROM STDIN in progress
+	call     Reason // how that message counts, if it is a FunctionCall
 	simple   simple
 	extended extended
 
@@ -54,8 +58,8 @@ type Tracker struct {
 // New returns a tracker for a session that has just sent its StartupMessage.
 func New(cfg Config) *Tracker {
 	out := &emitter{cfg: &cfg}
-	held := &held{cfg: &cfg, statements: map[string]*statement{}, portals: map[string]*portal{}}
-	session := &session{cfg: &cfg, out: out, held: held, settings: newSettings(cfg.Startup)}
+	held := &held{cfg: &cfg, out: out, statements: map[string]*statement{}, portals: map[string]*portal{}}
+	session := &session{cfg: &cfg, out: out, held: held, settings: newSettings(cfg.Startup, cfg.MaybeProtected)}
 	return &Tracker{
 		cfg: &cfg, held: held, session: session, out: out,
 		simple: simple{cfg: &cfg, out: out, held: held, session: session}, extended: extended{cfg: &cfg, out: out, held: held, session: session},
@@ -103,6 +107,8 @@ func (t *Tracker) Backlog() (client, server int) { return len(t.client.buf), len
 func (t *Tracker) End() {
 	if t.off == On && !t.gap.lost && !t.gap.begun {
 		t.abandon()
+		t.extended.forgetUnbound()
+		t.held.forgetPortals()
 	}
 }
 
@@ -156,9 +162,7 @@ func (t *Tracker) ask() bool {
 			continue
 		}
 		t.typ, t.answered, t.copyIn = r.typ, false, false
-		if t.extended.unbound.portal != nil {
-			t.extended.unbound = unbound{}
-		}
+		t.extended.forgetUnbound()
 		t.begin(r)
 		return true
 	}
@@ -171,7 +175,9 @@ func (t *Tracker) begin(r record) {
 	case 'P', 'B', 'E', 'C':
 		t.extended.message = extendedMessage{}
 		t.extended.begin(r)
-	case 'D', 'S', 'F':
+	case 'F':
+		t.beginCall(r)
+	case 'D', 'S':
 	default:
 		t.lose()
 	}
@@ -225,12 +231,7 @@ func (t *Tracker) answer(r record) bool {
 	case 'S':
 		belongs = belongs && t.answerSync(r)
 	case 'F':
-		if r.typ == 'V' && belongs { // the effect of the function is not known
-			t.session.settings.begin()
-			t.session.settings.doubtAll()
-			break
-		}
-		belongs = belongs && t.answerSync(r)
+		belongs = belongs && t.answerCall(r)
 	default:
 		belongs = belongs && t.answerExtended(r)
 	}
@@ -264,12 +265,16 @@ func (t *Tracker) failed(e sqltext.Effect) {
 	if t.copyIn {
 		t.copyIn, t.failedCopy, t.bare = false, failedCopy{active: true}, bare{active: true}
 	}
+	if !t.session.settings.block {
+		t.session.endTransaction(false)
+	}
 	t.session.settings.fail(e)
 }
 
 func (t *Tracker) answerSync(r record) bool {
 	switch r.typ {
 	case 'E': // the commit failed
+		t.session.endFailed(t.out.failure(r))
 		t.failed(sqltext.Effect{})
 	case 'Z':
 		t.typ = 0
@@ -291,13 +296,11 @@ func (t *Tracker) ready(r record) {
 		return
 	}
 	t.settled = t.ignored
-	if status == 'I' { // at the end of a transaction, cursors WITH HOLD run to their end
+	if status == 'I' {
+		t.session.endTransaction(!t.session.settings.failed) // COMMIT itself may have failed
 		t.session.settings.doubt(t.session.cursors)
 		t.session.cursors = sqltext.Doubt{}
 	}
 	t.session.settings.ready(status)
 	t.session.gate.ready(status == 'I')
-	if status == 'I' {
-		t.held.forgetPortals()
-	}
 }

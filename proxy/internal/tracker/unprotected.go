@@ -21,7 +21,7 @@ func (sess *session) unprotectedQuery(text []byte, skip Reason, once bool) (stat
 		return 0, false
 	}
 	sql := unsafe.String(unsafe.SliceData(text), len(text)) // the record outlives this call
-	if sess.cfg.MaybeProtected(sql) {
+	if sess.settings.mayMatter(sql) {
 		return 0, false
 	}
 	split := sqltext.NewSplitter(sql)
@@ -79,8 +79,8 @@ func (x *extended) executedUnprotected() bool {
 		x.session.settings.begin()
 		x.session.settings.doubtAll()
 	}
-	if !p.done {
-		p.done = true
+	if !p.read {
+		p.read = true
 		x.cfg.Counts.Skipped[Unprotected]++
 	}
 	return true

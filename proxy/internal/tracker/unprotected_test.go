@@ -68,7 +68,7 @@ func TestMaybeProtected(t *testing.T) {
 		{
 			"an error in it", newScript().query("SELECT 1; SELECT 2").complete("SELECT 1").fail().ready('I').run1("SELECT users", "SELECT 1", 'I'),
 			[]string{"SELECT users"},
-			1,
+			2,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

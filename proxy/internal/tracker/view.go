@@ -3,6 +3,7 @@ package tracker
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
 )
@@ -20,8 +21,8 @@ func (v *view) same(other *view) bool {
 	return v == other || v != nil && v.app == other.app && v.doubt.Equal(other.doubt) && maps.Equal(v.settings, other.settings) && v.temps.same(other.temps)
 }
 
-// since returns the doubt of a statement that was begun under v, nil if that is not known, and ended under now:
-// settings that differ may be either.
+// since returns the doubt of a statement that was planned under v, nil if that is not known, and computed rows under
+// now: settings that differ may be either, but custom ones, which only functions read, when they compute a row.
 func (v *view) since(now *view) capture.Doubt {
 	switch {
 	case v.same(now):
@@ -31,6 +32,9 @@ func (v *view) since(now *view) capture.Doubt {
 	}
 	d := capture.Doubt{Temporary: !v.temps.same(now.temps)}
 	for name := range maps.Collect(concat(v.settings, now.settings)) {
+		if isCustom(name) {
+			continue
+		}
 		before, ok := v.settings[name]
 		after, still := now.settings[name]
 		if before != after || ok != still {
@@ -41,8 +45,13 @@ func (v *view) since(now *view) capture.Doubt {
 	if v.doubt.Equal(now.doubt) {
 		return d
 	}
-	return d.Add(v.doubt)
+	planned := v.doubt
+	planned.Names = slices.DeleteFunc(slices.Clone(planned.Names), isCustom)
+	return d.Add(planned)
 }
+
+// isCustom reports whether a setting is one of an extension or an application.
+func isCustom(name string) bool { return strings.Contains(name, ".") }
 
 // current returns the settings in force. The view is shared and must not be changed.
 func (s *settings) current() *view {

@@ -109,6 +109,9 @@ func New(r Rules) (*Claimer, []error) {
 	return c, faults
 }
 
+// Settings returns the names of the settings that hold claims.
+func (c *Claimer) Settings() []string { return []string{c.epsilonSetting, c.deltaSetting} }
+
 // settingName applies the default and the "-" of Rules.
 func settingName(name, byDefault string) string {
 	switch name {

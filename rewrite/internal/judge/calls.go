@@ -10,6 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
 
@@ -30,6 +31,10 @@ func (s *Statement) Call(n *pg_query.FuncCall) (copied Table, texts bool) {
 	schema, name := pgparse.Name(n.GetFuncname())
 	if dotted == "pg_catalog.json_object" { // the parser returns this for json_object(...)
 		s.Called.namesakes(name, "FuncCall", n.GetLocation())
+	}
+	if resolve.IsTempSchema(schema) {
+		s.Refuse(reasons.UnknownFunction, "FuncCall", n.GetLocation(), "function "+dotted+" is temporary: its body is not known", "create it in a schema of the database").mayBeProtected = true
+		return Table{}, false
 	}
 	class, users := s.Called.overloads(n, schema, name)
 	if s.Called.callees != nil && class == functionUser {

@@ -105,19 +105,26 @@ func (n *names) isReader(f *catalog.Function) bool { return n.readers[f] }
 // call one. In the engine's database protected tables are identified by schema and name, in the shadow database by
 // name.
 func (n *names) findReaders(o Options, f *functions, shadow *catalog.Index) {
+	n.callers = n.markReaders(n.Source, n.protectedIn(o, false), o, f)
+	n.markReaders(shadow, n.protectedIn(o, true), o, f)
+}
+
+// protectedIn returns the relations with protected rows as a catalog of the engine has them, or byName.
+func (n *names) protectedIn(o Options, byName bool) map[Table]bool {
 	protected := map[Table]bool{}
-	for name := range n.Protected {
-		protected[Table{Schema: "", Name: name}] = true
+	if byName {
+		for name := range n.Protected {
+			protected[Table{Schema: "", Name: name}] = true
+		}
+		return protected
 	}
-	bases := map[Table]bool{}
 	for _, t := range o.Protected {
-		bases[t] = true
+		protected[t] = true
 	}
 	for t := range n.bases {
-		bases[t] = true
+		protected[t] = true
 	}
-	n.callers = n.markReaders(n.Source, bases, o, f)
-	n.markReaders(shadow, protected, o, f)
+	return protected
 }
 
 // markReaders marks the readers of one catalog, and returns its relations that read a protected table, or call a

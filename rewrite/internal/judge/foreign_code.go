@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/rewrite/internal/reach"
 )
 
 // A body in another language than SQL and PL/pgSQL is not parsed: a word in it may be the name of a table, or not. Its
@@ -24,7 +25,8 @@ func isForeignCode(f *catalog.Function) bool { return f.Language != "sql" && f.L
 // readersOf returns the functions and relations of one catalog that read a protected table. It adds those that do so
 // only according to words in a body of foreign code to mayRead and mayCall.
 func (n *names) readersOf(x *catalog.Index, protected map[Table]bool, o Options, f *functions) (map[*catalog.Function]bool, map[Table]bool) {
-	all, allRelations := readersIn(x.Catalog, protected, o.Limits, f, func(*catalog.Function) bool { return true })
+	graph := n.graph(x, o, f)
+	all := graph.From(reach.Start{Relations: protected})
 	unprotected := x == o.Shadow && n.readable(x, o)
 	words := func(g *catalog.Function) bool {
 		switch {
@@ -35,23 +37,23 @@ func (n *names) readersOf(x *catalog.Index, protected map[Table]bool, o Options,
 		}
 		return executesSQL(g) || g.Definer || unprotected || x == o.Shadow && namesNeighbour(g, o)
 	}
-	certain, relations := readersIn(x.Catalog, protected, o.Limits, f, words)
+	certain := graph.From(reach.Start{Relations: protected, Words: words})
 	var definers []*catalog.Function // that call foreign code, which has their rights then
-	for g := range all {
-		if g.Definer && !certain[g] {
+	for g := range all.Functions {
+		if g.Definer && !certain.Functions[g] {
 			definers = append(definers, g)
 		}
 	}
 	if len(definers) > 0 {
-		certain, relations = readersIn(x.Catalog, protected, o.Limits, f, words, definers...)
+		certain = graph.From(reach.Start{Relations: protected, Words: words, Functions: definers})
 	}
-	for g := range all {
-		if !certain[g] {
+	for g := range all.Functions {
+		if !certain.Functions[g] {
 			n.mayRead[g] = true
 		}
 	}
-	maps.Copy(n.mayCall, allRelations)
-	return certain, relations
+	maps.Copy(n.mayCall, all.Relations)
+	return certain.Functions, certain.Relations
 }
 
 // sqlCalls matches the functions by which PL/Python, PL/Perl, PL/Tcl, PL/v8, PL/Rust, PL/R, PL/Lua and PL/Java execute SQL.

@@ -12,6 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/reach"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -28,11 +29,12 @@ const maxViewCalls = 1000
 
 // findNoise finds the views that call DP functions.
 func (n *names) findNoise(o Options, f *functions) {
+	n.runsDP = n.graph(n.Source, o, f).From(reach.Start{Routines: declared(o), Executed: true})
 	n.noise = noise{noisy: map[Table]bool{}, stored: map[Table]bool{}, calls: map[Table][]*claim.Call{}, unclaimed: map[Table]string{}}
 	calls := func(r *catalog.Relation) bool {
 		return slices.ContainsFunc(r.Calls, func(c Table) bool {
 			_, ok := f.signature(c.Schema, c.Name, resolve.Path{})
-			return ok
+			return ok || r.Kind == catalog.KindMaterialized && n.runsDP.Has(c)
 		})
 	}
 	for changed := true; changed; {
@@ -140,7 +142,7 @@ func (n *names) callsIn(t Table) []*claim.Call {
 func (n *names) addCallers() {
 	for t := range n.callers {
 		r := n.Source.Relations[t]
-		isView := r.Kind == catalog.KindView || r.Kind == catalog.KindMaterialized
+		isView := r != nil && (r.Kind == catalog.KindView || r.Kind == catalog.KindMaterialized)
 		if _, known := n.bases[t]; known || !isView || n.stored[t] || n.Kinds[t] != resolve.KindUnknown || !n.callsReader(t) {
 			continue
 		}

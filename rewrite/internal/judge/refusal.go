@@ -21,5 +21,6 @@ var usualHints = map[reasons.Reason]string{
 	reasons.NameInString:    "name the table in FROM, not in a string",
 	reasons.RowType:         "use the types of the columns instead: the rows of a copy have another type",
 	reasons.TempTable:       "replace the temporary table by its query: a replay cannot see the session's temporary tables",
+	reasons.IndirectUse:     "call the DP function in a SELECT on the protected table",
 	reasons.UnsupportedNode: "write the query without it, or report it as a missing feature",
 }

@@ -22,7 +22,7 @@ func (s *Statement) Relation(n *pg_query.RangeVar) (Table, resolve.Kind) {
 		return Table{}, resolve.KindUnknown
 	}
 	if n.GetSchemaname() == "" && slices.Contains(s.query.Temporary, n.GetRelname()) {
-		s.Refuse(reasons.TempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" is a temporary table of the session",
+		s.Refuse(reasons.TempTable, "RangeVar", n.GetLocation(), "relation "+n.GetRelname()+" is, or may be, a temporary table of the session",
 			"if another table is meant, qualify the name with its schema: a replay cannot see temporary tables",
 		).mayBeProtected = s.rules.names.Protected[n.GetRelname()]
 		return Table{}, resolve.KindUnknown

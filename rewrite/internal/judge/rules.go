@@ -19,6 +19,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/rewrite/internal/claim"
+	"github.com/dpwatch/dpwatch/rewrite/internal/reach"
 	"github.com/dpwatch/dpwatch/rewrite/internal/resolve"
 )
 
@@ -36,30 +37,37 @@ type Options struct {
 	Database                  string            // of the protected tables; "" = names with a database are refused
 	Signatures                []claim.Signature // of DP functions, which replays may call
 	AllowFunctions            []string          // further functions declared safe, or AnyFunction
+	Settings                  []string          // of an application, which hold claims
 	Limits                    body.Limits       // of bodies and views that are parsed
 	// Walk visits a statement of the body of a function, or of a view, and calls the methods of its Statement.
 	Walk func(*Statement, protoreflect.Message)
 }
 
-// Rules decide what statements may read and call. They are read-only after construction.
+// Rules decide what statements may read and call. They are safe for concurrent use.
 type Rules struct {
 	options   Options
 	names     *names
 	functions *functions
 	opaque    map[*catalog.Function]bool // of the source: functions whose reads cannot be derived
 	setters   *setters
+	reach     *reach.Question
+	contents  *contents
 }
 
 // New analyses the catalogs.
 func New(o Options) *Rules {
 	f := newFunctions(o)
-	return &Rules{options: o, names: newNames(o, f), functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f)}
+	n := newNames(o, f)
+	return &Rules{
+		options: o, names: n, functions: f, opaque: newOpaque(o.Source, o.Limits, f), setters: newSetters(f), reach: n.question(o, f),
+		contents: &contents{all: map[any]*uses{}},
+	}
 }
 
-// Settle replaces the functions in the doubt of a session by what they change according to the catalog, and reports
-// whether it had to assume that some change nothing (AssumedSetters).
-func (r *Rules) Settle(d capture.Doubt) (settled capture.Doubt, assumed bool) {
-	return r.setters.settle(d), r.setters.assumes(d)
+// Settle replaces the functions in the doubt of a query by what they change and create according to the catalog, and
+// reports whether it had to assume that some change nothing (AssumedSetters).
+func (r *Rules) Settle(q capture.Query) (settled capture.Query, assumed bool) {
+	return r.setters.settle(q), r.setters.assumes(q.Doubt)
 }
 
 // IsPublicOrOther reports whether a relation is listed as public or as one without a copy.
@@ -68,18 +76,19 @@ func (r *Rules) IsPublicOrOther(t Table) bool {
 	return kind == resolve.KindPublic || kind == resolve.KindOther
 }
 
-// Names returns the names, without schemas, of the relations and functions of the source through which a statement may
-// read a protected table, and of the functions that are declared, in order; nil = every statement may read one. ok is
-// false if the source is not known.
+// Names returns the names, without schemas, of the relations, functions and types of the source through which a
+// statement may read a protected table or run a DP function, and of the functions that are declared, in order; nil =
+// every statement may. ok is false if the source is not known.
 func (r *Rules) Names() (names []string, ok bool) {
 	x := r.options.Source
 	if x == nil {
 		return nil, false
 	}
-	if r.names.Protected[resolve.AnyTable] || r.functions.anyUser || r.readsUnnamed(x.Catalog) {
+	found, named := r.reach.Names()
+	if r.names.Protected[resolve.AnyTable] || r.functions.anyUser || !named || r.readsUnnamed(x.Catalog, found) {
 		return nil, true
 	}
-	found := maps.Clone(r.names.Protected)
+	maps.Copy(found, r.names.Protected)
 	for t := range r.names.mayCall {
 		found[t.Name] = true
 	}
@@ -94,9 +103,9 @@ func (r *Rules) Names() (names []string, ok bool) {
 	return slices.Sorted(maps.Keys(found)), true
 }
 
-// readsUnnamed reports whether an operator, a type or a cast calls a function that reads a protected table: the text of
-// a statement need not name them.
-func (r *Rules) readsUnnamed(c *catalog.Catalog) bool {
+// readsUnnamed reports whether a cast or an operator that syntax implies calls a function that reads a protected table:
+// the text of a statement need not name them. It adds other operators, and types, to names.
+func (r *Rules) readsUnnamed(c *catalog.Catalog, names map[string]bool) bool {
 	readers := map[Table]bool{}
 	for _, found := range []map[*catalog.Function]bool{r.names.readers, r.names.mayRead} {
 		for f := range found {
@@ -104,9 +113,14 @@ func (r *Rules) readsUnnamed(c *catalog.Catalog) bool {
 		}
 	}
 	reads := func(t Table) bool { return readers[t] }
-	return slices.ContainsFunc(c.ImplicitCasts, reads) ||
-		slices.ContainsFunc(c.Operators, func(o catalog.Operator) bool { return reads(o.Function) }) ||
-		slices.ContainsFunc(c.Types, func(t catalog.Type) bool { return slices.ContainsFunc(t.Calls, reads) })
+	unnamed := !reach.AddOperators(names, c, reads) || slices.ContainsFunc(c.ImplicitCasts, reads)
+	for _, t := range c.Types {
+		if slices.ContainsFunc(t.Calls, reads) {
+			names[t.Name] = true
+			unnamed = unnamed || t.Schema == "pg_catalog" // by a cast
+		}
+	}
+	return unnamed
 }
 
 // names holds the relations that names may refer to, and what the catalogs say about them and about functions. It is
@@ -120,6 +134,8 @@ type names struct {
 	callers map[Table]bool             // relations of the source that read a protected table, or call a function that does
 	mayCall map[Table]bool             // relations of both that call one of mayRead
 	copies  map[Table]functionCopy     // of functions of the source, by schema and name
+	graphs  map[*catalog.Index]*reach.Graph
+	runsDP  *reach.Set // from which a DP function is reached, in the source
 	noise
 }
 
@@ -127,7 +143,7 @@ type names struct {
 func newNames(o Options, f *functions) *names {
 	n := &names{
 		Relations: resolve.NewRelations(o.Source, o.Protected, o.Public, o.Others),
-		refused:   map[Table]fault{}, readers: map[*catalog.Function]bool{}, mayRead: map[*catalog.Function]bool{}, mayCall: map[Table]bool{}, copies: map[Table]functionCopy{},
+		refused:   map[Table]fault{}, readers: map[*catalog.Function]bool{}, mayRead: map[*catalog.Function]bool{}, mayCall: map[Table]bool{}, copies: map[Table]functionCopy{}, graphs: map[*catalog.Index]*reach.Graph{},
 	}
 	n.dependents(o, f, newChecker(o, n, f))
 	return n

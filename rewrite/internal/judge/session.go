@@ -8,6 +8,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/pg/builtin"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
 	"github.com/dpwatch/dpwatch/rewrite/reasons"
 )
@@ -48,7 +49,7 @@ func (e *session) formsInDoubt() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(forms[:], e.query.Doubt.Has)
+	return slices.ContainsFunc(builtin.Forms(), e.query.Doubt.Has)
 }
 
 // inDatabase checks the database of a qualified name.

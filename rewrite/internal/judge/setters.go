@@ -12,22 +12,26 @@ import (
 	"github.com/dpwatch/dpwatch/internal/sqltext"
 )
 
-// setters holds which settings the functions of the engine's catalog change and read, by their names: overloads count
-// together. A function's own SET clause ends with the call and is none of these. It is read-only after construction.
+// setters holds which settings the functions of the engine's catalog change and read, and which temporary relations they
+// create, by their names: overloads count together. A function's own SET clause ends with the call and is none of these.
+// It is read-only after construction.
 type setters struct {
 	functions *functions
 	facts     map[string]*setterFacts // of functions that change or read settings, or may
 	all       setterFacts             // together
 	implicit  setterFacts             // of functions that run without being called by name
+	reading   setterFacts             // of these, those that a statement which only reads can run
 }
 
 // setterFacts are what a function does, directly or through calls.
 type setterFacts struct {
 	changes map[string]bool
 	reads   map[string]bool
-	any     bool // it changes settings whose names are not constants
-	dynamic bool // it executes texts that are built at run time
-	unread  bool // it is not in SQL or PL/pgSQL
+	any     bool            // it changes settings whose names are not constants
+	dynamic bool            // it executes texts that are built at run time
+	unread  bool            // it is not in SQL or PL/pgSQL
+	temps   map[string]bool // temporary relations that it creates
+	temp    bool            // it creates some whose names are not constants
 }
 
 // newSetters reads the bodies of all functions. Without a catalog there are no facts.
@@ -53,9 +57,11 @@ func newSetters(f *functions) *setters {
 	for _, facts := range s.facts {
 		s.all.add(facts)
 	}
-	for name := range s.hidden() {
+	for name, trigger := range s.hidden() {
 		if facts := s.facts[name]; facts != nil {
-			s.implicit.add(facts)
+			if s.implicit.add(facts); !trigger {
+				s.reading.add(facts)
+			}
 		}
 	}
 	return s
@@ -63,6 +69,9 @@ func newSetters(f *functions) *setters {
 
 // setsInText finds SET, RESET and set_config in a body of another language than SQL.
 var setsInText = regexp.MustCompile(`(?i)\bset_config\b|\b(re)?set\s+[a-z_"]`)
+
+// tempInText finds the creation of temporary relations there.
+var tempInText = regexp.MustCompile(`(?i)\btemp(orary)?\b|\bpg_temp`)
 
 // read records the facts of one function by itself, and returns the functions that it calls.
 func (s *setters) read(f *catalog.Function) (calls []string) {
@@ -74,10 +83,11 @@ func (s *setters) read(f *catalog.Function) (calls []string) {
 	case f.Kind == catalog.KindAggregate:
 	case f.Language == "sql" || f.Language == "plpgsql":
 		code := sqltext.ReadCode(f.Body)
-		facts = setterFacts{changes: setOf(code.Names), reads: setOf(code.Reads), any: code.Any, dynamic: code.Dynamic}
+		names, others := code.Temporaries(f.Body)
+		facts = setterFacts{changes: setOf(code.Names), reads: setOf(code.Reads), any: code.Any, dynamic: code.Dynamic, temps: setOf(names), temp: others}
 		calls = append(calls, code.Calls...)
 	default:
-		facts = setterFacts{unread: true, any: setsInText.MatchString(f.Body)}
+		facts = setterFacts{unread: true, any: setsInText.MatchString(f.Body), temp: tempInText.MatchString(f.Body)}
 	}
 	if !facts.none() {
 		s.at(f.Name).add(&facts)
@@ -106,17 +116,19 @@ func (s *setters) at(name string) *setterFacts {
 }
 
 // hidden returns the functions that a statement may run without their names before a parenthesis: of triggers, views,
-// policies, operators, types and casts, those that x.f may call, and those that a proxy takes for built-in ones.
+// policies, operators, types and casts, those that x.f may call, and those that a proxy takes for built-in ones. Those
+// with the value true are only of triggers.
 func (s *setters) hidden() map[string]bool {
 	c, names := s.functions.source.Catalog, map[string]bool{}
 	add := func(tables ...Table) {
 		for _, t := range tables {
-			names[t.Name] = true
+			names[t.Name] = false
 		}
 	}
 	for _, f := range c.Functions {
-		if f.OfRow || f.Result == "trigger" || f.Result == "event_trigger" || sqltext.Common(f.Name) {
-			names[f.Name] = true
+		trigger := f.Result == "trigger" || f.Result == "event_trigger"
+		if f.OfRow || trigger || sqltext.Common(f.Name) {
+			names[f.Name] = trigger
 		}
 	}
 	for _, r := range c.Relations {
@@ -140,16 +152,46 @@ func (s *setters) reads(name string) []string {
 	return nil
 }
 
-// settle returns a doubt in which no function has a name: those that change settings, according to the catalog, are
-// replaced by these. Without a catalog, every function that is not declared may change the settings of applications, as
-// claims are, but is assumed not to change the server's own.
-func (s *setters) settle(d capture.Doubt) capture.Doubt {
+// settle returns a query with a doubt in which no function has a name: those that change settings or create temporary
+// relations, according to the catalog, are replaced by these. Without a catalog, every function that is not declared may
+// change the settings of applications, as claims are, but is assumed not to change the server's own, and to create no
+// temporary relation.
+func (s *setters) settle(q capture.Query) capture.Query {
+	q.Temporary, q.Doubt.Temporary = s.temporaries(q)
+	q.Doubt = s.settings(q.Doubt)
+	return q
+}
+
+// temporaries returns the relations that may be temporary, and whether others may be, after the functions that the
+// session called or that writing ran, and those that reading can run.
+func (s *setters) temporaries(q capture.Query) (names []string, others bool) {
+	var of setterFacts
+	of.add(&s.reading)
+	for _, c := range q.Doubt.Calls {
+		for _, function := range c.Functions {
+			if function == capture.ImplicitCode {
+				of.add(&setterFacts{temps: s.all.temps, temp: s.implicit.temp})
+			} else {
+				of.add(s.of(function))
+			}
+		}
+	}
+	if names = q.Temporary; len(of.temps) > 0 {
+		names = slices.Concat(names, slices.Collect(maps.Keys(of.temps)))
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	return names, q.Doubt.Temporary || of.temp
+}
+
+func (s *setters) settings(d capture.Doubt) capture.Doubt {
 	settled := capture.Doubt{Temporary: d.Temporary, Names: slices.Clone(d.Names)}
 	for _, c := range d.Calls {
 		var of setterFacts
 		kept := capture.Calls{Except: c.Except, Only: c.Only}
 		for _, function := range c.Functions {
 			switch {
+			case function == capture.ImplicitCode: // always counts
 			case function == capture.UnknownCode || function == capture.UnknownFunction:
 				kept.Functions = append(kept.Functions, function)
 			case s.functions.source == nil && !s.functions.knownByName(function):
@@ -199,7 +241,7 @@ func (s *setters) of(function string) *setterFacts {
 	}
 	if facts.dynamic && s.functions.declaredAnywhere(function) {
 		declared := *facts
-		declared.dynamic = false
+		declared.dynamic, declared.temp = false, false
 		return &declared
 	}
 	return facts
@@ -219,20 +261,31 @@ func (s *setters) assumes(d capture.Doubt) bool {
 }
 
 func (f *setterFacts) none() bool {
-	return len(f.changes) == 0 && len(f.reads) == 0 && !f.any && !f.dynamic && !f.unread
+	return len(f.changes) == 0 && len(f.reads) == 0 && len(f.temps) == 0 && !f.any && !f.dynamic && !f.unread && !f.temp
 }
 
 // add adds the facts of another function, and reports whether some are new.
 func (f *setterFacts) add(other *setterFacts) bool {
-	before := [...]int{len(f.changes), len(f.reads)}
-	flags := [...]bool{f.any, f.dynamic, f.unread}
+	before := f.size()
 	if f.changes == nil {
-		f.changes, f.reads = map[string]bool{}, map[string]bool{}
+		f.changes, f.reads, f.temps = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	}
 	maps.Copy(f.changes, other.changes)
 	maps.Copy(f.reads, other.reads)
-	f.any, f.dynamic, f.unread = f.any || other.any, f.dynamic || other.dynamic, f.unread || other.unread
-	return before != [...]int{len(f.changes), len(f.reads)} || flags != [...]bool{f.any, f.dynamic, f.unread}
+	maps.Copy(f.temps, other.temps)
+	f.any, f.dynamic, f.unread, f.temp = f.any || other.any, f.dynamic || other.dynamic, f.unread || other.unread, f.temp || other.temp
+	return before != f.size()
+}
+
+// size counts the facts.
+func (f *setterFacts) size() int {
+	n := len(f.changes) + len(f.reads) + len(f.temps)
+	for _, fact := range [...]bool{f.any, f.dynamic, f.unread, f.temp} {
+		if fact {
+			n++
+		}
+	}
+	return n
 }
 
 func setOf(names []string) map[string]bool {

@@ -106,6 +106,9 @@ func (v *Values) visit(m protoreflect.Message) {
 	pgparse.Children(m, v.visit)
 }
 
+// Has reports whether a value may be of a type outside pg_catalog.
+func (v *Values) Has(t ident.Table) bool { return v.types[t] }
+
 // IsRow reports whether an expression names the row of a relation, an alias or a WITH query.
 func (v *Values) IsRow(n *pg_query.Node) bool {
 	fields := n.GetColumnRef().GetFields()

@@ -36,7 +36,7 @@ const reads = `
 	SELECT p.polrelid, n.nspname, c.relname
 	FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid JOIN pg_class c ON c.oid = d.refobjid
 	JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE d.classid = 'pg_policy'::regclass AND d.refclassid = 'pg_class'::regclass AND c.oid <> p.polrelid
+	WHERE d.classid = 'pg_policy'::regclass AND d.refclassid = 'pg_class'::regclass AND c.oid <> p.polrelid AND p.polcmd IN ('*', 'r')
 	AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
 	UNION
 	SELECT i.inhparent, n.nspname, c.relname
@@ -53,7 +53,7 @@ const calls = `
 		WHERE d.classid = 'pg_rewrite'::regclass AND w.ev_type = '1'
 		UNION
 		SELECT p.polrelid, d.refclassid, d.refobjid
-		FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid WHERE d.classid = 'pg_policy'::regclass
+		FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid WHERE d.classid = 'pg_policy'::regclass AND p.polcmd IN ('*', 'r')
 	)
 	SELECT d.relation, n.nspname, f.proname
 	FROM depends d
@@ -73,6 +73,9 @@ func (r *reader) relations() error {
 		return nil
 	}, &oid, &v.Schema, &v.Name, &v.Kind, &v.RowSecurity, &v.Hidden, &v.Definition)
 	if err != nil {
+		return err
+	}
+	if err := r.effects(places); err != nil {
 		return err
 	}
 	return fill(r, r.catalog.Relations, places,
@@ -122,6 +125,13 @@ const functionCalls = `
 	AND f.oid <> d.objid AND n.nspname <> 'pg_catalog'
 	ORDER BY 1, 2, 3`
 
+// functionTypes selects the user-defined types of arguments, results, atomic bodies and defaults.
+const functionTypes = `
+	SELECT DISTINCT d.objid, n.nspname, t.typname
+	FROM pg_depend d JOIN pg_type a ON a.oid = d.refobjid JOIN pg_type t ON t.oid = coalesce(nullif(a.typelem, 0), a.oid) JOIN pg_namespace n ON n.oid = t.typnamespace
+	WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_type'::regclass AND n.nspname <> 'pg_catalog'
+	ORDER BY 1, 2, 3`
+
 func (r *reader) functions() error {
 	body := "f.prosrc"
 	var version int
@@ -151,6 +161,7 @@ func (r *reader) functions() error {
 		list[catalog.Function]{functionReads, func(x *catalog.Function) *[]catalog.Table { return &x.Reads }},
 		list[catalog.Function]{functionTakes, func(x *catalog.Function) *[]catalog.Table { return &x.Takes }},
 		list[catalog.Function]{functionGives, func(x *catalog.Function) *[]catalog.Table { return &x.Gives }},
+		list[catalog.Function]{functionTypes, func(x *catalog.Function) *[]catalog.Table { return &x.Types }},
 		list[catalog.Function]{functionCalls, func(x *catalog.Function) *[]catalog.Table { return &x.Calls }},
 	)
 }

@@ -49,11 +49,50 @@ func Catalog(ctx context.Context, dsn string, timeout time.Duration) (*catalog.C
 	return &r.catalog, nil
 }
 
+// Defaults returns a function that reads Catalog.Defaults alone, within timeout. It keeps its connection, and is not safe
+// for concurrent use.
+func Defaults(dsn string, timeout time.Duration) func(context.Context) ([]catalog.Default, error) {
+	var conn *pgx.Conn
+	return func(ctx context.Context) ([]catalog.Default, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		if conn == nil || conn.IsClosed() {
+			var err error
+			if conn, err = connect.Open(ctx, dsn, connect.Options{Application: ApplicationName, Timeout: timeout, ReadOnly: true}); err != nil {
+				conn = nil
+				return nil, fmt.Errorf("read the initial settings: %w", err)
+			}
+		}
+		r := &reader{ctx: ctx}
+		err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			r.tx = tx
+			return r.defaults()
+		})
+		if err != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+			conn = nil
+			return nil, fmt.Errorf("read the initial settings: %w", sqlstate.Withhold(err))
+		}
+		return r.catalog.Defaults, nil
+	}
+}
+
 // reader fills a catalog within one transaction.
 type reader struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one Catalog call
 	tx      pgx.Tx
 	catalog catalog.Catalog
+}
+
+// defaults reads the initial settings of sessions.
+func (r *reader) defaults() error {
+	if err := r.serverPath(); err != nil {
+		return err
+	}
+	if _, err := r.tx.Exec(r.ctx, "SET LOCAL search_path TO pg_catalog"); err != nil {
+		return err
+	}
+	return r.settings()
 }
 
 func (r *reader) read() error {
@@ -76,6 +115,8 @@ func (r *reader) read() error {
 		{"functions", r.functions},
 		{"operators", r.operators},
 		{"types", r.types},
+		{"casts", r.casts},
+		{"event triggers", r.eventTriggers},
 		{"settings", r.settings},
 		{"privileges", r.denied},
 		{"security labels", r.labels},

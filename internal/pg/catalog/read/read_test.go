@@ -72,6 +72,7 @@ func TestRead(t *testing.T) {
 	}
 	secret := relation(catalog.KindTable, "public", "secret", table("public", "allowed"))
 	secret.RowSecurity = true
+	secret.Effects = []catalog.Effect{{Events: catalog.Select | catalog.Insert | catalog.Update | catalog.Delete, Reads: []rewrite.Table{table("public", "allowed")}}}
 	paid := relation(catalog.KindView, "public", "paid", table("public", "users"))
 	paid.Calls = []rewrite.Table{table("app", "pay"), table("app", "same")}
 	want := &catalog.Catalog{
@@ -91,13 +92,14 @@ func TestRead(t *testing.T) {
 		Functions: []catalog.Function{
 			{Schema: "app", Name: "pay", Kind: catalog.KindFunction, OfOne: true, Arguments: "double precision", Result: "double precision", Volatility: "immutable", Language: "sql", Body: "SELECT $1 * 12"},
 			{Schema: "app", Name: "same", Kind: catalog.KindFunction, Arguments: "integer, integer", Result: "boolean", Volatility: "immutable", Language: "sql", Body: "SELECT $1 = $2"},
-			{Schema: "app", Name: "to_int", Kind: catalog.KindFunction, OfOne: true, OfRow: true, Arguments: "app.sum", Result: "integer", Volatility: "immutable", Language: "sql", Body: "SELECT ($1).cents"},
-			{Schema: "app", Name: "to_sum", Kind: catalog.KindFunction, OfOne: true, Arguments: "integer", Result: "app.sum", Volatility: "immutable", Language: "sql", Body: "SELECT ROW($1)::app.sum", Gives: []rewrite.Table{table("app", "sum")}},
+			{Schema: "app", Name: "to_int", Kind: catalog.KindFunction, OfOne: true, OfRow: true, Arguments: "app.sum", Result: "integer", Volatility: "immutable", Language: "sql", Body: "SELECT ($1).cents", Types: []rewrite.Table{table("app", "sum")}},
+			{Schema: "app", Name: "to_sum", Kind: catalog.KindFunction, OfOne: true, Arguments: "integer", Result: "app.sum", Volatility: "immutable", Language: "sql", Body: "SELECT ROW($1)::app.sum", Types: []rewrite.Table{table("app", "sum")}, Gives: []rewrite.Table{table("app", "sum")}},
 			{
 				Schema: "public", Name: "atomic_count", Kind: catalog.KindFunction, Arguments: "s public.staff DEFAULT NULL::public.staff, f double precision DEFAULT app.pay((1)::double precision)",
 				Result: "bigint", Volatility: "stable", Language: "sql",
 				Body: "BEGIN ATOMIC\n SELECT count(*) AS count\n    FROM public.users;\nEND", Settings: map[string]string{"search_path": `app, "A b"`},
-				Reads: []rewrite.Table{table("public", "staff"), table("public", "users")}, Calls: []rewrite.Table{table("app", "pay")}, OfOne: true, OfRow: true, Optional: 2,
+				Reads: []rewrite.Table{table("public", "staff"), table("public", "users")}, Calls: []rewrite.Table{table("app", "pay")}, Types: []rewrite.Table{table("public", "staff")},
+				OfOne: true, OfRow: true, Optional: 2,
 			},
 			{Schema: "public", Name: "step", Kind: catalog.KindFunction, Arguments: "n bigint, v integer", Result: "bigint", Volatility: "volatile", Language: "plpgsql", Body: "BEGIN RETURN n + 1; END"},
 			{Schema: "public", Name: "tally", Kind: catalog.KindAggregate, OfOne: true, Arguments: "integer", Result: "bigint", Volatility: "immutable", Language: "internal", Calls: []rewrite.Table{table("public", "step")}},
@@ -109,6 +111,10 @@ func TestRead(t *testing.T) {
 			{Schema: "app", Name: "_age", Calls: []rewrite.Table{table("app", "pay"), table("app", "same")}},
 			{Schema: "app", Name: "_sum", Calls: []rewrite.Table{table("app", "to_sum")}},
 			{Schema: "pg_catalog", Name: "int4", Calls: []rewrite.Table{table("app", "to_int")}},
+		},
+		Casts: []catalog.Cast{
+			{From: table("app", "sum"), To: table("pg_catalog", "int4"), Function: table("app", "to_int"), Context: "i"},
+			{From: table("pg_catalog", "int4"), To: table("app", "sum"), Function: table("app", "to_sum"), Context: "e"},
 		},
 		ImplicitCasts: []rewrite.Table{table("app", "to_int")},
 		Defaults:      []catalog.Default{{Settings: map[string]string{"search_path": `"$user", public`}}},
@@ -202,6 +208,12 @@ func TestRoles(t *testing.T) {
 			EXECUTE format('ALTER DATABASE %I SET search_path = weak', current_database());
 		END $$`)
 	got := contents(t, dsn)
+	alone := read.Defaults(dsn, time.Minute)
+	for range 2 { // with one connection
+		if defaults, err := alone(t.Context()); err != nil || !cmp.Equal(got.Defaults, defaults) {
+			t.Errorf("read alone: %v, %v", err, cmp.Diff(got.Defaults, defaults))
+		}
+	}
 	var ann []catalog.Default
 	for _, d := range got.Defaults {
 		if d.Role == "catalog_ann" || d.Role == "" {

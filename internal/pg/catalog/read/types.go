@@ -143,6 +143,40 @@ const implicitCasts = `SELECT DISTINCT fn.nspname, f.proname
 	FROM pg_cast c JOIN pg_proc f ON f.oid = c.castfunc JOIN pg_namespace fn ON fn.oid = f.pronamespace
 	WHERE (c.castcontext = 'i' OR c.casttarget = 'json'::regtype) AND fn.nspname <> 'pg_catalog' ORDER BY 1, 2`
 
+// typeSupport selects the functions outside pg_catalog that print a type's values, or that its default comparisons call.
+const typeSupport = `
+	SELECT n.nspname, t.typname, fn.nspname, f.proname
+	FROM (
+		SELECT oid AS type, o.f FROM pg_type, LATERAL (VALUES (typoutput::oid), (typsend::oid), (typmodout::oid)) o (f)
+		UNION
+		SELECT c.opcintype, a.amproc::oid FROM pg_opclass c JOIN pg_amproc a ON a.amprocfamily = c.opcfamily WHERE c.opcdefault
+		UNION
+		SELECT c.opcintype, o.oprcode::oid FROM pg_opclass c JOIN pg_amop a ON a.amopfamily = c.opcfamily JOIN pg_operator o ON o.oid = a.amopopr WHERE c.opcdefault
+	) s JOIN pg_type t ON t.oid = s.type JOIN pg_namespace n ON n.oid = t.typnamespace
+	JOIN pg_proc f ON f.oid = s.f JOIN pg_namespace fn ON fn.oid = f.pronamespace
+	WHERE fn.nspname <> 'pg_catalog' ORDER BY 1, 2, 3, 4`
+
+// domainDefaults selects the functions outside pg_catalog in the defaults of domains.
+const domainDefaults = `
+	SELECT n.nspname, t.typname, fn.nspname, f.proname
+	FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
+	LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+	JOIN pg_proc f ON f.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode::oid END JOIN pg_namespace fn ON fn.oid = f.pronamespace
+	WHERE t.typtype = 'd' AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND fn.nspname <> 'pg_catalog' ORDER BY 1, 2, 3, 4`
+
+// casts selects the casts with functions outside pg_catalog.
+const casts = `
+	SELECT s.nspname, a.typname, t.nspname, b.typname, n.nspname, f.proname, c.castcontext::text
+	FROM pg_cast c JOIN pg_type a ON a.oid = c.castsource JOIN pg_namespace s ON s.oid = a.typnamespace
+	JOIN pg_type b ON b.oid = c.casttarget JOIN pg_namespace t ON t.oid = b.typnamespace
+	JOIN pg_proc f ON f.oid = c.castfunc JOIN pg_namespace n ON n.oid = f.pronamespace
+	WHERE n.nspname <> 'pg_catalog' ORDER BY 1, 2, 3, 4`
+
+func (r *reader) casts() error {
+	var c catalog.Cast
+	return r.each(casts, add(&r.catalog.Casts, &c), &c.From.Schema, &c.From.Name, &c.To.Schema, &c.To.Name, &c.Function.Schema, &c.Function.Name, &c.Context)
+}
+
 func (r *reader) operators() error {
 	var o catalog.Operator
 	return r.each(operators, add(&r.catalog.Operators, &o), &o.Schema, &o.Name, &o.Function.Schema, &o.Function.Name, &o.Operands,
@@ -173,6 +207,14 @@ func (r *reader) types() error {
 			if calls := &at(t).Calls; !slices.Contains(*calls, other) {
 				*calls = append(*calls, other)
 			}
+		}},
+		{typeSupport, true, func() {
+			support := &at(t).Support
+			*support = append(*support, other)
+		}},
+		{domainDefaults, true, func() {
+			byDefault := &at(t).Default
+			*byDefault = append(*byDefault, other)
 		}},
 		{typeHolds, true, func() {
 			holds := &at(t).Holds

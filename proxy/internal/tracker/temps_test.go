@@ -1,0 +1,107 @@
+package tracker_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
+)
+
+// TestTemporaryDefinitions: a statement that names a temporary relation with expressions on what is protected is
+// captured, with the definitions of views; one that names its rows alone is unprotected.
+func TestTemporaryDefinitions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script *script
+		want   []string // the last statements that are captured: SQL; name=definition, ...
+	}{
+		"view": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').run1("SELECT * FROM tv", "SELECT 1", 'I'),
+			[]string{"SELECT * FROM tv; tv=CREATE TEMP VIEW tv AS SELECT n FROM users"},
+		},
+		"view of a view": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').run1("CREATE VIEW over AS SELECT * FROM tv", "CREATE VIEW", 'I').
+				run1("SELECT * FROM over", "SELECT 1", 'I'),
+			[]string{"SELECT * FROM over; over=CREATE VIEW over AS SELECT * FROM tv, tv=CREATE TEMP VIEW tv AS SELECT n FROM users"},
+		},
+		"view of nothing that matters": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT 1 AS n", "CREATE VIEW", 'I').run1("SELECT * FROM tv", "SELECT 1", 'I'), nil,
+		},
+		"rows": {
+			newScript().run1("CREATE TEMP TABLE tt AS SELECT n FROM users", "SELECT 3", 'I').run1("SELECT * FROM tt", "SELECT 3", 'I'), nil,
+		},
+		"default": {
+			newScript().run1("CREATE TEMP TABLE tt (n int, v int DEFAULT leak_users())", "CREATE TABLE", 'I').run1("INSERT INTO tt VALUES (1) RETURNING v", "INSERT 0 1", 'I'),
+			[]string{"INSERT INTO tt VALUES (1) RETURNING v; tt="},
+		},
+		"domain": {
+			newScript().run1("CREATE DOMAIN pg_temp.d AS int CHECK (VALUE > users())", "CREATE DOMAIN", 'I').run1("SELECT 1::d", "SELECT 1", 'I'),
+			[]string{"SELECT 1::d; d="},
+		},
+		"trigger": {
+			newScript().run1("CREATE TEMP TABLE tt (n int)", "CREATE TABLE", 'I').run1("CREATE TRIGGER g BEFORE INSERT ON tt FOR EACH ROW EXECUTE FUNCTION users_count()", "CREATE TRIGGER", 'I').
+				run1("INSERT INTO tt VALUES (1)", "INSERT 0 1", 'I'),
+			[]string{"INSERT INTO tt VALUES (1); tt="},
+		},
+		"column renamed": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').run1("ALTER VIEW tv RENAME COLUMN n TO m", "ALTER VIEW", 'I').
+				run1("TABLE tv", "SELECT 1", 'I'),
+			[]string{"TABLE tv; tv="},
+		},
+		"renamed": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').run1("ALTER VIEW tv RENAME TO tw", "ALTER VIEW", 'I').
+				run1("TABLE tw", "SELECT 1", 'I').run1("TABLE tv", "SELECT 1", 'I'),
+			[]string{"TABLE tw; tw=CREATE TEMP VIEW tv AS SELECT n FROM users"},
+		},
+		"dropped": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').run1("DROP VIEW tv", "DROP VIEW", 'I').run1("TABLE tv", "SELECT 1", 'I'), nil,
+		},
+		"rolled back": {
+			newScript().run1("BEGIN", "BEGIN", 'T').run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'T').run1("ROLLBACK", "ROLLBACK", 'I').
+				run1("TABLE tv", "SELECT 1", 'I'), nil,
+		},
+		"temporary function": {
+			newScript().run1("SELECT pg_temp.f()", "SELECT 1", 'I').run1(`SELECT "pg_temp_3".f()`, "SELECT 1", 'I').run1("SELECT 'temp', a_temp", "SELECT 1", 'I'),
+			[]string{"SELECT pg_temp.f(); ", `SELECT "pg_temp_3".f(); `},
+		},
+		"prepared before": { // the text was not kept: it may be on the new relation
+			newScript().parse("a", "SELECT * FROM tv").sync().parsed().ready('I').
+				run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').
+				bind("", "a").execute("").sync().bound("SELECT 1").ready('I'), nil,
+		},
+		"prepared": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').run1("PREPARE p AS SELECT * FROM tv", "PREPARE", 'I').
+				run1("EXECUTE p", "SELECT 1", 'I'),
+			[]string{"SELECT * FROM tv; tv=CREATE TEMP VIEW tv AS SELECT n FROM users"},
+		},
+		"too large": {
+			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users WHERE '"+strings.Repeat("x", 65<<10)+"' > ''", "CREATE VIEW", 'I').run1("TABLE tv", "SELECT 1", 'I'),
+			[]string{"TABLE tv; tv="},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := c.script.feed(aboutUsers)
+			if r.Off != tracker.On {
+				t.Fatal("the session is not followed any more")
+			}
+			var got []string
+			for _, q := range r.Queries {
+				if aboutUsers(q.SQL) || slices.Contains([]string{"CREATE", "ALTER", "DROP", "PREPARE"}, strings.Fields(q.SQL)[0]) {
+					continue
+				}
+				var definitions []string
+				for _, d := range q.Temps {
+					definitions = append(definitions, d.Name+"="+d.View)
+				}
+				got = append(got, q.SQL+"; "+strings.Join(definitions, ", "))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
