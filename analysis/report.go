@@ -183,7 +183,6 @@ func (a *Audit) Report() Report {
 		Warnings:          append(o.warnings(a.opts.Deterministic, blank), a.floatingPoint()...),
 		Windows:           o.windows(),
 	}
-	r.Warnings = append(r.Warnings, unreadWarnings(r.Windows)...)
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())
 	} else {
@@ -225,6 +224,7 @@ func (a *Audit) Report() Report {
 		r.CurveLower = here.Curve.Lower(curve.Point{Epsilon: lower, Delta: here.Delta})
 	}
 	if r.Verdict == Violation {
+		r.Warnings = append(r.Warnings, unreadWarnings(r.Windows)...)
 		r.Finding = a.explained.finding(&r, o, &a.evidence, &best, here, a.opts.Query)
 	}
 	return r
