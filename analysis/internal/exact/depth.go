@@ -9,8 +9,8 @@ const (
 	whole                // everything
 )
 
-// After wholePairs only every fourth pair is read whole, and after sparsePairs every eighth. Cells about which a question has gained something are hot: they
-// are read in every pair.
+// After wholePairs only every fourth pair is read whole, and after sparsePairs every eighth. Cells about which a question
+// has gained something are hot: they are read in every pair.
 const (
 	wholePairs  = 128
 	wholeStep   = 4
