@@ -3,6 +3,7 @@ package analysis
 import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/exact"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -68,19 +69,23 @@ func New(c Claim, o Options) (*Audit, error) {
 	a.evidence.begin(&book.Epoch{})
 	a.apart = newApart(a.evidence.lead.Null)
 	a.observed.scores.Options = o.scores()
+	a.observed.scores.Exact = exact.New(o.Unordered, o.FloatingPoint.lowBits() != score.Counted)
 	return a, nil
 }
 
 // Add adds one pair of trials: a fresh execution on D0 and one on D1. The caller may change their rows afterwards.
 func (a *Audit) Add(d0, d1 Outcome) {
 	o := &a.observed
-	h := [2]uint64{results.Fingerprint(&d0), results.Fingerprint(&d1)}
+	h := a.fingerprints(&d0, &d1)
 	// The first pair that differs still counts with the bets that were placed before it: bets that depended on it would
 	// be unfair.
 	varies := o.monotony.pairs >= frozenPairs && o.monotony.constant() && h != o.monotony.first
 	o.add(&d0, &d1, h, a.nextTurn)
 	if o.scores.Reader != nil {
-		o.read(&d0, &d1, h, a.opts.MaxTrials, a.certificate)
+		o.read(&d0, &d1, h, false, a.opts.MaxTrials, a.certificate)
+	}
+	if o.pairs == firstRetained {
+		o.beginExact()
 	}
 	if !varies && (o.pairs >= a.nextLook || o.pairs >= a.nextTurn) {
 		a.look()
@@ -89,6 +94,11 @@ func (a *Audit) Add(d0, d1 Outcome) {
 		a.turn(varies)
 		o.answers = answers{}
 	}
+}
+
+// fingerprints returns hashes of a pair of results.
+func (a *Audit) fingerprints(d0, d1 *Outcome) [2]uint64 {
+	return [2]uint64{results.Fingerprint(d0, a.opts.Unordered), results.Fingerprint(d1, a.opts.Unordered)}
 }
 
 // Decided reports whether further trials cannot change the verdict: a violation is certain, or the budget is used.

@@ -22,16 +22,25 @@ type found struct {
 }
 
 // strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything
-// was learned.
+// was learned. Exact values explain little, so another score's event comes before theirs if it suffices by itself.
 func strongest(o *observations, v *evidence) found {
-	best := book.Standing{Wealth: math.Inf(-1)}
+	best, other := book.Standing{Wealth: math.Inf(-1)}, book.Standing{Wealth: math.Inf(-1)}
 	for st := range v.lead.Standings(&v.book, v.epoch) {
-		if st.Wealth > best.Wealth && atStake(st.Events) {
+		if !atStake(st.Events) {
+			continue
+		}
+		if st.Wealth > best.Wealth {
 			best = st
+		}
+		if st.Wealth > other.Wealth && !o.scores.Named(st.Entry.Score).IsExact() {
+			other = st
 		}
 	}
 	if best.Events == nil {
 		return found{ratio: math.NaN()}
+	}
+	if o.scores.Named(best.Entry.Score).IsExact() && other.Events != nil && v.suffices(other.Entry) {
+		best = other
 	}
 	return o.describe(o.scores.Named(best.Entry.Score), best.Entry.Table, best.Events)
 }

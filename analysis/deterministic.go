@@ -84,7 +84,7 @@ func (o *observations) frozen() bool {
 
 // failing reports whether every trial of both worlds failed.
 func (o *observations) failing() bool {
-	return o.pairs > 0 && o.failures[0] == o.pairs && o.failures[1] == o.pairs
+	return o.pairs > 0 && o.failures[0] == o.pairs && o.failures[1] == o.pairs && o.cut == [2]int{}
 }
 
 // failure says with which errors trials fail, as far as outcomes are retained.

@@ -11,7 +11,7 @@ import (
 type Event struct {
 	// Score names the score: value, rows, repeat, joint_laplace, joint_gauss, fitted,
 	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, form, text_part, total,
-	// aggregate or ends.
+	// aggregate, exact or ends.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
 	Direction   string        `json:"direction"` // D0 or D1: where the event is more likely
@@ -74,6 +74,7 @@ const (
 	OrderEvent     = score.OrderEvent     // the order of the rows
 	FormEvent      = score.FormEvent      // the form of the answer, a part of its texts, or what the server says beside it
 	UnseenEvent    = score.UnseenEvent    // an outcome that was not seen before
+	ExactEvent     = score.ExactEvent     // exact values, digits or characters, of one column or of the whole answer
 )
 
 // Tail is the set of numbers that belong to an event.

@@ -89,10 +89,16 @@ func (o *observations) lowBitsAlone(v *evidence) bool {
 		if s == nil || s.LowBits() {
 			continue
 		}
-		needed := v.threshold + math.Log(float64(len(v.epoch.Entries)*en.Table.Bins()))
-		if event.Strength(v.lead.Null, en.Table, &v.book.Order)/2 >= needed {
+		if v.suffices(en) {
 			return false
 		}
 	}
 	return true
+}
+
+// suffices reports whether a score has evidence against the claim that would reject it if all wealth were divided equally
+// among the scores and their bins. It follows from the past.
+func (v *evidence) suffices(en book.Entry) bool {
+	needed := v.threshold + math.Log(float64(len(v.epoch.Entries)*en.Table.Bins()))
+	return event.Strength(v.lead.Null, en.Table, &v.book.Order)/2 >= needed
 }

@@ -189,7 +189,8 @@ func TestForms(t *testing.T) {
 			if !c.leak {
 				opt.Confidence, want = .999999, analysis.NoEvidence
 			}
-			if name == "text of one form" { // little is compared
+			switch name { // little is compared
+			case "text of one form", "a character of a hash by binary response", "numbers after a thousand words":
 				want = analysis.Inconclusive
 			}
 			r := expect(t, want, 1, opt, 5, c.d)

@@ -4,6 +4,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
+	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
 // observations are what the pairs of trials have shown: counts, the scores of the results, and the tests of
@@ -11,6 +12,7 @@ import (
 type observations struct {
 	pairs     int
 	failures  [2]int
+	cut       [2]int // failures that are results of too many rows or bytes
 	monotony  monotony
 	scores    score.Set
 	answers   answers
@@ -37,6 +39,7 @@ func (o *observations) add(d0, d1 *Outcome, h [2]uint64, nextTurn int) {
 		if r.Failed() {
 			o.failures[w]++
 		}
+		o.cut[w] += code.Bit(r.SQLState == outcome.TooLarge)
 	}
 }
 
@@ -52,10 +55,11 @@ func (o *observations) restart() (kept int) {
 	return kept
 }
 
-// read turns a pair into codes and counts them, also for the certificate if there is one.
-func (o *observations) read(d0, d1 *Outcome, h [2]uint64, maxTrials int, c *certificate) {
+// read turns a pair into codes and counts them, also for the certificate if there is one. again is set if it was read
+// before, by another layout.
+func (o *observations) read(d0, d1 *Outcome, h [2]uint64, again bool, maxTrials int, c *certificate) {
 	p := &score.Pair{
-		Results: [2]*Outcome{d0, d1}, Hashes: h, Number: o.pairs,
+		Results: [2]*Outcome{d0, d1}, Hashes: h, Again: again, Number: o.pairs,
 		Most: maxTrials + firstRetained + latestRetained, // retained pairs may be read twice
 	}
 	o.scores.Read(p)

@@ -84,6 +84,8 @@ type Report struct {
 	MinimalInTenth Float           `json:"minimal_detectable_epsilon_in_tenth"`
 	Partitions     []Partition     `json:"partitions"` // in the order in which the keys came; never null
 	Warnings       []withheld.Text `json:"warnings"`   // never null
+	// Windows are the limits that the answers met: what of them was not read, or is looked at in turn. Never null.
+	Windows []Window `json:"windows"`
 	// Deterministic is the finding that answers never vary, or repeat exactly; null for none.
 	Deterministic *Deterministic `json:"deterministic"`
 	// Confirmation is the state of the violation on fresh trials; null before these begin.
@@ -190,6 +192,7 @@ func (a *Audit) Report() Report {
 		WealthLog:         Float(math.NaN()),
 		Partitions:        []Partition{},
 		Warnings:          append(o.warnings(a.opts.Deterministic, blank), a.floatingPoint()...),
+		Windows:           o.windows(),
 	}
 	if a.opts.NoClaim {
 		r.Claimed.Epsilon = Float(math.NaN())
@@ -232,6 +235,7 @@ func (a *Audit) Report() Report {
 		r.CurveLower = here.Curve.Lower(curve.Point{Epsilon: lower, Delta: here.Delta})
 	}
 	if r.Verdict == Violation {
+		r.Warnings = append(r.Warnings, unreadWarnings(r.Windows)...)
 		r.Finding = a.explained.finding(&r, o, &a.evidence, &best, here, a.opts.Query)
 	}
 	return r
@@ -285,15 +289,15 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 func (a *Audit) noEvidence(r *Report) (Verdict, string) {
 	o := &a.observed
 	need := fewestPairs(a.claim, a.opts.alpha())
-	unread, compared := o.scores.Unread()
+	unread := unread(r.Windows)
 	switch {
 	case float64(o.pairs) < need:
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs, and no method can refute %v with fewer than %.0f",
 			o.pairs, a.claim, need)
 	case o.frozen():
 		return Inconclusive, repeated + ": the answer never varies and is the same on D0 and D1, so the trials could not have found anything"
-	case unread != "" && compared == "":
-		return Inconclusive, fmt.Sprintf("the texts of %s differ in nearly every trial and are not read as numbers: only their length and single characters were compared", unread)
+	case unread != "":
+		return Inconclusive, unread
 	case math.IsNaN(float64(r.MinimalDetectable)):
 		return Inconclusive, fmt.Sprintf("too few trials: %d pairs would not have found any leak reliably", o.pairs)
 	}
@@ -326,15 +330,12 @@ func (o *observations) warnings(policy DeterministicPolicy, blank bool) []withhe
 	}
 	w = append(w, o.dependenceWarnings()...)
 	for i, f := range o.failures {
-		if f > 0 && !o.failing() {
+		if f -= o.cut[i]; f > 0 && !o.failing() {
 			add("%d of %d trials on D%d failed", f, o.pairs, i)
 		}
 	}
 	if o.scores.Reader == nil {
 		return w
-	}
-	if unread, compared := o.scores.Unread(); compared != "" {
-		add("the texts of %s differ in nearly every trial and are not read as numbers: only their length, single characters, %s were compared", unread, compared)
 	}
 	if o.unmatched > 0 {
 		add("%d results had another number of columns, or failed", o.unmatched)

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"github.com/dpwatch/dpwatch/analysis/internal/exact"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 )
 
@@ -12,9 +13,20 @@ type retained struct {
 
 // What is retained of results: the first and the latest pairs, each result within a bound of memory.
 const (
-	firstRetained  = 8
+	firstRetained  = exact.FirstPairs
 	latestRetained = 8
 )
+
+// beginExact begins to compare results whole, from the first pairs.
+func (o *observations) beginExact() {
+	var first [][2]*Outcome
+	var whole []bool
+	for i := range o.retained {
+		p := &o.retained[i]
+		first, whole = append(first, [2]*Outcome{&p.worlds[0], &p.worlds[1]}), append(whole, !p.cut)
+	}
+	o.scores.Exact.Begin(first, whole)
+}
 
 // retain keeps the first pairs and the latest before a turn, to learn the layout from. Results beyond the bound are
 // kept in part.

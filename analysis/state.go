@@ -10,13 +10,14 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
+	"github.com/dpwatch/dpwatch/analysis/internal/exact"
 	"github.com/dpwatch/dpwatch/analysis/internal/score"
 	"github.com/dpwatch/dpwatch/analysis/internal/state"
 )
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 20
+const stateVersion = 21
 
 const stateMagic = "dpwatch audit\x00"
 
@@ -108,7 +109,7 @@ func (a *Audit) state(c *state.Codec) {
 	}
 	for _, x := range []*int{
 		&o.pairs, &v.detectedAt, &a.nextTurn, &a.nextLook, &a.nextHold, &v.front, &o.scores.Stride, &a.divideAt, &o.layoutAt,
-		&o.scores.Funded, &o.failures[0], &o.failures[1], &o.unmatched, &o.monotony.pairs,
+		&o.scores.Funded, &o.failures[0], &o.failures[1], &o.cut[0], &o.cut[1], &o.unmatched, &o.monotony.pairs,
 	} {
 		state.Num(c, x)
 		c.Check(*x >= 0 && *x <= 1<<53)
@@ -135,6 +136,9 @@ func (a *Audit) pointers(c *state.Codec) {
 	c.Check(o.scores.Errors.First == code.FirstError && o.scores.Errors.Rest == code.OtherError)
 	tables := v.tables(c, &o.scores)
 	o.scores.Options = a.opts.scores()
+	if c.Reading {
+		o.scores.Exact = exact.New(a.opts.Unordered, a.opts.FloatingPoint.lowBits() != score.Counted)
+	}
 	o.scores.State(c, tables, a.opts.Salt)
 	v.book.State(c, v.mix[:], tables)
 	state.Made(c, &v.epoch).State(c, tables)
@@ -152,6 +156,7 @@ func (a *Audit) pointers(c *state.Codec) {
 		c.Bool(&p.cut)
 	})
 	o.scores.Repeats.State(c)
+	o.scores.Exact.State(c)
 }
 
 func (o *Options) state(c *state.Codec) {

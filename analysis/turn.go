@@ -96,11 +96,11 @@ func (a *Audit) learnLayout(e, apart *book.Epoch) {
 	a.phases.first.kept = 0
 	o.unmatched, o.buckets = 0, nil
 	errors := o.scores.Errors
-	o.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, seen, a.opts.scores())
+	o.scores = score.NewSet(results.NewReader(l, a.opts.MaxSlots, a.opts.Salt, errors), errors, o.scores.Exact, seen, a.opts.scores())
 	for i := range o.retained {
 		p := &o.retained[i]
 		if d0, d1 := &p.worlds[0], &p.worlds[1]; !p.cut {
-			o.read(d0, d1, [2]uint64{results.Fingerprint(d0), results.Fingerprint(d1)}, a.opts.MaxTrials, nil)
+			o.read(d0, d1, a.fingerprints(d0, d1), true, a.opts.MaxTrials, nil)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
@@ -17,8 +18,8 @@ import (
 
 // Values of Outcome.SQLState for outcomes that have no SQLSTATE.
 const (
-	Timeout  = "timeout"   // statement_timeout or lock_timeout expired, or the statement was cancelled
-	TooLarge = "too_large" // more rows or bytes than Options allow
+	Timeout  = outcome.Timeout  // statement_timeout or lock_timeout expired, or the statement was cancelled
+	TooLarge = outcome.TooLarge // more rows or bytes than Options allow
 )
 
 // SetupError reports that a query cannot be replayed on the shadow database as it is: a privilege, schema, table or
@@ -149,30 +150,6 @@ func (p *Player) deniedBeside(err error) string {
 // temporary reports whether an SQLSTATE is about the state of the server or the connection.
 func temporary(code string) bool {
 	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "58")
-}
-
-// checkTableDefinitions returns a SetupError if every trial in every world failed with the same error of class 42, such
-// as a missing column or a changed type. Production answered the statement, so the copies were probably made from
-// tables with other definitions. An error in only some worlds is an outcome.
-func checkTableDefinitions(rounds []Round) error {
-	if len(rounds) == 0 {
-		return nil
-	}
-	state := rounds[0][0].SQLState
-	if !strings.HasPrefix(state, "42") {
-		return nil
-	}
-	for _, round := range rounds {
-		for _, o := range round {
-			if o.SQLState != state {
-				return nil
-			}
-		}
-	}
-	return &SetupError{
-		Op:   fmt.Sprintf("replay: every trial in every world fails with SQLSTATE %s", state),
-		Hint: "the definitions of the copied tables probably differ from those in production: run `dpwatch neighbours create --replace`, or create the copies again",
-	}
 }
 
 // settingError maps an error of a SET in a replay's session to a SetupError or a transient error.

@@ -1,8 +1,9 @@
 package replay
 
 import (
-	"errors"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,9 +13,13 @@ import (
 
 // This file keeps what a server says beside its answers: errors, warnings and notices. A client reads them, too.
 
-// failure returns the outcome of a trial of a world that failed in the shadow database, or the error of classify.
+// failure returns the outcome of a trial of a world that failed in the shadow database, or the error of classify. Names that
+// are missing are an outcome here: see confirmRefusals.
 func (x *executor) failure(conn *pgconn.PgConn, world int, err error) (outcome.Outcome, error) {
 	state, fault := x.classify(conn, world, err)
+	if code := refusedName(err); code != "" {
+		state, fault = code, nil
+	}
 	return outcome.Outcome{SQLState: state, Message: x.player.message(state, err)}, fault
 }
 
@@ -31,19 +36,38 @@ func (p *Player) engineFailure(err error) (outcome.Outcome, error) {
 	return outcome.Outcome{SQLState: state, Message: p.message(state, err)}, fault
 }
 
-// message returns what the server says of a failure, with detail and hint. Messages about names (class 42) depend on how
-// a trial is run, and are left out.
+// message returns what the server says of a failure.
 func (p *Player) message(state string, err error) string {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != state || strings.HasPrefix(state, "42") {
+	pg := serverError(err)
+	if pg == nil || pg.Code != state {
 		return ""
 	}
 	return p.sameCopy.Replace(lines(pg))
 }
 
-// lines returns message, detail and hint.
+// lines returns the fields of an error or a notice that a client gets, one in a line: each with its letter in the protocol,
+// but for the message. Left out are the positions in the text of the statement, which differs between the copies, and
+// those in the server's source code.
 func lines(e *pgconn.PgError) string {
-	return strings.TrimRight(strings.Join([]string{e.Message, e.Detail, e.Hint}, "\n"), "\n")
+	b := []byte(e.Message)
+	for _, field := range [...]struct{ letter, value string }{
+		{"V", e.SeverityUnlocalized},
+		{"C", e.Code},
+		{"D", e.Detail},
+		{"H", e.Hint},
+		{"q", e.InternalQuery},
+		{"W", e.Where},
+		{"s", e.SchemaName},
+		{"t", e.TableName},
+		{"c", e.ColumnName},
+		{"d", e.DataTypeName},
+		{"n", e.ConstraintName},
+	} {
+		if field.value != "" {
+			b = append(append(append(b, '\n'), field.letter...), field.value...)
+		}
+	}
+	return string(b)
 }
 
 // sameCopyOf returns the replacer of the schemas of the copies by one name.
@@ -58,11 +82,57 @@ func sameCopyOf(schemas []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// noticeKey is where a connection keeps the notices that came since the last trial: a *strings.Builder.
+// noticeKey is where a connection keeps what the server said since the last trial: *saying.
 const noticeKey = "dpwatch.notices"
 
-// maxNotices bounds the bytes of notices that are kept of a trial.
-const maxNotices = 4 << 10
+// maxNotices bounds the bytes of notices that are kept of a trial. What is beyond counts by its length and a hash.
+const maxNotices = 256 << 10
+
+// saying is what a server says beside an answer.
+type saying struct {
+	strings.Builder
+	cut      int    // bytes beyond the bound
+	hash     uint64 // of these
+	settings [len(reported)]string
+}
+
+// reported are the settings whose changes a server reports to its clients and that a statement can change.
+var reported = [...]string{
+	"application_name", "client_encoding", "DateStyle", "default_transaction_read_only", "IntervalStyle", "search_path",
+	"session_authorization", "standard_conforming_strings", "TimeZone",
+}
+
+func sayingOf(conn *pgconn.PgConn) *saying {
+	kept, ok := conn.CustomData()[noticeKey].(*saying)
+	if !ok {
+		kept = new(saying)
+		conn.CustomData()[noticeKey] = kept
+	}
+	return kept
+}
+
+// keep keeps a text.
+func (s *saying) keep(text string) {
+	if s.Len()+len(text) <= maxNotices {
+		s.WriteString(text)
+		s.WriteByte('\n')
+		return
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(strconv.AppendUint([]byte(text), s.hash, 16))
+	s.cut, s.hash = s.cut+len(text), h.Sum64()
+}
+
+// compareSettings keeps which reported settings have changed.
+func (s *saying) compareSettings(conn *pgconn.PgConn, changes bool) {
+	for i, name := range reported {
+		value := conn.ParameterStatus(name)
+		if changes && value != s.settings[i] {
+			s.keep("S" + name + "=" + value)
+		}
+		s.settings[i] = value
+	}
+}
 
 // notice keeps what a server sends to a client of the default settings. It is called while messages are read, so that
 // what came before the end of a result belongs to it.
@@ -73,30 +143,28 @@ func notice(conn *pgconn.PgConn, n *pgconn.Notice) {
 	default:
 		return
 	}
-	kept, ok := conn.CustomData()[noticeKey].(*strings.Builder)
-	if !ok {
-		kept = new(strings.Builder)
-		conn.CustomData()[noticeKey] = kept
-	}
-	if kept.Len() < maxNotices {
-		kept.WriteString(lines((*pgconn.PgError)(n)))
-		kept.WriteByte('\n')
-	}
+	sayingOf(conn).keep(lines((*pgconn.PgError)(n)))
 }
 
 // forgetNotices forgets what came before the next trial of a connection.
 func forgetNotices(conn *pgconn.PgConn) {
-	if kept, ok := conn.CustomData()[noticeKey].(*strings.Builder); ok {
-		kept.Reset()
-	}
+	kept := sayingOf(conn)
+	kept.Reset()
+	kept.cut, kept.hash = 0, 0
+	kept.compareSettings(conn, false)
 }
 
 // said adds the notices of a trial that has just been read to its outcome.
 func (p *Player) said(o *outcome.Outcome, conn *pgconn.PgConn) {
-	kept, ok := conn.CustomData()[noticeKey].(*strings.Builder)
-	if !ok || kept.Len() == 0 {
+	kept := sayingOf(conn)
+	kept.compareSettings(conn, true)
+	if kept.Len() == 0 {
 		return
 	}
-	o.Message = p.sameCopy.Replace(kept.String()[:min(kept.Len(), maxNotices)]) + o.Message
+	if kept.cut > 0 {
+		kept.WriteString(strconv.Itoa(kept.cut) + " " + strconv.FormatUint(kept.hash, 16) + "\n")
+	}
+	o.Message = p.sameCopy.Replace(kept.String()) + o.Message
 	kept.Reset()
+	kept.cut, kept.hash = 0, 0
 }

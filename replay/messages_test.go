@@ -24,9 +24,9 @@ func TestMessages(t *testing.T) {
 			settings map[string]string
 			want     string // with the number of rows
 		}{
-			{"SELECT public.note(count(*)) FROM %s.people", nil, "clipped %d rows\nof copy.people or copy.people\n"},
+			{"SELECT public.note(count(*)) FROM %s.people", nil, "clipped %d rows\nVNOTICE\nC00000\nDof copy.people or copy.people\nWPL/pgSQL function note(bigint) line 2 at RAISE\n"},
 			{"SELECT public.note(count(*)) FROM %s.people", map[string]string{"client_min_messages": "warning"}, ""},
-			{"SELECT public.fail(count(*)) FROM %s.people", nil, "low budget\ncannot add noise to %d\n\nmore rows"},
+			{"SELECT public.fail(count(*)) FROM %s.people", nil, "low budget\nVWARNING\nC01000\nWPL/pgSQL function fail(bigint) line 2 at RAISE\ncannot add noise to %d\nVERROR\nCP0001\nHmore rows\nWPL/pgSQL function fail(bigint) line 2 at RAISE"},
 		} {
 			opt := options(dsn)
 			opt.Protocol, opt.Copies = protocol, []string{"d0", "d1"}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,10 +28,11 @@ type reader struct {
 	rows     int
 	bytes    int64
 	tooLarge bool
+	hash     uint64 // of all values, for a result that is too large
 }
 
 // read returns the outcome of one result, in text format. After a limit is exceeded it reads the remaining rows without
-// keeping them, and the outcome is TooLarge.
+// keeping them, and the outcome is TooLarge, with the size and a hash of what was read.
 func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) (outcome.Outcome, error) {
 	r.begin()
 	fields := result.FieldDescriptions()
@@ -47,22 +49,26 @@ func (r *reader) read(result *pgconn.ResultReader, maxRows int, maxBytes int64) 
 	return r.end(), nil
 }
 
-func (r *reader) begin() { r.cells, r.rows, r.bytes, r.tooLarge = r.cells[:0], 0, 0, false }
+func (r *reader) begin() {
+	r.cells, r.rows, r.bytes, r.tooLarge = r.cells[:0], 0, 0, false
+	r.hash = 0
+}
 
 // row decodes one row. It does not keep values.
 func (r *reader) row(values [][]byte, maxRows int, maxBytes int64) error {
-	if r.tooLarge {
-		return nil
-	}
 	if len(values) != len(r.oids) {
 		return fmt.Errorf("a row of %d values under %d columns", len(values), len(r.oids))
 	}
 	for i, v := range values {
 		r.bytes += int64(len(v))
-		r.cells = append(r.cells, decode(v, r.oids[i]))
+		x := decode(v, r.oids[i])
+		r.hash = outcome.Mix(r.hash, x.Hash())
+		if !r.tooLarge {
+			r.cells = append(r.cells, x)
+		}
 	}
 	r.rows++
-	r.tooLarge = r.rows > maxRows || r.bytes > maxBytes
+	r.tooLarge = r.tooLarge || r.rows > maxRows || r.bytes > maxBytes
 	return nil
 }
 
@@ -70,7 +76,7 @@ func (r *reader) row(values [][]byte, maxRows int, maxBytes int64) error {
 func (r *reader) end() outcome.Outcome {
 	if r.tooLarge {
 		r.cells = nil
-		return outcome.Outcome{SQLState: TooLarge}
+		return outcome.Outcome{SQLState: TooLarge, Message: fmt.Sprintf("%d rows, %d bytes, %016x", r.rows, r.bytes, r.hash)}
 	}
 	o := outcome.Outcome{Columns: r.columns}
 	if r.rows == 0 {
@@ -119,15 +125,16 @@ func discrete(oid uint32) bool {
 	return true
 }
 
-// decode decodes one value in text format: numbers as float64, booleans, NULL, and everything else as its text.
+// decode decodes one value in text format: numbers with their text, booleans, NULL, and everything else as its text.
 func decode(v []byte, oid uint32) outcome.Value {
 	if v == nil {
 		return outcome.Value{Kind: outcome.Null}
 	}
 	switch oid {
 	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID, pgtype.OIDOID:
-		if f, err := strconv.ParseFloat(string(v), 64); err == nil {
-			x := outcome.Value{Kind: outcome.Number, Num: f}
+		text := string(v)
+		if f, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+			x := outcome.Value{Kind: outcome.Number, Num: f, Text: text}
 			if oid == pgtype.NumericOID {
 				x.Places = places(v)
 			}

@@ -184,7 +184,11 @@ func (r *Run) finish(ctx context.Context, sessions *errgroup.Group, rounds []Rou
 	if r.halt.Load() {
 		return nil, errHalted
 	}
-	return rounds, checkTableDefinitions(rounds)
+	if err := r.confirmRefusals(ctx, rounds); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return rounds, nil
 }
 
 // The time that a batch of Stream should take, and its maximal number of rounds: between two batches the sessions wait

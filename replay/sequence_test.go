@@ -70,7 +70,7 @@ func TestSequenceFailure(t *testing.T) {
 	opt := options(shadow(t))
 	opt.MaxRows = 100
 	for _, c := range []struct{ second, want, message string }{
-		{"SELECT 1 / 0 FROM %s.people", "22012", "division by zero"},
+		{"SELECT 1 / 0 FROM %s.people", "22012", "division by zero\nVERROR\nC22012"},
 		{"SELECT 1 FROM %s.people, generate_series(1, 101)", replay.TooLarge, ""},
 		{"SELECT 1 FROM generate_series(1, 100)", replay.TooLarge, ""}, // with the row of the others
 	} {
@@ -84,6 +84,11 @@ func TestSequenceFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, round := range rounds {
+			for w := range round {
+				if o := &round[w]; o.SQLState == replay.TooLarge && strings.Contains(o.Message, " rows, ") {
+					o.Message = "" // how much there was
+				}
+			}
 			want := replay.Round{{SQLState: c.want, Message: c.message}, {SQLState: c.want, Message: c.message}}
 			if diff := cmp.Diff(want, round); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.second, diff)

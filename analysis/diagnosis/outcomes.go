@@ -44,6 +44,14 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 			return say(Rounding, .95, "The numbers of each dataset have a remainder of their own over 1: the noise is whole numbers, and the answer is not.")
 		}
 		return say(FloatingPoint, .95, "The lowest bits of the numbers show the answer before noise.")
+	case "exact":
+		switch {
+		case e.Kind != "digits":
+			return say(AnswerForm, .4, "Exact values, digits or characters of the answer, or of what the server says beside it, show the dataset.")
+		case e.coarse():
+			return say(Rounding, .9, "The digits of the numbers show the answer: the noise, or the answer, is on a coarse grid.")
+		}
+		return say(FloatingPoint, .9, "The lowest digits of the numbers show the answer before noise.")
 	case "fraction":
 		return say(Rounding, .95, "Noise hides the size of the answer, but not its remainder over a round number: the noise, or the answer, is on a coarse grid.")
 	case "order":

@@ -33,11 +33,16 @@ func geometric(r *rand.Rand, epsilon float64) float64 {
 	return one() - one()
 }
 
+// number is a number as a server sends it.
+func number(x float64) analysis.Value {
+	return analysis.Value{Kind: analysis.Number, Num: x, Text: strconv.FormatFloat(x, 'g', -1, 64)}
+}
+
 // value is a result of one row and one float column.
 func value(x float64) analysis.Outcome {
 	return analysis.Outcome{
 		Columns: []analysis.Column{{Name: "x"}},
-		Rows:    [][]analysis.Value{{{Kind: analysis.Number, Num: x}}},
+		Rows:    [][]analysis.Value{{number(x)}},
 	}
 }
 
@@ -56,7 +61,7 @@ func groups(xs []float64) analysis.Outcome {
 	o := analysis.Outcome{Columns: []analysis.Column{{Name: "k", Discrete: true}, {Name: "n"}}}
 	for i, x := range xs {
 		if !math.IsNaN(x) {
-			o.Rows = append(o.Rows, []analysis.Value{{Kind: analysis.Number, Num: float64(i)}, {Kind: analysis.Number, Num: x}})
+			o.Rows = append(o.Rows, []analysis.Value{number(float64(i)), number(x)})
 		}
 	}
 	return o
@@ -67,7 +72,7 @@ func columns(xs ...float64) analysis.Outcome {
 	o := analysis.Outcome{Rows: [][]analysis.Value{nil}}
 	for i, x := range xs {
 		o.Columns = append(o.Columns, analysis.Column{Name: "c" + strconv.Itoa(i)})
-		o.Rows[0] = append(o.Rows[0], analysis.Value{Kind: analysis.Number, Num: x})
+		o.Rows[0] = append(o.Rows[0], number(x))
 	}
 	return o
 }
@@ -91,7 +96,7 @@ func answers(above []bool) analysis.Outcome {
 		if b {
 			v.Num = 1
 		}
-		o.Rows = append(o.Rows, []analysis.Value{{Kind: analysis.Number, Num: float64(i)}, v})
+		o.Rows = append(o.Rows, []analysis.Value{number(float64(i)), v})
 	}
 	return o
 }
@@ -163,7 +168,7 @@ func (s sparse) run(r *rand.Rand, queries []float64) analysis.Outcome {
 		case s.numeric:
 			o := index(i)
 			o.Columns = append(o.Columns, analysis.Column{Name: "answer"})
-			o.Rows[0] = append(o.Rows[0], analysis.Value{Kind: analysis.Number, Num: x})
+			o.Rows[0] = append(o.Rows[0], number(x))
 			return o
 		case !s.endless:
 			return index(i)

@@ -44,7 +44,7 @@ func (s svt) run(r *rand.Rand, queries []float64) analysis.Outcome {
 		if s.give == freshNoise {
 			x = q + lap(r, s.b2)
 		}
-		values[i] = analysis.Value{Kind: analysis.Number, Num: x}
+		values[i] = number(x)
 		if s.cut--; s.cut == 0 {
 			break
 		}

@@ -155,11 +155,11 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 		begin := len(all)
 		p.expect('[')
 		for more := !p.accept(']'); more && !p.failed; more = p.accept(',') {
-			var before string // the text at this position in the last result
+			var before Value // at this position in the last result
 			if len(all) < len(last) {
-				before = last[len(all)].Text
+				before = last[len(all)]
 			}
-			v, broken := p.value(before)
+			v, broken := p.value(&before)
 			column := len(all) - begin
 			if all = append(all, v); len(rows) == 0 {
 				fraction = append(fraction, false)
@@ -188,11 +188,15 @@ func (p *fastParser) rows() (rows [][]Value, fraction []bool) {
 	return rows, fraction
 }
 
-// value parses a scalar, and reports whether it is a number with a fraction or an exponent. It returns known if the
-// text is equal.
-func (p *fastParser) value(known string) (v Value, fraction bool) {
+// value parses a scalar, and reports whether it is a number with a fraction or an exponent. It returns the text of
+// before if the text is equal.
+func (p *fastParser) value(before *Value) (v Value, fraction bool) {
 	p.blanks()
+	known := before.Text
 	if p.at < len(p.b) && p.b[p.at] == '"' {
+		if before.Kind != Text {
+			known = ""
+		}
 		// A text that was valid in the last result is valid now.
 		if end := p.at + 1 + len(known); known != "" && end < len(p.b) && p.b[end] == '"' && string(p.b[p.at+1:end]) == known {
 			p.at = end + 1
@@ -204,8 +208,12 @@ func (p *fastParser) value(known string) (v Value, fraction bool) {
 		return nonFinite(string(p.token)), false
 	}
 	if x, n, fraction := decimal(p.b[p.at:]); n > 0 && (p.at+n == len(p.b) || isEnd(p.b[p.at+n])) {
+		text := known
+		if string(p.b[p.at:p.at+n]) != known {
+			text = string(p.b[p.at : p.at+n])
+		}
 		p.at += n
-		return Value{Kind: Number, Num: x}, fraction
+		return Value{Kind: Number, Num: x, Text: text}, fraction
 	}
 	start := p.at
 	for p.at < len(p.b) && !isEnd(p.b[p.at]) {
@@ -223,7 +231,7 @@ func (p *fastParser) value(known string) (v Value, fraction bool) {
 		if !ok || !isJSONNumber(raw) {
 			p.failed = true
 		}
-		return Value{Kind: Number, Num: f}, bytes.ContainsAny(raw, ".eE")
+		return Value{Kind: Number, Num: f, Text: string(raw)}, bytes.ContainsAny(raw, ".eE")
 	}
 }
 

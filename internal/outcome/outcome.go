@@ -10,7 +10,7 @@ type Kind uint8
 // The kinds of a value. A NULL, an absent row and an error are outcomes too and are never dropped.
 const (
 	Null   Kind = iota
-	Number      // Num holds it; may be NaN or infinite
+	Number      // Num holds it, rounded to a float64; may be NaN or infinite
 	Text        // Text holds it: text, enumerations, dates, arrays, anything not a number or a boolean
 	Bool        // Num is 0 or 1
 )
@@ -20,7 +20,9 @@ type Value struct {
 	Kind   Kind
 	Places uint16 // of a number that is written in decimals: the digits after the point, and 1; 0 = not known
 	Num    float64
-	Text   string
+	// Text is the value as it was sent: of a text its text, of a number its digits. It is empty for a NULL and a boolean,
+	// and for a number of which nothing is known but Num.
+	Text string
 }
 
 // Column describes one column of a result.
@@ -34,12 +36,18 @@ type Column struct {
 	Type uint16
 }
 
+// Values of Outcome.SQLState for outcomes that have no SQLSTATE.
+const (
+	Timeout  = "timeout"   // the time of a trial ran out, or it was cancelled
+	TooLarge = "too_large" // more rows or bytes than are read
+)
+
 // Outcome is the result of one trial. Either SQLState is set (the statement failed; no rows) or Columns and Rows are.
 // Every row has len(Columns) values. An empty list of rows is an outcome too.
 type Outcome struct {
 	Columns  []Column
 	Rows     [][]Value
-	SQLState string // five characters such as "22012", or one of dpwatch's own codes: "timeout", "too_large"
+	SQLState string // five characters such as "22012", or Timeout or TooLarge
 	Message  string // what the server says of the failure, with its detail and hint; "" = not known
 }
 

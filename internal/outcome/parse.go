@@ -28,21 +28,23 @@ type Parser struct {
 //	word                                  one row, one text
 //	{"columns":["g","n"],"rows":[["a",1]]}  a result set; columns may be omitted
 //	{"error":"22012"}                     the statement failed with this SQLSTATE
+//
+// A number or a word keeps the blanks around it in its text: they are a part of the answer.
 func (r *Parser) ParseLine(line []byte) (Outcome, error) {
-	line = bytes.TrimSpace(line)
+	line = bytes.TrimRight(line, "\r\n")
+	trimmed := bytes.TrimSpace(line)
 	switch {
-	case len(line) == 0:
+	case len(trimmed) == 0:
 		return Outcome{}, nil
-	case line[0] == '{':
-		if o, ok := r.fastObject(line); ok {
+	case trimmed[0] == '{':
+		if o, ok := r.fastObject(trimmed); ok {
 			return o, nil
 		}
-		return parseObject(line)
+		return parseObject(trimmed)
 	}
-	text := string(line)
-	v := Value{Kind: Text, Text: text}
-	if f, ok := ParseNumber(text); ok {
-		v = Value{Kind: Number, Num: f}
+	v := Value{Kind: Text, Text: string(line)}
+	if f, ok := ParseNumber(trimmed); ok {
+		v.Kind, v.Num = Number, f
 	}
 	return Outcome{Columns: []Column{{Name: "value", Discrete: v.Kind == Text}}, Rows: [][]Value{{v}}}, nil
 }
@@ -145,7 +147,7 @@ func parseJSON(raw json.RawMessage) Value {
 		return nonFinite(s)
 	}
 	if f, ok := ParseNumber(text); ok {
-		return Value{Kind: Number, Num: f}
+		return Value{Kind: Number, Num: f, Text: text}
 	}
 	return Value{Kind: Text, Text: text}
 }
@@ -155,7 +157,7 @@ func nonFinite(s string) Value {
 	switch s {
 	case "NaN", "Infinity", "-Infinity":
 		f, _ := ParseNumber(s)
-		return Value{Kind: Number, Num: f}
+		return Value{Kind: Number, Num: f, Text: s}
 	}
 	return Value{Kind: Text, Text: s}
 }

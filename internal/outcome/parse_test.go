@@ -14,7 +14,9 @@ import (
 
 func TestParseLine(t *testing.T) {
 	t.Parallel()
-	number := func(f float64) outcome.Value { return outcome.Value{Kind: outcome.Number, Num: f} }
+	number := func(f float64, text string) outcome.Value {
+		return outcome.Value{Kind: outcome.Number, Num: f, Text: text}
+	}
 	text := func(s string) outcome.Value { return outcome.Value{Kind: outcome.Text, Text: s} }
 	one := func(discrete bool, v outcome.Value) outcome.Outcome {
 		return outcome.Outcome{Columns: []outcome.Column{{Name: "value", Discrete: discrete}}, Rows: [][]outcome.Value{{v}}}
@@ -25,10 +27,12 @@ func TestParseLine(t *testing.T) {
 	}{
 		{"no row", "", outcome.Outcome{}},
 		{"blanks are no row", "  \r", outcome.Outcome{}},
-		{"number", " -1.5e3 ", one(false, number(-1500))},
-		{"number out of range", "1e999", one(false, number(math.Inf(1)))},
-		{"not a number", "NaN", one(false, number(math.NaN()))},
+		{"number", " -1.5e3 ", one(false, number(-1500, " -1.5e3 "))},
+		{"number out of range", "1e999", one(false, number(math.Inf(1), "1e999"))},
+		{"not a number", "NaN", one(false, number(math.NaN(), "NaN"))},
 		{"word", "yes", one(true, text("yes"))},
+		{"word with a blank", "yes \r", one(true, text("yes "))},
+		{"digits beyond 2^53", "1152921504606846977", one(false, number(1152921504606846976, "1152921504606846977"))},
 		{"hexadecimal is a word", "0x10", one(true, text("0x10"))},
 		{"error", `{"error":"22012"}`, outcome.Outcome{SQLState: "22012"}},
 		{"empty result set", `{"columns":["a"],"rows":[]}`, outcome.Outcome{Columns: []outcome.Column{{Name: "a", Discrete: true}}}},
@@ -37,14 +41,14 @@ func TestParseLine(t *testing.T) {
 			outcome.Outcome{
 				Columns: []outcome.Column{{Name: "g", Discrete: true}, {Name: "n"}, {Name: "m", Discrete: true}},
 				Rows: [][]outcome.Value{
-					{text("a"), number(1), {Kind: outcome.Null}},
-					{text("b"), number(2.5), {Kind: outcome.Bool, Num: 1}},
+					{text("a"), number(1, "1"), {Kind: outcome.Null}},
+					{text("b"), number(2.5, "2.5"), {Kind: outcome.Bool, Num: 1}},
 				},
 			},
 		},
 		{
 			"columns left out, a string that stands for infinity", `{"rows":[["-Infinity"]]}`,
-			outcome.Outcome{Columns: []outcome.Column{{Name: "column1", Discrete: true}}, Rows: [][]outcome.Value{{number(math.Inf(-1))}}},
+			outcome.Outcome{Columns: []outcome.Column{{Name: "column1", Discrete: true}}, Rows: [][]outcome.Value{{number(math.Inf(-1), "-Infinity")}}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

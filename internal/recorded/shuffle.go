@@ -126,6 +126,7 @@ func (s *shelf) add(o outcome.Outcome) error {
 			switch v := &row[i]; {
 			case v.Kind == outcome.Number || v.Kind == outcome.Bool:
 				b = binary.LittleEndian.AppendUint64(append(b, byte(v.Kind)), math.Float64bits(v.Num))
+				b = appendText(b, v.Text)
 			case v.Kind == outcome.Text && v.Text == s.texts[n]:
 				b = append(b, sameText)
 			case v.Kind == outcome.Text:
@@ -186,16 +187,16 @@ func (s *shelf) get(i int) (o outcome.Outcome, err error) {
 	for range number() {
 		begin := len(all)
 		for range number() {
-			v := outcome.Value{Kind: outcome.Kind(b[0])}
+			v, known := outcome.Value{Kind: outcome.Kind(b[0])}, ""
+			if len(all) < len(last) {
+				known = last[len(all)].Text
+			}
 			b = b[1:]
 			switch v.Kind {
 			case outcome.Number, outcome.Bool:
 				v.Num, b = math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
+				v.Text = text(known)
 			case outcome.Text:
-				known := ""
-				if len(all) < len(last) {
-					known = last[len(all)].Text
-				}
 				v.Text = text(known)
 			case sameText:
 				v.Kind, v.Text = outcome.Text, s.texts[len(all)]

@@ -82,7 +82,7 @@ func (m interner) value(b []byte) outcome.Value {
 		return outcome.Value{Kind: outcome.Null}
 	}
 	if f, ok := outcome.ParseNumber(b); ok {
-		return outcome.Value{Kind: outcome.Number, Num: f}
+		return outcome.Value{Kind: outcome.Number, Num: f, Text: string(b)}
 	}
 	return outcome.Value{Kind: outcome.Text, Text: m.text(b)}
 }

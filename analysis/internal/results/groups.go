@@ -83,6 +83,9 @@ func (l *Layout) ColumnName(c int) string {
 func literal(v outcome.Value) string {
 	switch v.Kind {
 	case outcome.Number:
+		if v.Text != "" {
+			return code.Shorten(v.Text)
+		}
 		if v.Num == math.Trunc(v.Num) && math.Abs(v.Num) < 1e15 { // two keys must not look alike
 			return strconv.FormatFloat(v.Num, 'f', 0, 64)
 		}

@@ -243,9 +243,11 @@ func appendKey(b []byte, row []outcome.Value, columns []int) []byte {
 		v := &row[c]
 		b = append(b, byte(v.Kind))
 		switch v.Kind {
-		case outcome.Number, outcome.Bool:
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Num))
-		case outcome.Text:
+		case outcome.Number, outcome.Text, outcome.Bool:
+			if v.Text == "" && v.Kind != outcome.Text {
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Num))
+				continue
+			}
 			text := code.Brief(v.Text)
 			b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
 			b = append(b, text...)

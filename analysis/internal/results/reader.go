@@ -232,29 +232,27 @@ func (r *Reader) RowsCode(o *outcome.Outcome) code.Code {
 	return float64(len(o.Rows))
 }
 
-// Fingerprint hashes a whole result, whatever the order of its rows.
-func Fingerprint(o *outcome.Outcome) uint64 {
+// Fingerprint hashes a whole result, by its exact bytes. The order of rows counts unless it has no meaning.
+func Fingerprint(o *outcome.Outcome, unordered bool) uint64 {
+	h := outcome.HashText(o.Message, uint64(len(o.Rows)))
 	if o.Failed() {
-		return code.Hash(o.SQLState+o.Message) | 1
+		return outcome.HashText(o.SQLState, h) | 1
 	}
-	sum := uint64(len(o.Rows)) * code.HashMultiplier
+	for i := range o.Columns {
+		h = outcome.Mix(outcome.HashText(o.Columns[i].Name, h), uint64(o.Columns[i].Type))
+	}
 	for _, row := range o.Rows {
-		h := uint64(len(row))
+		x := uint64(len(row))
 		for i := range row {
-			v := &row[i]
-			x := uint64(v.Kind)
-			switch v.Kind {
-			case outcome.Text:
-				x ^= code.Hash(v.Text)
-			case outcome.Number, outcome.Bool:
-				x ^= (math.Float64bits(v.Num) + uint64(v.Places)) * code.HashMultiplier
-			}
-			h = (h ^ x) * code.HashMultiplier
-			h ^= h >> 29
+			x = outcome.Mix(x, row[i].Hash())
 		}
-		sum += h * h
+		if unordered {
+			h += x * x
+		} else {
+			h = outcome.Mix(h, x)
+		}
 	}
-	return sum
+	return h
 }
 
 // State describes the reader.

@@ -210,12 +210,6 @@ func (r *Reader) textSource(column int) int {
 	return i + 1
 }
 
-// TextReading returns which of TextNumbers' codes is the first number in the texts of a measure, if these are read.
-func (r *Reader) TextReading(measure int) (reading int, ok bool) {
-	i := slices.Index(r.texts, r.Measures[measure])
-	return (1 + i) * numberReadings, i >= 0
-}
-
 // wordReading returns the number of a word of a source; those from wordReadings on are not read.
 func (r *Reader) wordReading(source int, word string) int {
 	c := int(code.CategoryOf(r.before.Code(strconv.Itoa(source) + word)))

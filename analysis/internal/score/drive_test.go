@@ -6,6 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/exact"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
@@ -20,14 +21,14 @@ func drive(t *testing.T, pairs int, draw func(world int) outcome.Outcome) *Set {
 		d0, d1 := draw(0), draw(1)
 		all = append(all, &Pair{
 			Results: [2]*outcome.Outcome{&d0, &d1}, Number: n + 1, Most: pairs,
-			Hashes: [2]uint64{results.Fingerprint(&d0), results.Fingerprint(&d1)},
+			Hashes: [2]uint64{results.Fingerprint(&d0, false), results.Fingerprint(&d1, false)},
 		})
 		if n < 8 {
 			seen = append(seen, &d0, &d1)
 		}
 	}
 	errors := code.NewDictionary(code.FirstError, code.OtherError)
-	set := NewSet(results.NewReader(results.Learn(seen), 4096, "", errors), errors, seen, Options{})
+	set := NewSet(results.NewReader(results.Learn(seen), 4096, "", errors), errors, exact.New(false, false), seen, Options{})
 	mix := NewMixtures(false)
 	turn := &Turn{Null: eprocess.NewNull(1, 0), Book: &book.Book{}, Mixtures: &mix}
 	next := 1

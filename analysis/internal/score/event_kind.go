@@ -29,6 +29,7 @@ const (
 	OrderEvent     EventKind = "order"
 	FormEvent      EventKind = "form"
 	UnseenEvent    EventKind = "unseen"
+	ExactEvent     EventKind = "exact"
 )
 
 // Tail is the set of numbers that belong to an event.

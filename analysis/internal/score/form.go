@@ -2,7 +2,6 @@ package score
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -70,24 +69,4 @@ func freshTexts(past []code.Code) bool {
 		seen[l] = true
 	}
 	return float64(other) <= most*float64(len(past))
-}
-
-// Unread names a column whose texts hardly ever repeat and are not read as numbers, and what of them is compared: their
-// form, where results have several, and some of their numbers. column is empty if there is none.
-func (set *Set) Unread() (column, compared string) {
-	const fewest = 64 // trials
-	for i, s := range set.Slots {
-		if len(set.Reader.Measures) > 0 && len(s.Past[0]) >= fewest && freshTexts(s.Past[0]) && freshTexts(s.Past[1]) {
-			measure := i % set.Reader.Cells()
-			var all []string
-			if form := set.specials.ofKind(formScore); form.statistic.(*resultForm).varied {
-				all = append(all, "their form")
-			}
-			if reading, ok := set.Reader.TextReading(measure); ok && set.texts.filled(reading) {
-				all = append(all, "some of their numbers (the first, last, smallest and largest one, the total, and those after the same word)")
-			}
-			return "column " + set.Reader.MeasureName(measure), strings.Join(all, " and ")
-		}
-	}
-	return "", ""
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/internal/bins"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/eprocess"
+	"github.com/dpwatch/dpwatch/analysis/internal/exact"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
@@ -28,6 +29,7 @@ type Input struct {
 	Now      [2]Result // the current pair
 	Stride   int       // of the pairs that are kept
 	Repeats  Repeats
+	Exact    *exact.Answers // of all layouts
 
 	Options
 
@@ -59,6 +61,7 @@ type Result struct {
 	texts      []code.Code // see results.Reader.TextNumbers
 	characters []byte      // see results.Reader.TextCharacters
 	places     []byte      // see results.Reader.Places
+	exact      code.Code   // see exactScore
 	recalled
 	ranges *ranges // of the numbers of the only slot, nil if there are several
 

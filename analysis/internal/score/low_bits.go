@@ -15,6 +15,11 @@ func (in *Input) apart(s *Series) bool { return s.kind.lowBits && in.LowBits == 
 
 // LowBits reports whether the score reads the lowest bits of numbers.
 func (s *Series) LowBits() bool {
-	f, ok := s.statistic.(*fraction)
-	return s.kind.lowBits || ok && f.modulus == 0
+	switch m := s.statistic.(type) {
+	case *fraction:
+		return m.modulus == 0
+	case *exactly:
+		return m.digits
+	}
+	return s.kind.lowBits
 }

@@ -12,7 +12,7 @@ import (
 var kinds = [...]*kind{
 	slotScore, rowsScore, repeatScore, lowBitScore, revealScore, seldomScore,
 	laplaceScore, gaussScore, contrastScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore,
-	fittedScore, lawScore, fractionScore, finenessScore, orderScore, formScore, totalScore, aggregateScore, textScore,
+	fittedScore, lawScore, fractionScore, finenessScore, orderScore, formScore, totalScore, aggregateScore, textScore, exactScore,
 }
 
 // kind is what all scores of a kind have in common.

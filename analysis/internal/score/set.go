@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis/internal/book"
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
+	"github.com/dpwatch/dpwatch/analysis/internal/exact"
 	"github.com/dpwatch/dpwatch/analysis/internal/results"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
@@ -19,8 +20,8 @@ type Set struct {
 
 // NewSet returns the scores of a layout, which have learned nothing. seen are the results from which the layout was
 // learned.
-func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome, opt Options) Set {
-	set := Set{Input: Input{Layout: Layout{Reader: r, Errors: errors}, Stride: 1, Options: opt}}
+func NewSet(r *results.Reader, errors *code.Dictionary, whole *exact.Answers, seen []*outcome.Outcome, opt Options) Set {
+	set := Set{Input: Input{Layout: Layout{Reader: r, Errors: errors}, Exact: whole, Stride: 1, Options: opt}}
 	settings := settingsOf(&r.Layout, seen, opt.Unordered)
 	for _, k := range kinds {
 		if k.where&settings != 0 && !(k.lowBits && opt.LowBits == Left) {
@@ -34,6 +35,7 @@ func NewSet(r *results.Reader, errors *code.Dictionary, seen []*outcome.Outcome,
 type Pair struct {
 	Results [2]*outcome.Outcome
 	Hashes  [2]uint64 // of whole results
+	Again   bool      // it was read before, by another layout
 	Number  int       // of pairs so far, with this one
 	Most    int       // pairs that are read at most, an estimate
 }
@@ -48,6 +50,12 @@ func (set *Set) Read(p *Pair) {
 		n.form, n.cells = r.FormCode(o), r.Cells()
 		n.texts, n.characters = r.TextNumbers(o, n.texts[:0]), r.TextCharacters(o, n.characters[:0])
 		n.places = r.Places(o, n.places[:0])
+	}
+	if p.Again {
+		set.Now[0].exact, set.Now[1].exact = 0, 0
+	} else {
+		scores := set.Exact.Read(p.Results)
+		set.Now[0].exact, set.Now[1].exact = scores[0], scores[1]
 	}
 	for n := &set.Now[0]; len(n.Codes) < len(set.Now[1].Codes); {
 		n.Codes = append(n.Codes, r.Filling(p.Results[0]))
@@ -82,6 +90,9 @@ func (set *Set) Count(p *Pair) {
 	}
 	if kept {
 		set.texts.add(&set.Now)
+	}
+	if !p.Again {
+		set.Exact.Count()
 	}
 	for _, s := range set.specials {
 		if s.Table == nil && !s.kind.keeps {

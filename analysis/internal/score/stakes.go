@@ -155,7 +155,7 @@ func (set *Set) Retire(e, apart *book.Epoch) {
 func (set *Set) Divide(t *Turn) {
 	e := t.Epoch
 	weight := func(s *Series) float64 {
-		if t := s.Table; s.kind.lent > 0 && t != nil && (t.Laws != nil || s.kind == formScore) { // a score that was lent wealth keeps it
+		if t := s.Table; s.kind.lent > 0 && t != nil && (t.Laws != nil || s.kind == formScore || s.kind == exactScore) { // a score that was lent wealth keeps it
 			return s.kind.lent
 		}
 		return s.kind.weight(set.several())

@@ -152,17 +152,6 @@ func (t *texts) of(reading int) (past [2][]code.Code) {
 	return past
 }
 
-// filled reports whether a reading is a number in most of the latest results.
-func (t *texts) filled(reading int) bool {
-	there, all := 0, 0
-	for _, past := range t.of(reading) {
-		for _, c := range past {
-			there, all = there+code.Bit(code.IsNumber(c)), all+1
-		}
-	}
-	return 2*there > all
-}
-
 // TextsSize returns how many bytes of memory the readings of texts take.
 func (set *Set) TextsSize() (n int) {
 	for w := range set.texts.numbers {

@@ -1,0 +1,57 @@
+package exact
+
+import "math"
+
+// Edges are those of the scores' bins: an event is that a score is beyond one of them.
+var Edges = func() (edges []float64) {
+	cuts := [...]float64{.25, .7, 1.5, 2.5, oddsLimit}
+	for i := range cuts {
+		edges = append(edges, math.Nextafter(-cuts[len(cuts)-1-i], 0)) // -4 is beyond -4
+	}
+	return append(edges, cuts[:]...)
+}()
+
+const scoreBins = 11
+
+// window counts the scores of about the latest half of the pairs: by then the questions are known.
+type window struct {
+	start          int // pairs when the recent counts began
+	pairs          int
+	before, recent [2][scoreBins]int32
+}
+
+const firstWindow = 32
+
+func (w *window) add(d0, d1 float64) {
+	for world, s := range [2]float64{d0, d1} {
+		w.recent[world][binOf(s)]++
+	}
+	w.pairs++
+	if w.pairs >= max(firstWindow, 2*w.start) {
+		w.before, w.recent, w.start = w.recent, [2][scoreBins]int32{}, w.pairs
+	}
+}
+
+func binOf(score float64) int {
+	n := 0
+	for _, e := range Edges {
+		if e <= score {
+			n++
+		}
+	}
+	return n
+}
+
+// Past adds the counts of the latest scores by bin, and returns the number of pairs.
+func (a *Answers) Past(counts *[2][]int32) (pairs int) {
+	w := &a.window
+	for world := range counts {
+		for b := range scoreBins {
+			counts[world][b] += w.before[world][b] + w.recent[world][b]
+		}
+	}
+	for b := range scoreBins {
+		pairs += int(w.before[0][b] + w.recent[0][b])
+	}
+	return pairs
+}
