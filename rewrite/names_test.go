@@ -1,8 +1,6 @@
 package rewrite_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
