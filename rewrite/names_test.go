@@ -1,6 +1,8 @@
 package rewrite_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,7 +74,8 @@ func TestNames(t *testing.T) {
 			o := base()
 			c.change(&o)
 			names, ok := newRewriter(t, o).Names()
-			if diff := cmp.Diff(c.want, names.Reaching); diff != "" || ok != c.ok {
+			got := slices.DeleteFunc(names.Reaching, func(name string) bool { return strings.Contains(name, "_to_xml") || strings.HasPrefix(name, "ts_") }) // built in
+			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok {
 				t.Errorf("ok %t (-want +got):\n%s", ok, diff)
 			}
 		})

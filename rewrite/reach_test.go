@@ -72,6 +72,9 @@ func testReachWithoutCatalog(t *testing.T, o rewrite.Options) {
 	o.Source = nil
 	unknown := newRewriter(t, o)
 	for _, s := range reachedStatements() {
+		if strings.Contains(s.sql, "FROM kept") { // that it holds answers is known from the source's catalog alone
+			continue
+		}
 		is, err := verdictOf(t, known, s)
 		if want := reasons.NotDP(s.want); is != "" && reasons.NotDP(is) != want && s.want != "" {
 			t.Errorf("by the shadow database: %s: %v; want %q", s.sql, err, s.want)

@@ -29,8 +29,9 @@ var missed = []struct {
 		[]string{"SELECT dp_count(count(*), random()) FROM people"},
 	},
 	{
-		"a DP query in a DO block, a procedure, an UPDATE, DELETE or MERGE, or in RETURNING", "indirect_use", "only queries are replayed",
-		[]string{"DO $$ BEGIN PERFORM dp_count(count(*), 0.5) FROM people; END $$"},
+		"a DP query in an UPDATE, DELETE or MERGE, or in RETURNING; one in a DO block or a procedure that depends on a variable, runs in a loop or is built at run time", "indirect_use",
+		"only queries are replayed. Other queries of a DO block or a procedure are audited",
+		[]string{"DO $$ DECLARE e float8 := 0.5; BEGIN PERFORM dp_count(count(*), e) FROM people; END $$"},
 	},
 	{"", "indirect_use", "", []string{"UPDATE notes SET x = (SELECT dp_count(count(*), 0.5) FROM people)::text RETURNING x"}},
 	{"", "indirect_use", "", []string{"INSERT INTO notes SELECT dp_count(count(*), 0.5)::text FROM people RETURNING x, headcount()"}},
@@ -52,10 +53,19 @@ var missed = []struct {
 		[]string{"WITH w AS (INSERT INTO notes SELECT 'x' RETURNING 1) SELECT dp_count(count(*), 0.5) FROM people"},
 	},
 	{
-		"a DP query of a temporary table, such as a copy of a protected one", "temp_table", "the neighbours have no such table",
+		"a DP query of a temporary table, such as a copy of a protected one, or a statement on one with a default or trigger that runs a DP function", "temp_table", "the neighbours have no such table. A temporary view is audited as its query",
 		[]string{"CREATE TEMP TABLE people (id int)", "SELECT dp_count(count(*), 0.5) FROM people"},
 	},
 	{"", "temp_table", "", []string{"CREATE TEMP TABLE mine (id int)", "INSERT INTO mine SELECT id FROM people", "SELECT dp_count(count(*), 0.5) FROM mine"}},
+	{"", "temp_table", "", []string{"CREATE TEMP TABLE mine (id int, v float8 DEFAULT headcount())", "INSERT INTO mine (id) VALUES (1) RETURNING v"}},
+	{
+		"a temporary function: `SELECT pg_temp.f()`", "unknown_function", "its body is not known",
+		[]string{"CREATE FUNCTION pg_temp.f() RETURNS float8 LANGUAGE sql AS 'SELECT dp_count(count(*), 0.5) FROM people'", "SELECT pg_temp.f()"},
+	},
+	{
+		"a statement with a name that no catalog has: it was dropped, is not committed, or is not in the shadow database while `privacy.catalog` is not set", "unknown_name", "it may reach anything",
+		nil,
+	},
 	{
 		"a statement that is longer than `proxy.max_statement`", "too_long", "the memory of a session is bounded",
 		[]string{"SELECT dp_count(count(*), 0.5) FROM people /*" + strings.Repeat("x", 300<<10) + "*/"},
@@ -65,12 +75,18 @@ var missed = []struct {
 		nil,
 	},
 	{
-		"CREATE VIEW, PREPARE, and FETCH from a cursor", "not_select", "they run no query, or a part of one that counted when the cursor was declared: what they define counts when it is used",
+		"CREATE VIEW and PREPARE", "not_select", "they run no query: what they define counts when it is used",
 		[]string{"CREATE VIEW again AS SELECT dp_count(count(*), 0.5) FROM people"},
 	},
 	{
 		"EXPLAIN without ANALYZE", "explain", "it runs no query. A function that it computes, because it is declared `IMMUTABLE` or `STABLE`, is an `indirect_use`",
 		[]string{"EXPLAIN SELECT dp_count(count(*), 0.5) FROM people"},
+	},
+	{"FETCH from a cursor that a function opened", "unknown_statement", "its query is not on the wire. DECLARE the cursor in the session", nil},
+	{"a FunctionCall message (libpq's PQfn), except for large objects", "function_call", "it names no function. Call it in a SELECT", nil},
+	{
+		"a cursor or portal between whose plan and rows the `search_path`, the role or a format changed", "settings_uncertain", "names have the meaning of the plan, functions read the settings when a row is computed",
+		[]string{"BEGIN", "DECLARE c CURSOR FOR SELECT dp_count(count(*), 0.5) FROM people", "SET LOCAL search_path = public, pg_catalog", "FETCH c", "COMMIT"},
 	},
 }
 

@@ -124,7 +124,7 @@ func TestOlderReaders(t *testing.T) {
 		if strings.HasPrefix(name, "stated") || name == "unclear" {
 			want = 4
 		}
-		if name == "definitions" {
+		if name == "temporary" {
 			want = 5
 		}
 		if got := capture.AppendBinary(nil, q)[0]; got != want {

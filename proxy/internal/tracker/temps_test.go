@@ -67,10 +67,11 @@ func TestTemporaryDefinitions(t *testing.T) {
 			newScript().run1("SELECT pg_temp.f()", "SELECT 1", 'I').run1(`SELECT "pg_temp_3".f()`, "SELECT 1", 'I').run1("SELECT 'temp', a_temp", "SELECT 1", 'I'),
 			[]string{"SELECT pg_temp.f(); ", `SELECT "pg_temp_3".f(); `},
 		},
-		"prepared before": { // the text was not kept: it may be on the new relation
+		"prepared before": {
 			newScript().parse("a", "SELECT * FROM tv").sync().parsed().ready('I').
 				run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').
-				bind("", "a").execute("").sync().bound("SELECT 1").ready('I'), nil,
+				bind("", "a").execute("").sync().bound("SELECT 1").ready('I'),
+			[]string{"SELECT * FROM tv; tv=CREATE TEMP VIEW tv AS SELECT n FROM users"},
 		},
 		"prepared": {
 			newScript().run1("CREATE TEMP VIEW tv AS SELECT n FROM users", "CREATE VIEW", 'I').run1("PREPARE p AS SELECT * FROM tv", "PREPARE", 'I').

@@ -137,7 +137,7 @@ func TestDefinitions(t *testing.T) {
 			[]seen{{"CREATE TABLE t (a int)", capture.Unread}, {"SELECT t", capture.Unread}, {"COMMIT", capture.Unread}},
 			true,
 		},
-		{"a temporary table", newScript().run1("CREATE TEMP TABLE tt (a int)", "CREATE TABLE", 'I').run1("SELECT 2", "SELECT 1", 'I').run1("SELECT tt", "SELECT 1", 'I'), []seen{{"SELECT tt", 0}}, false},
+		{"a temporary table", newScript().run1("CREATE TEMP TABLE tt (a int)", "CREATE TABLE", 'I').run1("SELECT 2", "SELECT 1", 'I').run1("SELECT tt", "SELECT 1", 'I'), nil, false},
 		{
 			"prepared before", newScript().parse("s", "SELECT v", 23).bind("", "s", "1").execute("").sync().parsed().bound("SELECT 1").ready('I').
 				run1("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE FUNCTION", 'I').
@@ -145,7 +145,11 @@ func TestDefinitions(t *testing.T) {
 			[]seen{{"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", capture.Uncommitted}, {"SELECT v", capture.Unread}},
 			true,
 		},
-		{"hidden by a temporary view", newScript().run1("CREATE TEMP VIEW v AS SELECT 1", "CREATE VIEW", 'I').run1("SELECT v", "SELECT 1", 'I'), []seen{{"SELECT v", 0}}, false},
+		{
+			"hidden by a temporary view", newScript().run1("CREATE TEMP VIEW v AS SELECT users", "CREATE VIEW", 'I').run1("SELECT v", "SELECT 1", 'I'),
+			[]seen{{"CREATE TEMP VIEW v AS SELECT users", 0}, {"SELECT v", 0}},
+			false,
+		},
 		{"DO", newScript().run1("DO $$ BEGIN CREATE VIEW x AS SELECT 1; END $$", "DO", 'I').run1("SELECT v", "SELECT 1", 'I'), []seen{{"DO $$ BEGIN CREATE VIEW x AS SELECT 1; END $$", 0}, {"SELECT v", capture.Unread}}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
