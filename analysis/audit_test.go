@@ -161,7 +161,7 @@ func TestAnswersThatBeginToVary(t *testing.T) {
 func TestSameAnswerInBothWorldsIsNoViolation(t *testing.T) {
 	t.Parallel()
 	r := run(t, analysis.Claim{Epsilon: 1}, 500, 1, func(*rand.Rand) (d0, d1 analysis.Outcome) { return value(5), value(5) })
-	if r.Verdict != analysis.NoEvidence || !strings.Contains(r.Reason, "deterministic or cached noise") {
+	if r.Verdict != analysis.Inconclusive || !strings.Contains(r.Reason, "deterministic or cached noise") {
 		t.Errorf("verdict %s, reason %q", r.Verdict, r.Reason)
 	}
 }
@@ -286,13 +286,13 @@ func TestReportJSON(t *testing.T) {
 	for _, k := range []string{
 		"verdict", "reason", "claimed", "epsilon_lower", "confidence", "error_rate", "epsilon_estimate", "wealth_log", "trials", "event",
 		"attacker", "detected_at", "minimal_detectable_epsilon", "partitions", "warnings", "clopper_pearson", "deterministic", "confirmation",
-		"control", "measurement", "finding",
+		"control", "measurement", "finding", "windows", "minimal_detectable_epsilon_in_tenth",
 	} {
 		if _, ok := got[k]; !ok {
 			keys = append(keys, k)
 		}
 	}
-	if len(keys) > 0 || len(got) != 21 {
+	if len(keys) > 0 || len(got) != 23 {
 		t.Errorf("keys missing %v of %s", keys, raw)
 	}
 	if diff := cmp.Diff(map[string]any{"epsilon": 1., "delta": 0., "source": "flag"}, got["claimed"]); diff != "" {

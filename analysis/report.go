@@ -258,7 +258,7 @@ func (a *Audit) verdict(r *Report, blank bool) (Verdict, string) {
 	switch {
 	case a.opts.NoClaim:
 		return Inconclusive, "no claim"
-	case o.failing():
+	case o.failing() && v.detectedAt == 0 && !a.phases.confirming(): // errors can hold what differs
 		return Inconclusive, "every trial fails: " + o.failure()
 	case a.sameAnswer() && a.opts.Deterministic == DeterministicViolation:
 		trials := "trials"
