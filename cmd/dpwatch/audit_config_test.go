@@ -146,7 +146,7 @@ func TestAuditMistakes(t *testing.T) {
 		{"EXPLAIN", with("--sql", "EXPLAIN "+sql, "--epsilon", "1"), "refused: explain"},
 		{"a function that is not there", with("--sql", "SELECT nosuch(count(*)) FROM people", "--epsilon", "1"), "install the engine's functions there"},
 		{"a parameter without a value", with("--sql", "SELECT noisy(count(*), $1) FROM people", "--epsilon", "1"), "--param"},
-		{"a table without a copy", with("--sql", "SELECT count(*) FROM orders", "--epsilon", "1"), "no_protected_table"},
+		{"a table without a copy", with("--sql", "SELECT count(*) FROM orders", "--epsilon", "1"), "unknown_name"},
 		{"D0 twice", []string{"audit", "--dsn", dsn, "--d0", "d0", "--d1", "d0", "--sql", sql, "--epsilon", "1"}, "--d1 d0 is the schema of D0"},
 		{"a query without its flag", with(sql, "--epsilon", "1"), "dpwatch audit takes only flags"},
 	} {

@@ -87,7 +87,7 @@ func (f *Options) audit(ctx context.Context, env setup.Environment, progress Pro
 	if f.Recreate {
 		return f.auditAnew(ctx, env, progress)
 	}
-	player, copies, statement, err := f.prepare(ctx, env)
+	player, copies, statement, err := f.prepare(ctx, env, true)
 	if err != nil {
 		return read.Conclusion{}, err
 	}
@@ -206,8 +206,8 @@ func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.
 	return shown
 }
 
-// prepare connects, and rewrites the query for all copies.
-func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *replay.Player, copies *trial.Copies, s replay.Statement, err error) {
+// prepare connects, and rewrites the query for all copies, whose rows are read if they are to be watched.
+func (f *Options) prepare(ctx context.Context, env setup.Environment, watch bool) (player *replay.Player, copies *trial.Copies, s replay.Statement, err error) {
 	options := f.ReplayOptions()
 	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
 	if player, err = replay.New(options); err != nil {
@@ -221,12 +221,14 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment) (player *r
 	if err != nil {
 		return nil, nil, s, err
 	}
-	watched := f.withTwin()
-	if fault != "" {
-		watched = f.schemas()
-	}
-	if copies, err = trial.WatchCopies(ctx, player, watched); err != nil {
-		return nil, nil, s, err
+	if watch {
+		watched := f.withTwin()
+		if fault != "" {
+			watched = f.schemas()
+		}
+		if copies, err = trial.WatchCopies(ctx, player, watched); err != nil {
+			return nil, nil, s, err
+		}
 	}
 	if s, err = f.Rewrite(ctx, env, player, q); fault != "" {
 		f.twin = nil

@@ -46,7 +46,7 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	if f.Recreate {
 		return AuditPlan{}, errors.New("--dry-run makes no copies: leave out --recreate, which replays the same statements")
 	}
-	player, copies, s, err := f.prepare(ctx, env)
+	player, copies, s, err := f.prepare(ctx, env, false)
 	if err != nil {
 		return AuditPlan{}, err
 	}

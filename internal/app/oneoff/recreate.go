@@ -77,7 +77,7 @@ func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress
 	}
 	d0, d1, hoist := f.D0, f.D1, f.Hoist
 	f.D0, f.D1, f.Hoist = first[0], first[1:], false
-	player, _, statement, err := f.prepare(ctx, env)
+	player, _, statement, err := f.prepare(ctx, env, true)
 	r.Player, r.options, r.plans = trial.Replays(player), f.ReplayOptions(), f.plans
 	if f.D0, f.D1, f.Hoist = d0, d1, hoist; err != nil {
 		return c, err
