@@ -66,15 +66,18 @@ func (o *Orders) Report() Report {
 	case found && wasFound:
 		r.Reason = fmt.Sprintf("%s with confidence %v, after all %d pairs of trials in random order", a.exceeded(), a.opts.Confidence, r.Trials.D0)
 	default:
-		r.Verdict, r.Finding, r.CurveLower = NoEvidence, nil, ""
+		r.Verdict, r.Finding = NoEvidence, nil
 		r.Verdict, r.Reason = a.noEvidence(&r)
 	}
 	lower := float64(r.EpsilonLower)
-	if lower > 0 && len(a.evidence.sides) == 0 && r.Claimed.Curve == "" {
+	switch {
+	case len(a.evidence.sides) > 0 || r.Claimed.Curve != "": // that of one order, which was fixed beforehand
+		lower, r.CurveLower = float64(o.reports[0].EpsilonLower), o.reports[0].CurveLower
+	case lower > 0:
 		lower = o.lower()
 	}
 	if r.Verdict != Violation {
-		lower = min(lower, claim)
+		lower, r.CurveLower = min(lower, claim), ""
 	} else {
 		lower = max(lower, a.evidence.grid[a.evidence.claimAt])
 	}
