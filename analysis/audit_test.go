@@ -286,13 +286,13 @@ func TestReportJSON(t *testing.T) {
 	for _, k := range []string{
 		"verdict", "reason", "claimed", "epsilon_lower", "confidence", "error_rate", "epsilon_estimate", "wealth_log", "trials", "event",
 		"attacker", "detected_at", "minimal_detectable_epsilon", "partitions", "warnings", "clopper_pearson", "deterministic", "confirmation",
-		"control", "measurement", "finding", "windows", "minimal_detectable_epsilon_in_tenth",
+		"control", "measurement", "finding", "windows", "minimal_detectable_epsilon_in_tenth", "minimal_detectable_factor",
 	} {
 		if _, ok := got[k]; !ok {
 			keys = append(keys, k)
 		}
 	}
-	if len(keys) > 0 || len(got) != 23 {
+	if len(keys) > 0 || len(got) != 24 {
 		t.Errorf("keys missing %v of %s", keys, raw)
 	}
 	if diff := cmp.Diff(map[string]any{"epsilon": 1., "delta": 0., "source": "flag"}, got["claimed"]); diff != "" {
