@@ -1,7 +1,6 @@
 package tracker_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -131,7 +130,7 @@ func TestPortals(t *testing.T) {
 				t.Error(diff)
 			}
 			for _, q := range r.Queries {
-				if strings.Contains(q.SQL, "$1") && fmt.Sprintf("%s", q.Params[0].Value) != "7" {
+				if strings.Contains(q.SQL, "$1") && string(q.Params[0].Value) != "7" {
 					t.Errorf("parameters of %s: %v", q.SQL, q.Params)
 				}
 			}
