@@ -152,8 +152,8 @@ func TestHonestFleet(t *testing.T) {
 // trials do not confirm most, whose audits go on to their verdict. Seeds are fixed.
 func TestUnconfirmedFleet(t *testing.T) {
 	t.Parallel()
-	findings, suspicions, _, pairs := fleet(t, 30, 300, 0.75, false)
-	if suspicions == 0 || findings >= suspicions || pairs < 30*300*9/10 {
-		t.Errorf("%d suspicions, %d findings, %d pairs; want some that are not confirmed, and about %d", suspicions, findings, pairs, 30*300)
+	findings, suspicions, _, pairs := fleet(t, 60, 300, 0.5, false)
+	if suspicions == 0 || findings >= suspicions || pairs < 60*300*9/10 {
+		t.Errorf("%d suspicions, %d findings, %d pairs; want some that are not confirmed, and about %d", suspicions, findings, pairs, 60*300)
 	}
 }
