@@ -57,7 +57,10 @@ func (n *intake) turnAway(dropped []inbox.Arrival) {
 
 // submit takes one captured query: see Auditor.Submit. held: it waits until the catalogs are read again, after which
 // release takes it.
-func (n *intake) submit(x inbox.Arrival) (held bool) {
+func (n *intake) submit(x inbox.Arrival) (held bool) { return n.take(x, false) }
+
+// take is submit of a query of which the relay is told when it has a record, if counts is set.
+func (n *intake) take(x inbox.Arrival, counts bool) (held bool) {
 	<-n.stages.Catalogs.Informed()
 	<-n.keeper.Restored
 	if len(x.Query.Then) == 0 {
@@ -66,7 +69,7 @@ func (n *intake) submit(x inbox.Arrival) (held bool) {
 	n.contain(&x, func() {
 		x.Query = n.opt.Defaults.Resolve(context.Background(), n.stages.Recognizer.Inline(x.Query))
 		r := n.stages.Recognizer.Recognize(x.Query, x.Look)
-		if held = n.later.hold(x, &r, n.stages.Catalogs); !held {
+		if held = n.later.hold(x, &r, n.stages.Catalogs, counts); !held {
 			n.takeIn(&x, r)
 		}
 	})
@@ -162,11 +165,9 @@ func (n *intake) run(ctx context.Context) {
 			if !ok {
 				break
 			}
-			if n.submit(x) {
-				n.later.last().counts = true
-				continue
+			if !n.take(x, true) {
+				n.keeper.Handled()
 			}
-			n.keeper.Handled()
 		}
 		n.release()
 		if more || n.inbox.Beyond(0) {

@@ -2,7 +2,7 @@ package audit
 
 import (
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
@@ -14,9 +14,9 @@ import (
 )
 
 // later holds the queries that wait until the catalogs are read again: those with a name that no catalog has, once for
-// each name and edition of the catalogs, and those that ran after definitions were changed. Only intake uses it.
+// each name and edition of the catalogs, and those that ran after definitions were changed. It is safe for concurrent use.
 type later struct {
-	n       atomic.Int64               // of queries
+	mu      sync.Mutex                 // guards the fields below
 	queries []heldQuery                // in the order of since
 	asked   recent.Map[string, uint64] // the edition of the catalogs for which a name was looked up
 }
@@ -32,18 +32,20 @@ type heldQuery struct {
 // that were read.
 const maxHeld = 4096
 
-// hold reports whether a query, recognized so, is to wait, and keeps it then.
-func (l *later) hold(x inbox.Arrival, r *recognize.Recognized, c *environment.Catalogs) bool {
+// hold reports whether a query, recognized so, is to wait, and keeps it then. counts is as in heldQuery.
+func (l *later) hold(x inbox.Arrival, r *recognize.Recognized, c *environment.Catalogs, counts bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
 	if len(l.queries) >= maxHeld || x.Query.Definition == capture.Read && !l.asks(r) || c.Awaited(now) {
 		return false
 	}
-	l.queries = append(l.queries, heldQuery{Arrival: x, since: now})
-	l.n.Add(1)
+	l.queries = append(l.queries, heldQuery{x, now, counts})
 	return true
 }
 
-// asks reports whether a statement has a name that was not looked up in the present catalogs since it was first seen.
+// asks reports whether a statement has a name that was not looked up in the present catalogs since it was first seen. The
+// caller holds l.mu.
 func (l *later) asks(r *recognize.Recognized) bool {
 	for _, name := range r.Unknown {
 		if edition, ok := l.asked.Get(name); !ok || edition != r.Edition {
@@ -55,17 +57,18 @@ func (l *later) asks(r *recognize.Recognized) bool {
 
 // settle records that the names of a statement were looked up.
 func (l *later) settle(r *recognize.Recognized) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.asked.N = maxHeld
 	for _, name := range r.Unknown {
 		l.asked.Put(name, r.Edition)
 	}
 }
 
-// last returns the query that was held last.
-func (l *later) last() *heldQuery { return &l.queries[len(l.queries)-1] }
-
 // released removes and returns the queries for which the catalogs were read.
 func (l *later) released(c *environment.Catalogs) []heldQuery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	n := 0
 	for n < len(l.queries) && c.Awaited(l.queries[n].since) {
 		n++
@@ -74,22 +77,36 @@ func (l *later) released(c *environment.Catalogs) []heldQuery {
 	if l.queries = l.queries[n:]; len(l.queries) == 0 {
 		l.queries = nil
 	}
-	l.n.Add(-int64(n))
 	return released
+}
+
+// all removes and returns all queries.
+func (l *later) all() []heldQuery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.queries
+	l.queries = nil
+	return all
+}
+
+// held returns how many queries wait.
+func (l *later) held() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queries)
 }
 
 // returnHeld puts the queries that wait back into the inbox, which is spooled at the end.
 func (n *intake) returnHeld() {
-	for _, x := range n.later.queries {
+	for _, x := range n.later.all() {
 		n.offer(x.Query)
 	}
-	n.later.queries = nil
 }
 
 // unexamined returns how many captured queries were not decided on yet.
 func (n *intake) unexamined() int {
 	held, _ := n.inbox.Held()
-	return held + int(n.later.n.Load())
+	return held + n.later.held()
 }
 
 // committed returns what a statement was recognized as, or a refusal of one that ran in a transaction which had changed
