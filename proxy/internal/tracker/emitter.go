@@ -119,7 +119,7 @@ func (o *emitter) capturePortal(p *portal, e *ending, v *view, before string) {
 
 // maybeProtected reports whether a statement, run under v, needs to be captured.
 func (o *emitter) maybeProtected(sql string, v *view) bool {
-	return o.cfg.MaybeProtected == nil || o.cfg.MaybeProtected(sql) || v.temps.matter(sql) || sqltext.NamesTempSchema(sql)
+	return v.temps.mayMatter(o.cfg.MaybeProtected, sql)
 }
 
 // redefined records what a statement changed in the definitions of the database.

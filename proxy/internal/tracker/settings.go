@@ -134,7 +134,7 @@ var nameSettings = append([]string{"search_path"}, roles[:]...)
 
 // mayMatter reports whether a statement names something that matters, or a temporary relation that does.
 func (s *settings) mayMatter(sql string) bool {
-	return s.matters == nil || s.matters(sql) || s.now.temps.matter(sql) || sqltext.NamesTempSchema(sql)
+	return s.now.temps.mayMatter(s.matters, sql)
 }
 
 // recorded reports whether a statement has no effect but calls that are recorded already.

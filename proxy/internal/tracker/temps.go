@@ -116,6 +116,12 @@ func (t temps) matter(sql string) bool {
 	return false
 }
 
+// mayMatter reports whether a statement names something that matters, a temporary relation that does, or a temporary
+// object that is not tracked. matters is Config.MaybeProtected; nil = every statement does.
+func (t temps) mayMatter(matters func(sql string) bool, sql string) bool {
+	return matters == nil || matters(sql) || t.matter(sql) || sqltext.NamesTempSchema(sql)
+}
+
 // in returns the names that occur as words anywhere in a statement, ignoring case.
 func (t temps) in(sql string) (named []string) {
 	if len(t.names) == 0 {
