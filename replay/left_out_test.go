@@ -124,20 +124,23 @@ func TestLeftOut(t *testing.T) {
 		{"SELECT (SELECT count(*) + noise() FROM %s.u b WHERE b.id = a.uid) FROM %s.t a", none, none},
 		{"SELECT count(*) + noise() FROM %s.t TABLESAMPLE bernoulli (50) WHERE id < 400", none, none},
 	} {
-		run, err := p.Start(replay.Statement{Worlds: worldsOf(c.sql)}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reads, err := run.Reads(t.Context())
-		run.Close()
-		switch {
-		case err != nil:
-			t.Errorf("%s: %v", c.sql, err)
-		case c.why == none && reads.LeftOut != nil:
-			t.Errorf("%s: %+v, want that the person takes part", c.sql, reads.LeftOut)
-		case c.why != none && (len(reads.LeftOut) != 1 || !strings.HasPrefix(reads.LeftOut[0].Why, c.why) || reads.LeftOut[0].Reader != c.reader):
-			t.Errorf("%s: %+v, want %q, %q", c.sql, reads.LeftOut, c.why, c.reader)
-		}
+		t.Run(c.sql, func(t *testing.T) {
+			t.Parallel()
+			run, err := p.Start(replay.Statement{Worlds: worldsOf(c.sql)}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Close()
+			reads, err := run.Reads(t.Context())
+			switch {
+			case err != nil:
+				t.Error(err)
+			case c.why == none && reads.LeftOut != nil:
+				t.Errorf("%+v, want that the person takes part", reads.LeftOut)
+			case c.why != none && (len(reads.LeftOut) != 1 || !strings.HasPrefix(reads.LeftOut[0].Why, c.why) || reads.LeftOut[0].Reader != c.reader):
+				t.Errorf("%+v, want %q, %q", reads.LeftOut, c.why, c.reader)
+			}
+		})
 	}
 	param := replay.Statement{Worlds: worldsOf("SELECT sum(x + noise()) FROM %s.t WHERE id < $1"), Params: []capture.Param{{Value: []byte("400")}}}
 	for value, want := range map[string]int{"400": 1, "600": 0} {
