@@ -113,6 +113,7 @@ func TestLeftOut(t *testing.T) {
 		{"SELECT count(*) + max(s.n) FROM (SELECT 500 AS id, noise() AS n) s LEFT JOIN %s.t a ON a.id = s.id WHERE a.id < 400 OR a.id IS NULL", none, none},
 		{"SELECT id, (SELECT count(*) + noise() FROM %s.t b WHERE b.uid = a.uid) FROM %s.t a WHERE a.id < 400", none, none},
 		{"SELECT a.id FROM %s.u a, LATERAL (SELECT count(*) + noise() AS n FROM %s.t b WHERE b.uid = a.id) s WHERE s.n > 3", none, none},
+		{"SELECT DISTINCT ON (uid) ctid, x + noise() FROM %s.t WHERE id < 400 ORDER BY uid", none, none},
 		{"SELECT s.n FROM (SELECT noise() AS n, 500 AS id) s, %s.t a WHERE a.id = s.id", none, none},
 		{"SELECT max(z.n) FROM (SELECT noise() AS n, 1 AS id) z RIGHT JOIN %s.t a USING (id)", none, none},
 		{"SELECT count(*) + noise() FROM %s.t", none, none},

@@ -41,8 +41,8 @@ func FindInputs(sql string, opt InputOptions) (Inputs, error) {
 		return Inputs{}, err
 	}
 	expandViews(stmt.ProtoReflect(), &opt.Knowledge, opt.Knowledge.relationVaries, 0)
-	if readsTemporary(stmt) {
-		return Inputs{}, errRandomRelation
+	if readsStorage(stmt) {
+		return Inputs{}, errors.New("it reads a temporary relation or a system column")
 	}
 	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*properties{}, readers: true}
 	a.query(stmt, nil)
@@ -107,11 +107,19 @@ func expandViews(m protoreflect.Message, k *Knowledge, which func(*pg_query.Rang
 	pgparse.Children(m, func(c protoreflect.Message) { expandViews(c, k, which, depth) })
 }
 
-// readsTemporary reports whether a statement names a relation of the session's schema for temporary ones.
-func readsTemporary(stmt *pg_query.SelectStmt) (found bool) {
+// systemColumns are no columns of SELECT *, and depend on where rows are stored.
+var systemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
+
+// readsStorage reports whether a statement names a relation of the session's schema for temporary ones, or a system
+// column.
+func readsStorage(stmt *pg_query.SelectStmt) (found bool) {
 	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
-		r, ok := m.(*pg_query.RangeVar)
-		found = found || ok && r.GetSchemaname() == tempSchema
+		switch n := m.(type) {
+		case *pg_query.RangeVar:
+			found = found || n.GetSchemaname() == tempSchema
+		case *pg_query.ColumnRef:
+			found = found || slices.Contains(systemColumns, pgparse.Last(n.GetFields()))
+		}
 		return !found
 	})
 	return found
