@@ -180,6 +180,13 @@ func (g *Graph) Declares(e Edge) bool {
 	})
 }
 
+// Leads reports whether rows of a table, or of one below it, belong to units.
+func (g *Graph) Leads(top *Relation) bool {
+	return slices.ContainsFunc(g.Edges, func(e Edge) bool {
+		return slices.ContainsFunc(g.Model.Tables(), func(r *Relation) bool { return e.Covers[r] && g.Model.Within(r, top) })
+	})
+}
+
 // Ignores reports whether the configuration says that the columns of an edge may name a removed unit.
 func (g *Graph) Ignores(e Edge) bool {
 	return !slices.ContainsFunc(e.Columns, func(c string) bool { return !g.ignored[Place{g.Model.Top(e.Child), c}] })

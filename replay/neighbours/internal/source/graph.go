@@ -88,7 +88,7 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 		}
 		g.Edges = append(g.Edges, e)
 	}
-	g.narrow(declared)
+	g.narrow(declared, o)
 	return g, g.complete(o)
 }
 
@@ -109,7 +109,7 @@ func (g *Graph) configured(child *Relation, columns []string) bool {
 
 // narrow removes the longer paths of tables with a person's column of their own: an edge to the unit's table, or to one
 // with one row for each unit.
-func (g *Graph) narrow(declared map[*Relation]bool) {
+func (g *Graph) narrow(declared map[*Relation]bool, o *spec.Options) {
 	g.persons = map[*Relation]bool{}
 	for _, r := range g.Model.Tables() {
 		g.persons[r] = g.related(r)
@@ -133,12 +133,27 @@ func (g *Graph) narrow(declared map[*Relation]bool) {
 	for _, r := range g.Model.Tables() {
 		if r.Stores() && len(g.declaring(r, declared)) == 0 && direct(r) {
 			for _, e := range g.Edges {
-				if !g.persons[e.Parent] {
+				if !g.persons[e.Parent] && e.Covers[r] {
 					delete(e.Covers, r)
+					g.noteNull(r, e, o)
 				}
 			}
 		}
 	}
+}
+
+// noteNull notes that rows of r with NULL in the person's columns belong to nobody, although they have a longer path.
+func (g *Graph) noteNull(r *Relation, longer Edge, o *spec.Options) {
+	var null []string
+	for _, e := range g.edgesOf(r) {
+		if i := slices.IndexFunc(e.Columns, func(c string) bool { return !r.Column(c).NotNull }); g.persons[e.Parent] && i < 0 {
+			return
+		} else if g.persons[e.Parent] {
+			null = append(null, e.Columns[i])
+		}
+	}
+	o.Notef("rows of %s in which %s is NULL belong to no unit: where a table has a person's column of its own, %s is no path; declare both under privacy.paths if it is one",
+		r.Table, strings.Join(null, ", "), longer.String())
 }
 
 // unique reports whether no two rows of r have the same values in the columns.
