@@ -76,8 +76,8 @@ func (f *Found) Of(table ident.Table) (out []Candidate) {
 	return out
 }
 
-// Find searches the tables of a database for columns that name the unit. The transaction is only read, its search_path
-// and statement_timeout are changed, and savepoints keep it usable.
+// Find searches the tables of a database for columns that name the unit. The transaction is only read, its search_path,
+// statement_timeout and jit are changed, and savepoints keep it usable.
 func Find(ctx context.Context, tx pgx.Tx, o Options) (*Found, error) {
 	if o.Rows == 0 {
 		o.Rows = 5000
@@ -114,6 +114,9 @@ func Find(ctx context.Context, tx pgx.Tx, o Options) (*Found, error) {
 		if err := s.examine(ctx, t); err != nil {
 			return nil, err
 		}
+	}
+	if err := connect.Run(ctx, tx, "SET LOCAL enable_nestloop TO DEFAULT"); err != nil {
+		return nil, err
 	}
 	s.indirect()
 	slices.SortStableFunc(s.found.Unread, func(a, b Unread) int { return ident.Compare(a.Table, b.Table) })
