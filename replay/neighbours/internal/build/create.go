@@ -226,7 +226,8 @@ func (b *Builder) swap(ctx context.Context, current shadow.Set, accounts []shado
 		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", ident.Quote(b.staging.stage(i)), ident.Quote(b.staging.final(i))))
 	}
 	for i, u := range b.units {
-		run("INSERT INTO "+b.Record("neighbour_unit")+" (epoch, schema, key, why, rows, account) VALUES ($1, $2, $3, $4, $5, $6)", b.staging.epoch, b.staging.final(i+1), u.Key, u.Why, u.Rows, accounts[i])
+		run("INSERT INTO "+b.Record("neighbour_unit")+" (epoch, schema, key, why, rows, account) VALUES ($1, $2, $3, $4, $5, $6::jsonb)",
+			b.staging.epoch, b.staging.final(i+1), u.Key, u.Why, u.Rows, accounts[i].JSON())
 	}
 	run("UPDATE "+b.Record("neighbour_set")+" SET state = 'current', made = clock_timestamp() WHERE epoch = $1", b.staging.epoch)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -85,6 +86,15 @@ type Account struct {
 	Undeclared int64    `json:"undeclared"` // of these, rows of tables whose ownership the configuration does not declare
 	Shared     int64    `json:"shared"`     // rows that it lacks and that more than two units own
 	Large      []string `json:"large"`      // tables of which it lacks more than LargeShare of the rows
+}
+
+// JSON returns the account as it is recorded.
+func (a Account) JSON() string {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return "{}" // of names and numbers: it cannot happen
+	}
+	return string(text)
 }
 
 // The shares of rows from which on a neighbour has a fault because of rows of others, and a unit is large.

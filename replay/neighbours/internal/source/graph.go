@@ -65,22 +65,24 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 	for _, k := range m.Keys {
 		child, parent := m.ByOID(k.Child), m.ByOID(k.Parent)
 		e := Edge{Child: child, Parent: parent, Columns: k.Columns, On: k.On, Period: k.Period, Keyed: true, Covers: map[*Relation]bool{}}
-		if g.configured(child, k.Columns) {
-			continue
-		}
-		if e.Act = slices.ContainsFunc(k.Columns, owners.Act) || m.Within(child, g.Unit); e.Act {
-			for _, r := range m.Tables() {
-				e.Covers[r] = m.Within(r, child) && r.Stores()
-			}
-			if !m.Within(child, g.Unit) || g.related(parent) {
-				g.Acts = append(g.Acts, e)
-			}
-			continue
-		}
+		act, named := e, slices.ContainsFunc(k.Columns, owners.Act)
+		act.Act, act.Covers = true, map[*Relation]bool{}
 		for _, r := range m.Tables() {
-			if m.Within(r, child) && !m.Within(r, g.Unit) && len(g.declaring(r, declared)) == 0 {
+			switch ofUnit := m.Within(r, g.Unit); {
+			case !m.Within(r, child) || g.configured(r, k.Columns):
+			case ofUnit && g.related(parent), named && !ofUnit:
+				if r.Stores() {
+					act.Covers[r] = true
+				}
+			case !ofUnit && len(g.declaring(r, declared)) == 0:
 				e.Covers[r] = true
 			}
+		}
+		if len(act.Covers) > 0 {
+			g.Acts = append(g.Acts, act)
+		}
+		if named || m.Within(child, g.Unit) {
+			continue
 		}
 		if above := g.declaring(child, declared); len(above) > 0 && above[0] != child {
 			o.Notef("foreign key %s of %s is no path to the unit: privacy.paths declares how rows of %s belong to units, which holds for its partitions and children too; declare a path for %s itself if the key is one",
@@ -97,13 +99,11 @@ func (g *Graph) related(r *Relation) bool {
 	return g.Model.Within(r, g.Unit) || g.Model.Within(g.Unit, r)
 }
 
-// configured reports whether the configuration declares that the columns are ignored, or those of an act.
-func (g *Graph) configured(child *Relation, columns []string) bool {
-	if !slices.ContainsFunc(columns, func(c string) bool { return !g.ignored[Place{g.Model.Top(child), c}] }) {
-		return true
-	}
-	return slices.ContainsFunc(g.Acts, func(e Edge) bool {
-		return e.Declared && g.Model.Within(child, e.Child) && slices.Equal(e.Columns, columns) && e.Element.Plain()
+// configured reports whether the configuration declares, for the rows of r, that columns are ignored, or
+// those of an act.
+func (g *Graph) configured(r *Relation, columns []string) bool {
+	return g.Ignores(r, columns) || slices.ContainsFunc(g.Acts, func(e Edge) bool {
+		return e.Declared && e.Covers[r] && slices.Equal(e.Columns, columns) && e.Element.Plain()
 	})
 }
 

@@ -121,7 +121,7 @@ func NewMentions(found *owners.Found, g *source.Graph) *Mentions {
 		if err != nil {
 			continue // values of these types are never equal
 		}
-		out.All = append(out.All, Mention{Edge: e, Candidate: c, Declared: g.Declares(e), Ignored: g.Ignores(e)})
+		out.All = append(out.All, Mention{Edge: e, Candidate: c, Declared: g.Declares(e), Ignored: g.Ignores(child, e.Columns)})
 	}
 	for i := range out.All {
 		out.All[i].Lines = out.lines(out.All[i])
@@ -190,7 +190,7 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 				continue
 			}
 			left := Left{Mention: x}
-			if err = conn.QueryRow(ctx, "SELECT count(*) FROM "+ident.Quote(neighbour, r.Copy)+" c WHERE "+o.Names(x.Edge, "c", unit)).Scan(&left.Cells); err != nil {
+			if err = conn.QueryRow(ctx, "SELECT count(*) FROM "+ident.Quote(neighbour, r.Copy)+" c WHERE "+o.Names(x.Edge, "c", unit)+o.notIgnored(x.Edge, neighbour)).Scan(&left.Cells); err != nil {
 				return nil, err
 			}
 			if left.Cells > 0 {
@@ -200,6 +200,16 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 		out = append(out, loss)
 	}
 	return out, nil
+}
+
+// notIgnored is the condition that a row c is not of a partition or child for which the columns are ignored.
+func (o Owned) notIgnored(e source.Edge, neighbour string) (condition string) {
+	for _, r := range o.Graph.Model.Tables() {
+		if r.Stores() && o.Graph.Model.Within(r, e.Child) && o.Graph.Ignores(r, e.Columns) {
+			condition += " AND c.tableoid <> " + ident.Literal(ident.Quote(neighbour, r.Copy)) + "::regclass::oid"
+		}
+	}
+	return condition
 }
 
 // lacking is an item of FROM with the rows c of a table, and of those below it, that a neighbour without a unit lacks.
