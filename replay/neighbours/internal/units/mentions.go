@@ -124,16 +124,16 @@ func NewMentions(found *owners.Found, g *source.Graph) *Mentions {
 		out.All = append(out.All, Mention{Edge: e, Candidate: c, Declared: g.Declares(e), Ignored: g.Ignores(child, e.Columns)})
 	}
 	for i := range out.All {
-		out.All[i].Lines = out.lines(out.All[i])
+		out.All[i].Lines = out.lines(out.All[i], !g.Configured(out.All[i].Child))
 	}
 	return out
 }
 
-// lines returns the line that declares a mention, and those of the foreign keys that would no longer be paths.
-func (m *Mentions) lines(of Mention) string {
+// lines returns the line that declares a mention, and those of the foreign keys that are paths so far.
+func (m *Mentions) lines(of Mention, keyed bool) string {
 	lines := []string{of.Line()}
 	for _, x := range m.All {
-		if !of.Candidate.Act && x.Child == of.Child && x.Candidate.Keyed && !x.Candidate.Act && x.Candidate.To == of.Candidate.To && x.Declared && !x.Edge.Declared {
+		if keyed && !of.Candidate.Act && x.Child == of.Child && x.Candidate.Keyed && !x.Candidate.Act && x.Candidate.To == of.Candidate.To && x.Declared {
 			lines = append(lines, x.Line())
 		}
 	}
@@ -174,11 +174,8 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 		if len(unitNamed) > 0 {
 			only = "(" + strings.Join(otherNamed, " OR ") + ") AND NOT (" + strings.Join(unitNamed, " OR ") + ")"
 		}
-		if r != o.Graph.Unit {
-			err = conn.QueryRow(ctx, "SELECT count(*), count(*) FILTER (WHERE "+only+") FROM "+o.lacking(r, unit)).Scan(&loss.Rows, &loss.Others)
-		} else {
-			err = conn.QueryRow(ctx, "SELECT count(*) FROM "+o.lacking(r, unit)).Scan(&loss.Rows)
-		}
+		// A row of the unit's table (round 0) is the unit's, whomever it names.
+		err = conn.QueryRow(ctx, "SELECT count(*), count(*) FILTER (WHERE o.round <> 0 AND "+only+") FROM "+o.lacking(r, unit)).Scan(&loss.Rows, &loss.Others)
 		if err != nil {
 			return nil, err
 		}
