@@ -187,7 +187,7 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 				continue
 			}
 			left := Left{Mention: x}
-			if err = conn.QueryRow(ctx, "SELECT count(*) FROM "+ident.Quote(neighbour, r.Copy)+" c WHERE "+o.Names(x.Edge, "c", unit)+o.notIgnored(x.Edge, neighbour)).Scan(&left.Cells); err != nil {
+			if err = conn.QueryRow(ctx, "SELECT "+o.left(x.Edge, unit, neighbour)).Scan(&left.Cells); err != nil {
 				return nil, err
 			}
 			if left.Cells > 0 {
@@ -199,14 +199,20 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 	return out, nil
 }
 
-// notIgnored is the condition that a row c is not of a partition or child for which the columns are ignored.
-func (o Owned) notIgnored(e source.Edge, neighbour string) (condition string) {
-	for _, r := range o.Graph.Model.Tables() {
-		if r.Stores() && o.Graph.Model.Within(r, e.Child) && o.Graph.Ignores(r, e.Columns) {
-			condition += " AND c.tableoid <> " + ident.Literal(ident.Quote(neighbour, r.Copy)) + "::regclass::oid"
-		}
+// left is an expression for the number of rows of a neighbour that name a unit by an edge, without those of partitions
+// and children for which its columns are ignored.
+func (o Owned) left(e source.Edge, unit int, neighbour string) string {
+	count := func(r *source.Relation) string {
+		return "(SELECT count(*) FROM " + ident.Quote(neighbour, r.Copy) + " c WHERE " + o.Names(e, "c", unit) + ")"
 	}
-	return condition
+	m, sum := o.Graph.Model, count(e.Child)
+	for _, r := range m.Tables() {
+		if r == e.Child || !m.Within(r, e.Child) || !o.Graph.Ignores(r, e.Columns) || slices.ContainsFunc(r.Parents, func(p uint32) bool { return o.Graph.Ignores(m.ByOID(p), e.Columns) }) {
+			continue
+		}
+		sum += " - " + count(r)
+	}
+	return sum
 }
 
 // lacking is an item of FROM with the rows c of a table, and of those below it, that a neighbour without a unit lacks.
