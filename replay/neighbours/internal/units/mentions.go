@@ -124,16 +124,16 @@ func NewMentions(found *owners.Found, g *source.Graph) *Mentions {
 		out.All = append(out.All, Mention{Edge: e, Candidate: c, Declared: g.Declares(e), Ignored: g.Ignores(child, e.Columns)})
 	}
 	for i := range out.All {
-		out.All[i].Lines = out.lines(out.All[i])
+		out.All[i].Lines = out.lines(out.All[i], !g.Configured(out.All[i].Child))
 	}
 	return out
 }
 
-// lines returns the line that declares a mention, and those of the foreign keys that would no longer be paths.
-func (m *Mentions) lines(of Mention) string {
+// lines returns the line that declares a mention, and those of the foreign keys that are paths so far.
+func (m *Mentions) lines(of Mention, keyed bool) string {
 	lines := []string{of.Line()}
 	for _, x := range m.All {
-		if !of.Candidate.Act && x.Child == of.Child && x.Candidate.Keyed && !x.Candidate.Act && x.Candidate.To == of.Candidate.To && x.Declared && !x.Edge.Declared {
+		if keyed && !of.Candidate.Act && x.Child == of.Child && x.Candidate.Keyed && !x.Candidate.Act && x.Candidate.To == of.Candidate.To && x.Declared {
 			lines = append(lines, x.Line())
 		}
 	}
@@ -174,11 +174,8 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 		if len(unitNamed) > 0 {
 			only = "(" + strings.Join(otherNamed, " OR ") + ") AND NOT (" + strings.Join(unitNamed, " OR ") + ")"
 		}
-		if r != o.Graph.Unit {
-			err = conn.QueryRow(ctx, "SELECT count(*), count(*) FILTER (WHERE "+only+") FROM "+o.lacking(r, unit)).Scan(&loss.Rows, &loss.Others)
-		} else {
-			err = conn.QueryRow(ctx, "SELECT count(*) FROM "+o.lacking(r, unit)).Scan(&loss.Rows)
-		}
+		// A row of the unit's table (round 0) is the unit's, whomever it names.
+		err = conn.QueryRow(ctx, "SELECT count(*), count(*) FILTER (WHERE o.round <> 0 AND "+only+") FROM "+o.lacking(r, unit)).Scan(&loss.Rows, &loss.Others)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +187,7 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 				continue
 			}
 			left := Left{Mention: x}
-			if err = conn.QueryRow(ctx, "SELECT count(*) FROM "+ident.Quote(neighbour, r.Copy)+" c WHERE "+o.Names(x.Edge, "c", unit)+o.notIgnored(x.Edge, neighbour)).Scan(&left.Cells); err != nil {
+			if err = conn.QueryRow(ctx, "SELECT "+o.left(x.Edge, unit, neighbour)).Scan(&left.Cells); err != nil {
 				return nil, err
 			}
 			if left.Cells > 0 {
@@ -202,14 +199,20 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 	return out, nil
 }
 
-// notIgnored is the condition that a row c is not of a partition or child for which the columns are ignored.
-func (o Owned) notIgnored(e source.Edge, neighbour string) (condition string) {
-	for _, r := range o.Graph.Model.Tables() {
-		if r.Stores() && o.Graph.Model.Within(r, e.Child) && o.Graph.Ignores(r, e.Columns) {
-			condition += " AND c.tableoid <> " + ident.Literal(ident.Quote(neighbour, r.Copy)) + "::regclass::oid"
-		}
+// left is an expression for the number of rows of a neighbour that name a unit by an edge, without those of partitions
+// and children for which its columns are ignored.
+func (o Owned) left(e source.Edge, unit int, neighbour string) string {
+	count := func(r *source.Relation) string {
+		return "(SELECT count(*) FROM " + ident.Quote(neighbour, r.Copy) + " c WHERE " + o.Names(e, "c", unit) + ")"
 	}
-	return condition
+	m, sum := o.Graph.Model, count(e.Child)
+	for _, r := range m.Tables() {
+		if r == e.Child || !m.Within(r, e.Child) || !o.Graph.Ignores(r, e.Columns) || slices.ContainsFunc(r.Parents, func(p uint32) bool { return o.Graph.Ignores(m.ByOID(p), e.Columns) }) {
+			continue
+		}
+		sum += " - " + count(r)
+	}
+	return sum
 }
 
 // lacking is an item of FROM with the rows c of a table, and of those below it, that a neighbour without a unit lacks.
