@@ -165,7 +165,7 @@ func TestProposals(t *testing.T) {
 		"\n  #   - {table: public.document, columns: [uploaded_by], to: public.person}  # a foreign key; of an act: no row belongs to who did it; it names somebody in 6 of 10 rows",
 		"\n  #   - {table: public.address, columns: [COLUMN], to: public.person}  # street", "public.contact_point, columns: [COLUMN], to: public.person}  # supportEmail", "public.courier_staff, columns: [COLUMN], to: public.person}  # name", "public.device, columns: [COLUMN], to: public.person}  # client_ip",
 		"public.newsletter, columns: [COLUMN], to: public.person}  # mail", "public.shop, columns: [COLUMN], to: public.person}  # phone",
-		"\n  # public: [public.country]\n", "not audited (2 tables): public.secret, public.setting\n", "Not searched for persons (1 column or table): public.secret.data (bytea, perhaps encrypted)\n",
+		"\n  # public: [public.country]\n", "not audited (2 tables): public.secret, public.setting\n", "Not searched for persons: bytea, perhaps encrypted (1): public.secret.data\n",
 	} {
 		at := strings.Index(file, want)
 		if at <= before {
