@@ -36,7 +36,7 @@ type PlannedTable struct {
 	ident.Table
 	Kind  string // table, partitioned table, view, materialized view
 	Parts int    // partitions and children
-	Rows  int64  // the planner's estimate
+	Rows  *int64 // the planner's estimate; nil = a view, or a table that was never analysed
 	Bytes int64  // on disk, with indexes
 	Paths []string
 }
@@ -280,11 +280,19 @@ func (p *planner) list(g *source.Graph) {
 			continue
 		}
 		t := PlannedTable{Table: r.Table, Kind: kindNames[r.Kind]}
+		rows, known := int64(0), r.Kind != catalog.KindView
 		for _, x := range m.Relations {
-			if m.Within(x, r) {
-				t.Rows, t.Bytes = t.Rows+map[bool]int64{true: x.Rows}[x.Stores() || x.Kind == catalog.KindMaterialized], t.Bytes+x.Bytes
-				t.Parts++
+			if !m.Within(x, r) {
+				continue
 			}
+			if x.Stores() || x.Kind == catalog.KindMaterialized {
+				rows, known = rows+x.Rows, known && x.Estimated
+			}
+			t.Bytes += x.Bytes
+			t.Parts++
+		}
+		if known {
+			t.Rows = &rows
 		}
 		t.Parts--
 		if g != nil && r.IsTable() {

@@ -65,7 +65,7 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 	for _, k := range m.Keys {
 		child, parent := m.ByOID(k.Child), m.ByOID(k.Parent)
 		e := Edge{Child: child, Parent: parent, Columns: k.Columns, On: k.On, Period: k.Period, Keyed: true, Covers: map[*Relation]bool{}}
-		act, named := e, slices.ContainsFunc(k.Columns, owners.Act)
+		act, named := e, slices.ContainsFunc(k.Columns, func(c string) bool { return owners.Act(c, e.Parent.Name) })
 		act.Act, act.Covers = true, map[*Relation]bool{}
 		for _, r := range m.Tables() {
 			switch ofUnit := m.Within(r, g.Unit); {

@@ -96,7 +96,7 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 	if report.Guard, err = v.compareTwin(ctx, set.Guard); err != nil {
 		return report, fmt.Errorf("verify %s: %w", set.Guard, s.Explain(err))
 	}
-	return report, nil
+	return report, s.RecordVerified(ctx, set.Epoch, report.OK())
 }
 
 // verifier compares the worlds of one set.
