@@ -138,6 +138,12 @@ func FitOf(column, table, key string) Fit {
 	return Unfit
 }
 
+// PersonTable reports whether the name of a table is one for persons: customers, auth_user, staff_profile.
+func PersonTable(name string) bool {
+	words := Words(name)
+	return len(words) > 0 && persons[Singular(words[len(words)-1])]
+}
+
 // NamesTable reports whether a text is a name of a table or of the class of its rows, as generic references have it:
 // User, auth.user, App\Models\User, users.
 func NamesTable(text, table string) bool {

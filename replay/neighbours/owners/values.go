@@ -355,7 +355,6 @@ func (s *search) namedBy(column string) (all []*table) {
 // ambiguous reports whether there are other tables of persons, with whose keys numbers can be confused.
 func (s *search) ambiguous() bool {
 	return slices.ContainsFunc(s.tables, func(x *table) bool {
-		words := Words(x.Name)
-		return x != s.unit && len(words) > 0 && persons[Singular(words[len(words)-1])] && !slices.ContainsFunc(x.refers, func(r reference) bool { return r.To == s.o.Unit })
+		return x != s.unit && PersonTable(x.Name) && !slices.ContainsFunc(x.refers, func(r reference) bool { return r.To == s.o.Unit })
 	})
 }
