@@ -2,43 +2,25 @@ package draft
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
-
-// persons are names of tables that often hold one row for each person.
-var persons = []string{
-	"user", "person", "people", "patient", "customer", "client", "account", "member", "employee", "student", "subscriber", "participant", "respondent",
-	"citizen", "individual", "subject", "household", "voter", "player", "driver", "passenger", "guest",
-}
-
-// singular returns a name without the ending of its plural: users, companies, boxes.
-func singular(name string) string {
-	switch {
-	case strings.HasSuffix(name, "ies"):
-		return strings.TrimSuffix(name, "ies") + "y"
-	case strings.HasSuffix(name, "sses") || strings.HasSuffix(name, "xes"):
-		return strings.TrimSuffix(name, "es")
-	}
-	return strings.TrimSuffix(name, "s")
-}
-
-// named reports whether the name of a table is one for persons.
-func named(t ident.Table) bool {
-	name := strings.ToLower(t.Name)
-	return slices.Contains(persons, name) || slices.Contains(persons, singular(name))
-}
 
 // guess is what was found for one database.
 type guess struct {
 	unit      table
 	why       string
+	notTaken  []string // other tables of persons, with the reason
 	protected []ident.Table
-	reasons   []string // of protected
-	paths     []path
+	reasons   []string           // of protected
+	paths     []owners.Candidate // lines of privacy.paths
+	maybe     []owners.Candidate // such lines that somebody has to look at
+	unread    []owners.Unread
+	personal  []personal    // tables without a path
 	public    []ident.Table // referenced by protected tables, without a path to the unit
 	others    []ident.Table
 	dp        []signature
@@ -46,130 +28,193 @@ type guess struct {
 	noise     []function    // may add noise; nothing says how much
 }
 
-// path says that the rows of a table belong to the unit with the same value in a column, without a foreign key.
-type path struct {
-	table  ident.Table
-	column string
+// personal is a table with columns of persons.
+type personal struct {
+	table   ident.Table
+	columns []string
 }
 
-// reaching returns the tables with a path of foreign keys to a table, or one of paths, with the reason.
-func reaching(s schema, unit ident.Table, paths []path) map[ident.Table]string {
-	reached := map[ident.Table]string{}
-	for _, p := range paths {
-		reached[p.table] = fmt.Sprintf("its column %s looks like the key of %s; there is no foreign key", word(p.column), word(unit.String()))
-	}
-	for grown := true; grown; {
-		grown = false
-		for _, t := range s.tables {
-			if t.Table == unit || reached[t.Table] != "" {
-				continue
-			}
-			for _, r := range t.refers {
-				if r.to == unit || reached[r.to] != "" {
-					reached[t.Table], grown = fmt.Sprintf("its foreign key %s refers to %s", word(strings.Join(r.columns, ", ")), word(r.to.String())), true
-					break
-				}
-			}
-		}
-	}
-	return reached
-}
-
-// chooseUnit returns the table of the unit: the one named, otherwise among the tables with the name of persons, or
-// among all that are referenced if there is none, the one that most tables have a path to.
-func chooseUnit(s schema, name string) (unit table, why string, err error) {
-	if name != "" {
-		for _, t := range s.tables {
-			if t.String() == name && len(t.key) > 0 {
-				return t, "it was given with --unit", nil
-			}
-		}
-		return unit, "", fmt.Errorf("--unit %s: no table of this name with a primary key: write schema.table, unquoted", name)
-	}
-	most, hinted := -1, false
-	for _, t := range s.tables {
-		reach, hint := len(reaching(s, t.Table, nil)), named(t.Table)
-		if len(t.key) == 0 || !hint && (hinted || reach == 0) {
-			continue
-		}
-		if hint && !hinted || reach > most {
-			unit, most, hinted = t, reach, hint
-		}
-	}
-	if most < 0 {
-		return unit, "", fmt.Errorf("no table looks like that of the privacy unit: none has a primary key that foreign keys refer to, or the name of persons. " +
-			"Give the table with one row for each person: --unit schema.table")
-	}
-	why = fmt.Sprintf("%d tables have a path of foreign keys to it", most)
-	if hinted {
-		why = "its name is one for persons, and " + why
-	}
-	return unit, why, nil
-}
-
-// implied returns the tables without a path that have a column with the name and type of a reference to the unit:
-// user_id, users_id, userid.
-func implied(s schema, unit table) (paths []path) {
-	if len(unit.key) != 1 {
-		return nil
-	}
-	i := slices.IndexFunc(unit.columns, func(c column) bool { return c.name == unit.key[0] })
-	one := singular(strings.ToLower(unit.Name))
-	names := []string{one + "_id", one + "id", strings.ToLower(unit.Name) + "_id"}
-	if key := strings.ToLower(unit.key[0]); key != "id" {
-		names = append(names, key)
-	}
-	reached := reaching(s, unit.Table, nil)
-	for _, t := range s.tables {
-		if t.Table == unit.Table || reached[t.Table] != "" {
-			continue
-		}
-		for _, c := range t.columns {
-			if slices.Contains(names, strings.ToLower(c.name)) && c.typ == unit.columns[i].typ {
-				paths = append(paths, path{t.Table, c.name})
-				break
-			}
-		}
-	}
-	return paths
-}
-
-// guessFrom guesses a configuration. name is the table of the unit; "" = it is guessed.
-func guessFrom(s schema, name string) (g guess, err error) {
-	if g.unit, g.why, err = chooseUnit(s, name); err != nil {
-		return g, err
-	}
-	g.paths = implied(s, g.unit)
-	reached := reaching(s, g.unit.Table, g.paths)
+// guessFrom guesses a configuration for a unit. found are the columns of the database that name it.
+func (g *graph) guessFrom(unit int, found *owners.Found) guess {
+	out := guess{unit: g.tables[unit], unread: found.Unread}
+	reached := g.pathsOf(unit, found, &out)
+	out.protected, out.reasons = []ident.Table{out.unit.Table}, []string{"the table of the unit"}
 	referred := map[ident.Table]bool{}
-	g.protected, g.reasons = []ident.Table{g.unit.Table}, []string{"the table of the unit"}
-	for _, t := range s.tables {
-		if reached[t.Table] != "" || t.Table == g.unit.Table {
+	for _, t := range g.tables {
+		if reached[t.Table] != "" || t.Table == out.unit.Table {
 			for _, r := range t.refers {
 				referred[r.to] = true
 			}
 		}
 		if reached[t.Table] != "" {
-			g.protected, g.reasons = append(g.protected, t.Table), append(g.reasons, reached[t.Table])
+			out.protected, out.reasons = append(out.protected, t.Table), append(out.reasons, reached[t.Table])
 		}
 	}
-	for _, v := range s.stored {
+	for _, v := range g.stored {
 		view, from := ident.Table{Schema: v.ViewSchema, Name: v.View}, ident.Table{Schema: v.Schema, Name: v.Name}
-		if (from == g.unit.Table || reached[from] != "") && !slices.Contains(g.protected, view) {
-			g.protected, g.reasons = append(g.protected, view), append(g.reasons, "a materialised view that reads "+word(from.String())+": each copy computes it anew")
+		if (from == out.unit.Table || reached[from] != "") && !slices.Contains(out.protected, view) {
+			out.protected, out.reasons = append(out.protected, view), append(out.reasons, "a materialised view that reads "+word(from.String())+": each copy computes it anew")
 		}
 	}
-	for _, t := range s.tables {
-		switch {
-		case t.Table == g.unit.Table || reached[t.Table] != "":
-		case referred[t.Table]:
-			g.public = append(g.public, t.Table)
-		default:
-			g.others = append(g.others, t.Table)
+	for _, t := range g.tables {
+		if reached[t.Table] == "" && t.Table != out.unit.Table {
+			out.sort(t, referred[t.Table])
 		}
 	}
-	g.dp, g.noise = functionsOf(s)
-	g.views = noisyViews(s.calls, g.dp)
-	slices.SortStableFunc(g.dp, func(a, b signature) int { return cmp.Compare(a.name, b.name) })
-	return g, nil
+	slices.SortStableFunc(out.personal, func(a, b personal) int { return len(b.columns) - len(a.columns) })
+	out.dp, out.noise = functionsOf(g.schema)
+	out.views = noisyViews(g.calls, out.dp)
+	slices.SortStableFunc(out.dp, func(a, b signature) int { return cmp.Compare(a.name, b.name) })
+	return out
+}
+
+// pathsOf sets the lines of paths, and returns the tables whose rows belong to units, with the reason. A line replaces
+// the foreign keys of its table as paths: those that still are paths become lines as well.
+func (g *graph) pathsOf(unit int, found *owners.Found, out *guess) map[ident.Table]string {
+	u := g.tables[unit].Table
+	var own []path
+	reached, taken := g.reaching(unit, nil), map[string]bool{}
+	for grown := true; grown; {
+		grown = false
+		for _, c := range found.Candidates {
+			_, known := g.places[c.Table]
+			if known && sure(c, u) && !c.Keyed && !c.Act && c.Table != u && !taken[c.Line()] && (c.To == u || reached[c.To] != "") {
+				taken[c.Line()], grown = true, true
+				own = append(own, path{c.Table, c.Columns[0]})
+			}
+		}
+		if grown {
+			reached = g.reaching(unit, own)
+		}
+	}
+	named := map[ident.Table]bool{}
+	for _, t := range g.tables {
+		var lines, keys []owners.Candidate
+		for _, c := range found.Of(t.Table) {
+			named[t.Table] = true
+			switch {
+			case t.Table == u && c.Keyed: // a foreign key of the unit's own table is no path, without a line
+			case t.Table == u && sure(c, u):
+				c.Act = true
+				out.paths = append(out.paths, c)
+			case c.Keyed && !c.Act:
+				keys = append(keys, c)
+			case reached[t.Table] == "" && c.Act: // the only path would be one of an act: who decides may take it
+				c.Act, c.Why = false, append(c.Why, "of an act: no row belongs to who did it")
+				out.maybe = append(out.maybe, c)
+			case c.Keyed:
+			case sure(c, u) && c.Act:
+				out.paths = append(out.paths, c)
+			case taken[c.Line()]:
+				lines = append(lines, c)
+			default:
+				out.maybe = append(out.maybe, c)
+			}
+		}
+		if len(lines) > 0 && !slices.ContainsFunc(slices.Concat(lines, keys), func(c owners.Candidate) bool { return c.To == u }) {
+			keys = g.keysOf(t, reached)
+		}
+		if len(lines) > 0 {
+			out.paths = append(append(out.paths, keys...), lines...)
+		}
+	}
+	for _, p := range g.implied(unit) {
+		if reached[p.table] == "" && !named[p.table] {
+			out.maybe = append(out.maybe, owners.Candidate{Table: p.table, Columns: []string{p.column}, To: u, Why: []string{"its name is one for a key of " + word(u.String()) + "; its values are none, or were not read"}})
+		}
+	}
+	return reached
+}
+
+// sure reports whether a candidate is a line of paths that nobody has to decide. A column that holds no values may hold
+// the keys of any table that has such a name.
+func sure(c owners.Candidate, unit ident.Table) bool {
+	return c.Sure && (c.To == unit || c.Values > 0)
+}
+
+// keysOf returns the foreign keys of a table by which its rows belong to those of others.
+func (g *graph) keysOf(t table, reached map[ident.Table]string) (keys []owners.Candidate) {
+	for _, r := range t.refers {
+		if reached[r.to] != "" && r.to != t.Table && !acts(r.columns, r.to) {
+			keys = append(keys, owners.Candidate{Table: t.Table, Columns: r.columns, To: r.to, On: r.on, Keyed: true, Why: []string{"a foreign key"}})
+		}
+	}
+	return keys
+}
+
+// sort adds a table without a path to the unit. One with personal data is never proposed as public.
+func (g *guess) sort(t table, referred bool) {
+	columns := t.personal()
+	switch {
+	case slices.ContainsFunc(g.maybe, func(c owners.Candidate) bool { return c.Table == t.Table }): // it has a line already
+	case len(columns) > 0:
+		g.personal = append(g.personal, personal{t.Table, columns})
+	case referred:
+		g.public = append(g.public, t.Table)
+	default:
+		g.others = append(g.others, t.Table)
+	}
+}
+
+// The numbers of lines and of names that comments have.
+const (
+	maxLines = 100
+	maxNames = 200
+)
+
+// writePaths writes the lines of paths, and those that somebody has to decide.
+func (g guess) writePaths(line func(string, ...any)) {
+	if len(g.paths) > 0 {
+		line("  paths:  # columns that name a person without a foreign key. The foreign keys of a table with a line are no paths, unless they are lines too")
+		for _, c := range g.paths {
+			line("    %s  # %s", c.Line(), strings.Join(c.Why, "; "))
+		}
+	}
+	if len(g.maybe) > 0 {
+		line("  # Columns that may name a person. If a row belongs to that person, add the line to paths, and the table to protected; otherwise `ignore: REASON` instead of `to`:")
+	}
+	for _, c := range g.maybe[:min(len(g.maybe), maxLines)] {
+		line("  #   %s  # %s", c.Line(), strings.Join(c.Why, "; "))
+	}
+	if more := len(g.maybe) - maxLines; more > 0 {
+		line("  #   and %d more: dpwatch neighbours create --plan", more)
+	}
+}
+
+// writeOthers lists the tables without a path to the unit in comments: first those of which somebody has to decide.
+func (g guess) writeOthers(line func(string, ...any)) {
+	to := word(g.unit.String())
+	if len(g.personal) > 0 {
+		line("  # Personal by their columns, and without a path to the unit: queries on these are not audited. If rows belong to units, add the table to protected and a line to paths:")
+	}
+	for _, p := range g.personal[:min(len(g.personal), maxLines)] {
+		line("  #   - {table: %s, columns: [COLUMN], to: %s}  # %s", word(p.table.String()), to, columnNames(p.columns))
+	}
+	if more := len(g.personal) - maxLines; more > 0 {
+		line("  #   and %d more", more)
+	}
+	if len(g.public) > 0 {
+		line("  # Protected tables refer to these, and no row of them belongs to a unit. If they hold no personal data, list them, and copy them: docs/start.md, step 3.")
+		line("  # public: [%s]", words(g.public))
+	}
+	folded := func(names []string) string {
+		if more := len(names) - maxNames; more > 0 {
+			return strings.Join(names[:maxNames], ", ") + ", and " + count(more, "more", "more")
+		}
+		return strings.Join(names, ", ")
+	}
+	if len(g.others) > 0 {
+		line("  # Without a path and without a personal column, and not audited (%s): %s", count(len(g.others), "table", "tables"), folded(tableNames(g.others)))
+	}
+	unread := map[string][]string{}
+	for _, u := range g.unread {
+		name := u.Table.String()
+		if u.Column != "" {
+			name += "." + u.Column
+		}
+		unread[u.Why] = append(unread[u.Why], word(name))
+	}
+	for _, why := range slices.Sorted(maps.Keys(unread)) {
+		line("  # Not searched for persons: %s (%d): %s", why, len(unread[why]), folded(unread[why]))
+	}
 }

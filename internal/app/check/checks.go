@@ -57,7 +57,7 @@ func engineChecks(c config.Config) []preflight.Task {
 	for i := range c.Shadow.Engines(c.Shadow.Copies()) {
 		tasks = append(tasks, checkEngine(c, i))
 	}
-	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c), checkServer(c))
+	return append(tasks, checkVersion(c), checkClaims(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c), checkServer(c))
 }
 
 // named returns a task whose checks name an engine.
@@ -244,10 +244,76 @@ func checkNeighbours(c config.Config) preflight.Task {
 			differ.Message += ": the copies are hand-made"
 			return []preflight.Check{differ}
 		}
-		differ.Fix = "run `dpwatch neighbours verify`"
-		checks := append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), checkSet(ctx, c), differ)
-		return append(checks, checkRandom(ctx, c)...)
+		set, verified := checkSet(ctx, c)
+		if differ.Fix = "run `dpwatch neighbours verify`"; verified != nil {
+			differ.Status, differ.Message, differ.Fix = preflight.OK, "verified "+verified.UTC().Format(time.RFC3339)+": no fault was found", ""
+		}
+		checks := append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), set, differ)
+		return slices.Concat(checks, CheckPaths(ctx, c, true), checkUnits(ctx, c), checkRandom(ctx, c))
 	}
+}
+
+// CheckPaths checks that the source can be read, and that privacy.paths can be followed there: columns that do not exist,
+// types that cannot be compared, missing rights. connected: an error of the connection has been reported.
+func CheckPaths(ctx context.Context, c config.Config, connected bool) (checks []preflight.Check) {
+	o, err := stages.NeighbourOptions(c)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
+	defer cancel()
+	fault, unread := neighbours.CheckSource(ctx, o)
+	check := preflight.Check{Name: "privacy.paths", Object: "the tables of neighbours.source", Status: preflight.OK, Message: "each has a path to the unit"}
+	var rights *neighbours.MissingRights
+	switch {
+	case unread != nil && connected:
+		return nil
+	case unread != nil:
+		check.Status, check.Message = preflight.Unchecked, "whether they can be followed: "+unread.Error()
+	case errors.As(fault, &rights):
+		check.Status, check.Database, check.Fix = preflight.Fault, rights.Database, strings.Join(rights.Grants, "\n")
+		check.Message = "role " + rights.Role + " may not read all of them"
+	case fault != nil:
+		for _, text := range strings.Split(fault.Error(), "\n") {
+			check.Status, check.Message = preflight.Fault, text
+			checks = append(checks, check)
+		}
+		return checks
+	}
+	return []preflight.Check{check}
+}
+
+// checkUnits reports the neighbours that differ from D0 by more or less than a unit, as create counted it. No message
+// has a number of rows. An error is that of checkSet, which has reported it.
+func checkUnits(ctx context.Context, c config.Config) (checks []preflight.Check) {
+	o, err := stages.NeighbourOptions(c)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
+	defer cancel()
+	_, members, err := neighbours.List(ctx, o)
+	if err != nil {
+		return nil
+	}
+	for _, m := range members {
+		check := preflight.Check{
+			Name: "neighbours", Object: m.Schema, Status: preflight.Warning,
+			Fix: "dpwatch neighbours verify shows the lines to write under privacy.paths; then run `dpwatch neighbours create --replace`",
+		}
+		if m.Open() {
+			check.Status = preflight.Fault
+		}
+		if len(m.Names) > 0 {
+			check.Message = "names the unit that it lacks in " + strings.Join(m.Names, ", ")
+			checks = append(checks, check)
+		}
+		if m.Others > 0 {
+			check.Message = "lacks rows that name only other persons: honest answers may differ by more than a unit's"
+			checks = append(checks, check)
+		}
+	}
+	return checks
 }
 
 // checkRandom names what is random in a copy. An error is that of checkSet or of the connection, which have reported it.
@@ -284,10 +350,11 @@ func recordOf(ctx context.Context, c config.Config) preflight.Set {
 	return record
 }
 
-func checkSet(ctx context.Context, c config.Config) preflight.Check {
+// checkSet checks the record of the set, and returns when it was verified; nil = not, or with faults.
+func checkSet(ctx context.Context, c config.Config) (check preflight.Check, verified *time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
 	defer cancel()
-	check := preflight.Check{Name: "neighbours", Object: "the set of copies", Status: preflight.Fault}
+	check = preflight.Check{Name: "neighbours", Object: "the set of copies", Status: preflight.Fault}
 	o, err := stages.NeighbourOptions(c)
 	var set neighbours.Set
 	if err == nil {
@@ -307,6 +374,7 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 	default:
 		check.Status = preflight.OK
 		check.Message = fmt.Sprintf("epoch %d, made %s, relation %s, method %s", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Relation, set.Method)
+		verified = set.Verified
 	}
-	return check
+	return check, verified
 }

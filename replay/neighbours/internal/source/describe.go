@@ -29,7 +29,7 @@ func (d *Discovery) describe() error {
 	relations, err := rows[Relation](d, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
 		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), `+settable("c.reloptions", storageParameters)+`,
 		coalesce(CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') END, ''),
-		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
+		greatest(c.reltuples, 0)::int8, c.reltuples > 0 OR coalesce(pg_relation_size(c.oid), 0) = 0 OR c.reltuples = 0 AND c.relpages > 0, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
 		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}'),
 		EXISTS (SELECT FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partstrat = 'h' AND (0 = ANY (p.partattrs::int2[]) OR EXISTS (
 			SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (p.partattrs::int2[]) AND a.atttypid >= 16384))),
@@ -70,6 +70,13 @@ func (d *Discovery) depth(r *Relation) int {
 	return depth
 }
 
+// baseType is a query of the type under a domain, with text for citext.
+func baseType(oid string) string {
+	return `WITH RECURSIVE b(oid, base, name) AS (SELECT y.oid, y.typbasetype, y.typname FROM pg_type y WHERE y.oid = ` + oid + `
+			UNION ALL SELECT y.oid, y.typbasetype, y.typname FROM b JOIN pg_type y ON y.oid = b.base)
+		SELECT CASE name WHEN 'citext' THEN 'text'::regtype::oid ELSE oid END FROM b WHERE base = 0`
+}
+
 func (d *Discovery) columns() error {
 	columns, err := rows[struct {
 		Relation uint32
@@ -81,9 +88,7 @@ func (d *Discovery) columns() error {
 		coalesce(a.attstattarget::int, -1),
 		CASE WHEN a.attstorage = t.typstorage THEN '' ELSE CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL'
 			WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END, `+settable("a.attoptions", columnOptions)+`,
-		coalesce((WITH RECURSIVE b(oid, base, name) AS (SELECT t.oid, t.typbasetype, t.typname
-				UNION ALL SELECT y.oid, y.typbasetype, y.typname FROM b JOIN pg_type y ON y.oid = b.base)
-			SELECT CASE name WHEN 'citext' THEN 'text'::regtype::oid ELSE oid END FROM b WHERE base = 0), a.atttypid)
+		coalesce((`+baseType("t.oid")+`), a.atttypid), coalesce((`+baseType("(SELECT y.typelem FROM pg_type y WHERE y.typcategory = 'A' AND y.oid = ("+baseType("t.oid")+"))")+`), 0)::oid
 		FROM pg_attribute a LEFT JOIN pg_type t ON t.oid = a.atttypid
 		LEFT JOIN pg_attrdef x ON x.adrelid = a.attrelid AND x.adnum = a.attnum
 		LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
@@ -99,7 +104,7 @@ func (d *Discovery) checks() error {
 	checks, err := rows[struct {
 		Relation uint32
 		constraint
-	}](d, `SELECT conrelid, conname, pg_get_constraintdef(oid), conislocal FROM pg_constraint
+	}](d, `SELECT conrelid, conname, pg_get_constraintdef(oid), conislocal, pg_get_expr(conbin, conrelid) FROM pg_constraint
 		WHERE contype = 'c' AND conrelid = ANY($1::oid[]) ORDER BY 1, 2`, d.oids)
 	for _, c := range checks {
 		r := d.Model.ByOID(c.Relation)
@@ -114,7 +119,7 @@ func (d *Discovery) indexes() error {
 		Relation uint32
 		index
 	}](d, `SELECT x.indrelid, x.indexrelid, c.relname, quote_ident(c.relname), pg_get_indexdef(x.indexrelid),
-		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident,
+		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident, x.indpred IS NOT NULL,
 		CASE WHEN x.indisunique AND x.indexprs IS NULL THEN coalesce((SELECT array_agg(a.attname::text ORDER BY k.i)
 			FROM unnest(x.indkey::int2[]) WITH ORDINALITY k(n, i) JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.n
 			WHERE k.i <= x.indnkeyatts), '{}')
@@ -132,6 +137,9 @@ func (d *Discovery) indexes() error {
 	return err
 }
 
+// maxNamed is the number of foreign keys that a note names.
+const maxNamed = 10
+
 // foreignKeys reads those between copied tables. Foreign keys to other tables are not copied, and those that a
 // partition inherits from a copied parent belong to the parent.
 func (d *Discovery) foreignKeys() error {
@@ -147,12 +155,20 @@ func (d *Discovery) foreignKeys() error {
 		FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid = ANY($1::oid[])
 		AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = k.conparentid AND p.conrelid = ANY($1::oid[]))
 		ORDER BY k.oid`, d.oids)
+	var left []string
 	for _, k := range keys {
 		if d.Model.ByOID(k.Parent) == nil {
-			d.Options.Notef("foreign key %s of %s is not copied: it references %s, which is not copied", k.Name, d.Model.ByOID(k.Child).Table, k.Other)
+			left = append(left, fmt.Sprintf("%s of %s to %s", k.Name, d.Model.ByOID(k.Child).Table, k.Other))
 			continue
 		}
 		d.Model.Keys = append(d.Model.Keys, k.foreignKey)
+	}
+	if len(left) > 0 {
+		more := len(left) - maxNamed
+		if more > 0 {
+			left = append(left[:maxNamed], fmt.Sprintf("and %d more", more))
+		}
+		d.Options.Notef("not copied: foreign keys to tables that are not (%s): such a column keeps its values", strings.Join(left, ", "))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -20,6 +21,8 @@ type checksum struct{ Rows, First, Second int64 }
 type worldSums struct {
 	all   map[string]checksum
 	units map[unitTable]unitSums
+	// losses are what each neighbour without a unit lacks and has of it, by the unit's number; of D0 alone.
+	losses map[int][]units.Loss
 }
 
 // unitTable is a unit, by its number, and a table.
@@ -33,21 +36,25 @@ type unitSums struct {
 	rows checksum
 	same checksum // of the rows without measures, generated columns, and the keys of an added unit
 	off  int64    // the rows with a measure that is not at its upper bound
+	// others are the rows of D0 that do not belong to the unit, with nobody instead of the unit where they name it as the
+	// one of an act; nil = no row of the table can.
+	others *checksum
 }
 
 // sums computes the checksums of a world; keys are the units, by number. In a neighbour made of views the keys are
 // those of D0: rows have no ctid there, so the unit's rows are found by their references.
 func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]string) (*worldSums, error) {
-	out := &worldSums{all: map[string]checksum{}, units: map[unitTable]unitSums{}}
+	out := &worldSums{all: map[string]checksum{}, units: map[unitTable]unitSums{}, losses: map[int][]units.Loss{}}
 	views := schema != v.set.D0 && v.set.Method == spec.View
-	own := ""
+	own, owned := "", units.Owned{}
 	if views { // read as in replays: rows that the server does not find then are missing
 		if _, err := v.Conn.Exec(ctx, "RESET enable_partition_pruning"); err != nil {
 			return nil, err
 		}
 		defer func() { _, _ = v.Conn.Exec(context.WithoutCancel(ctx), "SET enable_partition_pruning TO off") }()
 	} else {
-		w := &units.Ownership{Graph: v.g, Conn: v.Conn, World: schema, Work: "pg_temp"}
+		w := &units.Ownership{Graph: v.g, Conn: v.Conn, World: schema, Work: "pg_temp", Acts: v.set.Relation == spec.Remove}
+		owned = w.Owned()
 		defer func() { _, _ = v.Conn.Exec(context.WithoutCancel(ctx), "DISCARD TEMP") }()
 		if err := w.Create(ctx, "TEMP"); err != nil {
 			return nil, err
@@ -60,7 +67,11 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 		if err := w.Fill(ctx, "true"); err != nil {
 			return nil, err
 		}
-		own = w.Table("own")
+		if own = w.Table("own"); schema == v.set.D0 {
+			if err := connect.Run(ctx, v.Conn, "CREATE INDEX ON "+own+" (unit, rel, tid)", "ANALYZE "+own); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, r := range v.m.Tables() {
 		if !r.Stores() && !views {
@@ -86,13 +97,37 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 			if err == nil {
 				u.off, err = connect.Value[int64](ctx, v.Conn, "SELECT count(*) FROM "+rows+" WHERE "+v.offBounds(r))
 			}
+			if err == nil && schema == v.set.D0 && v.set.Relation == spec.Remove && len(v.g.Cells(r)) > 0 {
+				u.others, err = v.othersOf(ctx, r, number, owned)
+			}
 			out.units[unitTable{number, r.Name}] = u
 		}
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", r.Name, err)
 		}
 	}
+	if v.mentions == nil || schema != v.set.D0 {
+		return out, nil
+	}
+	for number := range keys {
+		var err error
+		if out.losses[number], err = owned.Losses(ctx, v.Conn, number, v.set.D1[number-1], v.mentions); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
+}
+
+// othersOf computes the checksum of the rows of D0 that do not belong to a unit as a neighbour must have them.
+func (v *verifier) othersOf(ctx context.Context, r *source.Relation, number int, owned units.Owned) (*checksum, error) {
+	var values []string
+	for _, name := range r.Stored() {
+		values = append(values, owned.Cleared(r, name, number))
+	}
+	name := ident.Quote(v.set.D0, r.Name)
+	others, err := v.checksum(ctx, "ROW("+strings.Join(values, ", ")+")::text", fmt.Sprintf("ONLY %s t WHERE NOT EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = t.tableoid AND g.tid = t.ctid)",
+		name, owned.Table, number))
+	return &others, err
 }
 
 // checksum computes the checksum of an expression of text over the rows of an item of FROM.
