@@ -13,12 +13,16 @@ type Unit struct {
 	Key   []string `yaml:"key"`
 }
 
-// Path describes how the rows of a table belong to units, if there are no foreign keys or too many.
+// Path describes how the rows of a table belong to units, if there are no foreign keys or too many; or with Act or
+// Ignore that columns name persons to whom no row belongs.
 type Path struct {
-	Table   string   `yaml:"table"` // schema.table
-	Columns []string `yaml:"columns"`
-	To      string   `yaml:"to"` // schema.table
-	On      []string `yaml:"on"` // columns of to; empty = the unit's key
+	Table   string   `yaml:"table"`   // schema.table
+	Columns []string `yaml:"columns"` // with those of elements of an array, name[], and of keys of JSON, name->key
+	To      string   `yaml:"to"`      // schema.table
+	On      []string `yaml:"on"`      // columns of to; empty = the unit's key
+	Where   string   `yaml:"where"`   // a condition in SQL on the rows of the table; "" = all
+	Act     bool     `yaml:"act"`     // who did something with the row, which does not belong to them
+	Ignore  string   `yaml:"ignore"`  // why the columns may name a removed unit; "" = they may not
 }
 
 // Neighbours configures how the shadow copies are made.
@@ -149,6 +153,21 @@ func (e *engineSections) units(p *Privacy) {
 	for i, x := range p.Paths {
 		path := fmt.Sprintf("privacy.paths[%d]", i)
 		protected(path+".table", x.Table)
+		e.elements(path, x.Columns)
+		if slices.ContainsFunc(p.Paths[:i], func(y Path) bool {
+			return x.Table == y.Table && x.To == y.To && x.Where == y.Where && slices.Equal(x.Columns, y.Columns) && slices.Equal(x.On, y.On)
+		}) {
+			e.add(path, "is the same as an earlier line")
+		}
+		if x.Ignore != "" {
+			switch {
+			case len(x.Columns) == 0:
+				e.add(path+".columns", "missing: the columns of %s that may name a removed unit", x.Table)
+			case x.To != "" || len(x.On) > 0 || x.Where != "" || x.Act:
+				e.add(path+".ignore", "is a line without to, on, where and act: what is ignored is no path")
+			}
+			continue
+		}
 		protected(path+".to", x.To)
 		switch {
 		case len(x.Columns) == 0:
@@ -157,6 +176,19 @@ func (e *engineSections) units(p *Privacy) {
 			e.add(path+".on", "has %d columns, but columns has %d", len(x.On), len(x.Columns))
 		case len(x.On) == 0 && p.Unit != nil && x.To != p.Unit.Table:
 			e.add(path+".on", "missing: the columns of %s that are referenced", x.To)
+		}
+	}
+}
+
+// elements validates the columns of a path.
+func (e *engineSections) elements(path string, columns []string) {
+	for j, name := range columns {
+		element, ok := ident.ParseElement(name)
+		switch at := fmt.Sprintf("%s.columns[%d]", path, j); {
+		case !ok:
+			e.add(at, "must be a column, the elements of an array as members[], or a key of JSON as data->user->id")
+		case !element.Plain() && len(columns) > 1:
+			e.add(at, "elements of an array and keys of JSON are a path alone, not with further columns")
 		}
 	}
 }

@@ -79,6 +79,17 @@ func word(name string) string {
 	return strings.ReplaceAll(strconv.Quote(name), "${", "$${")
 }
 
+// identifier are the names that a comment shows without quotes.
+var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
+
+// shown writes the name of a column in a comment.
+func shown(name string) string {
+	if identifier.MatchString(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
 func words(names []ident.Table) string {
 	var out []string
 	for _, n := range names {

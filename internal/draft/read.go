@@ -2,6 +2,7 @@ package draft
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -10,12 +11,21 @@ import (
 // table is a table that is neither a partition nor an inheritance child nor a part of an extension.
 type table struct {
 	ident.Table
-	key     []string // columns of the primary key
+	key     []string // columns of the primary key, or of a unique index without NULL
+	unique  []string // columns that are unique alone
 	columns []column
 	refers  []reference
 }
 
-type column struct{ name, typ string }
+type column struct {
+	name, typ string
+	null      bool // it may be NULL
+}
+
+// typeOf returns the type of a column.
+func (t table) typeOf(name string) string {
+	return t.columns[slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })].typ
+}
 
 // reference is a foreign key.
 type reference struct {
@@ -53,12 +63,18 @@ const ours = `n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT LIKE 'dpwatch%' AND n
 const whole = `c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid)
 	AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e') AND ` + ours
 
+// The key is the primary key, otherwise the unique index without NULL that has the fewest columns.
 const tablesQuery = `SELECT n.nspname, c.relname,
-	COALESCE((SELECT array_agg(a.attname::text ORDER BY k.place) FROM pg_catalog.pg_index x, unnest(x.indkey::int2[]) WITH ORDINALITY k (number, place), pg_catalog.pg_attribute a
-		WHERE x.indrelid = c.oid AND x.indisprimary AND a.attrelid = c.oid AND a.attnum = k.number AND k.place <= x.indnkeyatts), '{}') AS key,
-	array_agg(a.attname::text ORDER BY a.attnum), array_agg(pg_catalog.format_type(a.atttypid, NULL) ORDER BY a.attnum)
+	COALESCE((SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(x.indkey::int2[]) WITH ORDINALITY k (number, place)
+		JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number WHERE k.place <= x.indnkeyatts), '{}') AS key,
+	ARRAY(SELECT a.attname::text FROM pg_catalog.pg_index u JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.indkey[0]
+		WHERE u.indrelid = c.oid AND u.indisunique AND u.indnkeyatts = 1 AND u.indpred IS NULL) AS alone,
+	array_agg(a.attname::text ORDER BY a.attnum), array_agg(pg_catalog.format_type(a.atttypid, NULL) ORDER BY a.attnum), array_agg(NOT a.attnotnull ORDER BY a.attnum)
 	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-	WHERE ` + whole + ` GROUP BY c.oid, n.nspname, c.relname ORDER BY 1, 2`
+	LEFT JOIN LATERAL (SELECT u.indkey, u.indnkeyatts FROM pg_catalog.pg_index u WHERE u.indrelid = c.oid AND u.indisunique AND u.indpred IS NULL AND u.indexprs IS NULL AND u.indisvalid
+		AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute m WHERE m.attrelid = c.oid AND m.attnum = ANY (u.indkey) AND NOT m.attnotnull)
+		ORDER BY u.indisprimary DESC, u.indnkeyatts, u.indexrelid LIMIT 1) x ON true
+	WHERE ` + whole + ` GROUP BY c.oid, n.nspname, c.relname, x.indkey, x.indnkeyatts ORDER BY 1, 2`
 
 const referencesQuery = `SELECT n.nspname, c.relname, tn.nspname, t.relname,
 	(SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.conkey) WITH ORDINALITY k (number, place) JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number)
@@ -97,17 +113,18 @@ const storedQuery = `WITH RECURSIVE reads (view, relation) AS (
 // read reads the catalog of a database.
 func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	tables, err := connect.Structs[struct {
-		Schema, Name        string
-		Key, Columns, Types []string
+		Schema, Name                string
+		Key, Alone, Columns, Types []string
+		Null                        []bool
 	}](ctx, conn, tablesQuery)
 	if err != nil {
 		return s, err
 	}
 	places := map[ident.Table]int{}
 	for _, t := range tables {
-		one := table{Table: ident.Table{Schema: t.Schema, Name: t.Name}, key: t.Key}
+		one := table{Table: ident.Table{Schema: t.Schema, Name: t.Name}, key: t.Key, unique: t.Alone}
 		for i, name := range t.Columns {
-			one.columns = append(one.columns, column{name, t.Types[i]})
+			one.columns = append(one.columns, column{name, t.Types[i], t.Null[i]})
 		}
 		places[one.Table] = len(s.tables)
 		s.tables = append(s.tables, one)

@@ -45,22 +45,19 @@ func fileOf(g guess, at server) string {
 	for _, column := range g.unit.key {
 		key = append(key, word(column))
 	}
-	line("    key: [%s]  # the primary key", strings.Join(key, ", "))
+	line("    key: [%s]  # its rows' key", strings.Join(key, ", "))
+	if len(g.notTaken) > 0 {
+		line("    # Not taken, the best first; --unit takes another one:")
+		for _, text := range g.notTaken {
+			line("    #   %s", text)
+		}
+	}
 	line("  protected:")
 	for i, t := range g.protected {
 		line("    - %s  # %s", word(t.String()), g.reasons[i])
 	}
 	g.writePaths(line)
-	if len(g.public) > 0 {
-		line("  # Protected tables refer to these, and no row of them belongs to a unit. If they hold no personal data, list them, and copy them: docs/start.md, step 3.")
-		line("  # public: [%s]", words(g.public))
-	}
-	if len(g.others) > 0 {
-		line("  # No path to the unit was found, so queries on these are not audited. If their rows are personal, add them to protected and paths:")
-		for _, t := range g.others {
-			line("  #   - {table: %s, columns: [COLUMN], to: %s}", word(t.String()), word(g.unit.String()))
-		}
-	}
+	g.writeOthers(line)
 	line("neighbours:")
 	line("  source: %s", at.dsn(source, at.database))
 	line("  target: %s  # this role also owns the ledger", at.dsn(owner, at.shadow()))

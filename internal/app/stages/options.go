@@ -178,7 +178,9 @@ func NeighbourOptions(c config.Config) (neighbours.Options, error) {
 		o.Public = append(o.Public, table(name))
 	}
 	for _, p := range c.Privacy.Paths {
-		o.Paths = append(o.Paths, neighbours.Path{Table: table(p.Table), Columns: p.Columns, To: table(p.To), On: p.On})
+		o.Paths = append(o.Paths, neighbours.Path{
+			Table: table(p.Table), Columns: p.Columns, To: table(p.To), On: p.On, Where: p.Where, Act: p.Act, Ignore: p.Ignore,
+		})
 	}
 	for _, x := range n.Choose {
 		choice := neighbours.Choice{Rule: neighbours.Rule(x.Rule), K: x.K, Seed: int64(x.Seed)}

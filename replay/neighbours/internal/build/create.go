@@ -154,7 +154,7 @@ func (b *Builder) makeBase(ctx context.Context) error {
 		return err
 	}
 	b.progress.report("choose units")
-	w := &units.Ownership{Graph: b.g, Conn: b.Conn, World: b.staging.stage(0), Work: b.staging.work()}
+	w := &units.Ownership{Graph: b.g, Conn: b.Conn, World: b.staging.stage(0), Work: b.staging.work(), Acts: b.Options.Relation == spec.Remove}
 	if err := w.Create(ctx, "UNLOGGED"); err != nil {
 		return err
 	}

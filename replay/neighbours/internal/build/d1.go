@@ -3,15 +3,12 @@ package build
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/pg/catalog"
-	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
-	"github.com/dpwatch/dpwatch/replay/neighbours/internal/ddl"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
@@ -82,18 +79,18 @@ func (n *neighbour) make(ctx context.Context, tx pgx.Tx) error {
 // their order: membership in the unit is tested row by row (with a hash table if it fits in memory, otherwise with the
 // index), because an anti join may return rows in the order of a hash table.
 func (n *neighbour) rowsOf(ctx context.Context, tx pgx.Tx, r *source.Relation) error {
-	units := "false"
+	own := "false"
 	if n.unit != nil {
-		units = fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
+		own = fmt.Sprintf("EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = %s::regclass AND g.tid = t.ctid)",
 			n.objects.staging.gone(), n.unit.Number, ident.Literal(n.objects.staging.in(0, r)))
 	}
 	values := make([]string, 0, len(r.Columns))
 	for _, name := range r.Stored() {
-		values = append(values, n.moved(r, name, units))
+		values = append(values, n.value(r, name, own))
 	}
 	from := n.objects.staging.in(0, r) + " t WHERE " + n.parted(r)
 	if n.objects.options.Relation == spec.Remove && n.unit != nil {
-		from += " AND CASE WHEN " + units + " THEN false ELSE true END" // an EXISTS without CASE would become a join
+		from += " AND CASE WHEN " + own + " THEN false ELSE true END" // an EXISTS without CASE would become a join
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM ONLY %s",
 		n.objects.staging.in(n.world, r), ident.List(r.Stored()), strings.Join(values, ", "), from))
@@ -103,6 +100,19 @@ func (n *neighbour) rowsOf(ctx context.Context, tx pgx.Tx, r *source.Relation) e
 	n.objects.progress.done.Add(tag.RowsAffected())
 	n.objects.progress.report("make " + n.objects.staging.final(n.world))
 	return nil
+}
+
+// value returns the expression for a column of t; own is the condition that the row belongs to the unit.
+func (n *neighbour) value(r *source.Relation, name, own string) string {
+	if n.objects.options.Relation == spec.Remove && n.unit != nil {
+		return n.owned().Cleared(r, name, n.unit.Number)
+	}
+	return n.moved(r, name, own)
+}
+
+// owned returns the rows of the chosen units in D0.
+func (n *neighbour) owned() units.Owned {
+	return units.Owned{Graph: n.g, World: n.objects.staging.stage(0), Table: n.objects.staging.gone()}
 }
 
 // parted returns the condition that a row t of D0 is in the part of which the copy is made.
@@ -131,90 +141,4 @@ func (b *Builder) analyze(ctx context.Context, world int) error {
 		}
 	}
 	return nil
-}
-
-// maxKeys bounds the list of keys in the condition of a view.
-const maxKeys = 100_000
-
-// viewsOver creates a view for every table: D0's rows without those of the unit, or all for the twin. The conditions
-// are on values, so the views stay correct when rows move.
-func (n *neighbour) viewsOver(ctx context.Context, tx pgx.Tx) error {
-	for _, r := range n.objects.model.Tables() {
-		conditions, err := n.without(ctx, tx, r)
-		if err != nil {
-			return fmt.Errorf("view of %s: %w", r.Table, err)
-		}
-		columns := ident.List(r.Names())
-		sql := fmt.Sprintf("CREATE VIEW %s (%s) AS SELECT %s FROM %s t", n.objects.staging.in(n.world, r), columns, columns, n.objects.staging.in(0, r))
-		if len(conditions) > 0 {
-			sql += " WHERE " + strings.Join(conditions, " AND ")
-		}
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	for _, s := range n.objects.d.Filled {
-		// A view has no identity columns, and so no sequences of them.
-		if slices.ContainsFunc(n.objects.model.Sequences, func(q source.Sequence) bool { return q.Identity && s.About == "sequence "+q.Name }) {
-			continue
-		}
-		if err := n.objects.run(ctx, tx, n.world, []ddl.Statement{s}); err != nil {
-			return err
-		}
-	}
-	return n.objects.makeViews(ctx, tx, n.world)
-}
-
-// without returns the conditions of the rows of r that do not belong to the unit. A row belongs to it if it references
-// one of its rows; NULL references nothing.
-func (n *neighbour) without(ctx context.Context, tx pgx.Tx, r *source.Relation) ([]string, error) {
-	if n.unit == nil {
-		return nil, nil
-	}
-	if n.g.Model.Within(r, n.g.Unit) {
-		return []string{notEqual(n.g.Key, n.unit.Key, n.g.Unit, n.g.Key)}, nil
-	}
-	edges, err := n.g.Viewable(r)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, e := range edges {
-		keys, err := n.keysOf(ctx, tx, e)
-		if err != nil {
-			return nil, err
-		}
-		if len(keys) > maxKeys || len(e.On) > 1 && len(keys) > maxKeys/100 {
-			return nil, fmt.Errorf("the unit has %d keys, which is too many for the condition of a view: use neighbours.method copy", len(keys))
-		}
-		var values []string
-		for _, key := range keys {
-			if len(e.On) == 1 {
-				values = append(values, ident.Literal(key[0]))
-			} else {
-				out = append(out, notEqual(e.Columns, key, e.Parent, e.On))
-			}
-		}
-		if len(values) > 0 {
-			out = append(out, fmt.Sprintf("(t.%s = ANY (ARRAY[%s]::%s[])) IS NOT TRUE", ident.Quote(e.Columns[0]), strings.Join(values, ", "), e.Parent.Column(e.On[0]).Type))
-		}
-	}
-	return out, nil
-}
-
-// notEqual returns the condition that columns of t do not have the values of a key, whose types are those of the
-// columns on of r.
-func notEqual(columns, key []string, r *source.Relation, on []string) string {
-	var match []string
-	for i, name := range columns {
-		match = append(match, fmt.Sprintf("t.%s = %s::%s", ident.Quote(name), ident.Literal(key[i]), r.Column(on[i]).Type))
-	}
-	return "(" + strings.Join(match, " AND ") + ") IS NOT TRUE"
-}
-
-// keysOf returns the values by which rows reference, along an edge, the rows of a unit: for each, the columns in text
-// form.
-func (n *neighbour) keysOf(ctx context.Context, tx pgx.Tx, e source.Edge) ([][]string, error) {
-	return connect.Values[[]string](ctx, tx, fmt.Sprintf("SELECT DISTINCT ARRAY[%s] FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND %s ORDER BY 1",
-		ident.Each(e.On, "p.%[1]s::text", ", "), n.objects.staging.gone(), n.objects.staging.in(0, e.Parent), n.unit.Number, ident.Each(e.On, "p.%[1]s IS NOT NULL", " AND ")))
 }

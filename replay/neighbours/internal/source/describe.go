@@ -70,6 +70,13 @@ func (d *Discovery) depth(r *Relation) int {
 	return depth
 }
 
+// baseType is a query of the type under a domain, with text for citext.
+func baseType(oid string) string {
+	return `WITH RECURSIVE b(oid, base, name) AS (SELECT y.oid, y.typbasetype, y.typname FROM pg_type y WHERE y.oid = ` + oid + `
+			UNION ALL SELECT y.oid, y.typbasetype, y.typname FROM b JOIN pg_type y ON y.oid = b.base)
+		SELECT CASE name WHEN 'citext' THEN 'text'::regtype::oid ELSE oid END FROM b WHERE base = 0`
+}
+
 func (d *Discovery) columns() error {
 	columns, err := rows[struct {
 		Relation uint32
@@ -81,9 +88,7 @@ func (d *Discovery) columns() error {
 		coalesce(a.attstattarget::int, -1),
 		CASE WHEN a.attstorage = t.typstorage THEN '' ELSE CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL'
 			WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END, `+settable("a.attoptions", columnOptions)+`,
-		coalesce((WITH RECURSIVE b(oid, base, name) AS (SELECT t.oid, t.typbasetype, t.typname
-				UNION ALL SELECT y.oid, y.typbasetype, y.typname FROM b JOIN pg_type y ON y.oid = b.base)
-			SELECT CASE name WHEN 'citext' THEN 'text'::regtype::oid ELSE oid END FROM b WHERE base = 0), a.atttypid)
+		coalesce((`+baseType("t.oid")+`), a.atttypid), coalesce((`+baseType("(SELECT y.typelem FROM pg_type y WHERE y.typcategory = 'A' AND y.oid = ("+baseType("t.oid")+"))")+`), 0)::oid
 		FROM pg_attribute a LEFT JOIN pg_type t ON t.oid = a.atttypid
 		LEFT JOIN pg_attrdef x ON x.adrelid = a.attrelid AND x.adnum = a.attnum
 		LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
@@ -99,7 +104,7 @@ func (d *Discovery) checks() error {
 	checks, err := rows[struct {
 		Relation uint32
 		constraint
-	}](d, `SELECT conrelid, conname, pg_get_constraintdef(oid), conislocal FROM pg_constraint
+	}](d, `SELECT conrelid, conname, pg_get_constraintdef(oid), conislocal, pg_get_expr(conbin, conrelid) FROM pg_constraint
 		WHERE contype = 'c' AND conrelid = ANY($1::oid[]) ORDER BY 1, 2`, d.oids)
 	for _, c := range checks {
 		r := d.Model.ByOID(c.Relation)
@@ -114,7 +119,7 @@ func (d *Discovery) indexes() error {
 		Relation uint32
 		index
 	}](d, `SELECT x.indrelid, x.indexrelid, c.relname, quote_ident(c.relname), pg_get_indexdef(x.indexrelid),
-		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident,
+		coalesce(pg_get_constraintdef(k.oid), ''), coalesce(i.inhparent, 0)::oid, x.indisclustered, x.indisreplident, x.indpred IS NOT NULL,
 		CASE WHEN x.indisunique AND x.indexprs IS NULL THEN coalesce((SELECT array_agg(a.attname::text ORDER BY k.i)
 			FROM unnest(x.indkey::int2[]) WITH ORDINALITY k(n, i) JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.n
 			WHERE k.i <= x.indnkeyatts), '{}')

@@ -3,15 +3,21 @@ package source
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
 
 // Viewable returns the edges that a view of r follows, or an error if it cannot.
 func (g *Graph) Viewable(r *Relation) ([]Edge, error) {
+	for _, c := range g.CellsBelow(r) {
+		if c.Column != "" && c.Value != "NULL" || c.Column != "" && len(r.Checked(c.Column)) > 0 {
+			return nil, fmt.Errorf("what becomes of a row that names the unit by %s depends on a default or a constraint, which a view cannot follow: use neighbours.method copy", strings.Join(c.names(), ", "))
+		}
+	}
 	if g.Model.Within(r, g.Unit) {
 		return nil, nil
 	}
@@ -28,46 +34,21 @@ func (g *Graph) Viewable(r *Relation) ([]Edge, error) {
 	return edges, nil
 }
 
-// Edge assigns the rows of Child, and of tables below it, to units: a row belongs to the units of those rows of Parent,
-// and of tables below it, whose columns On equal its Columns. A NULL among Columns references nothing.
-type Edge struct {
-	Child, Parent *Relation
-	Columns, On   []string
-	Covers        map[*Relation]bool // the tables, among child and those below it, to whose own rows it applies
-	Declared      bool               // in the configuration: several rows of parent may match
-	Period        bool               // the last column references every range that it overlaps; several rows of parent may match
-}
-
-// same reports whether two edges match the same rows of the same table, for tables with the columns of both.
-func (e Edge) same(other Edge) bool {
-	return e.Parent == other.Parent && e.Period == other.Period && slices.Equal(e.Columns, other.Columns) && slices.Equal(e.On, other.On)
-}
-
-// Match returns the condition that a row of child references a row of parent, by their aliases.
-func (e Edge) Match(child, parent string) string {
-	all := make([]string, len(e.On))
-	for i := range e.On {
-		operator := "="
-		if e.Period && i == len(e.On)-1 {
-			operator = "&&"
-		}
-		all[i] = fmt.Sprintf("%s.%s %s %s.%s", child, ident.Quote(e.Columns[i]), operator, parent, ident.Quote(e.On[i]))
-	}
-	return strings.Join(all, " AND ")
-}
-
 // Graph describes how rows belong to units.
 type Graph struct {
-	Model *Model
-	Unit  *Relation
-	Key   []string
-	Edges []Edge
+	Model   *Model
+	Unit    *Relation
+	Key     []string
+	Edges   []Edge // by which rows belong to units
+	Acts    []Edge // by which rows name the units of rows to whom they do not belong
+	ignored map[Place]bool
+	persons map[*Relation]bool // the unit's table, and tables with one row for each unit
 }
 
 // NewGraph combines the foreign keys and the declared paths. The error lists every path that cannot be followed, and
 // every table whose rows belong to no unit, with the line to write.
 func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
-	g := &Graph{Model: m, Unit: m.Named(o.Unit.Table), Key: o.Unit.Key}
+	g := &Graph{Model: m, Unit: m.Named(o.Unit.Table), Key: o.Unit.Key, ignored: map[Place]bool{}}
 	if g.Unit == nil || !g.Unit.IsTable() {
 		return nil, fmt.Errorf("privacy.unit.table: %s is not a table of the source", o.Unit.Table)
 	}
@@ -83,10 +64,19 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 	}
 	for _, k := range m.Keys {
 		child, parent := m.ByOID(k.Child), m.ByOID(k.Parent)
-		if m.Within(child, g.Unit) {
+		e := Edge{Child: child, Parent: parent, Columns: k.Columns, On: k.On, Period: k.Period, Keyed: true, Covers: map[*Relation]bool{}}
+		if g.configured(child, k.Columns) {
 			continue
 		}
-		e := Edge{Child: child, Parent: parent, Columns: k.Columns, On: k.On, Period: k.Period, Covers: map[*Relation]bool{}}
+		if e.Act = slices.ContainsFunc(k.Columns, owners.Act) || m.Within(child, g.Unit); e.Act {
+			for _, r := range m.Tables() {
+				e.Covers[r] = m.Within(r, child) && r.Stores()
+			}
+			if !m.Within(child, g.Unit) || g.related(parent) {
+				g.Acts = append(g.Acts, e)
+			}
+			continue
+		}
 		for _, r := range m.Tables() {
 			if m.Within(r, child) && !m.Within(r, g.Unit) && len(g.declaring(r, declared)) == 0 {
 				e.Covers[r] = true
@@ -98,7 +88,64 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 		}
 		g.Edges = append(g.Edges, e)
 	}
-	return g, g.complete()
+	g.narrow(declared)
+	return g, g.complete(o)
+}
+
+// related reports whether r is the unit's table, or above or below it.
+func (g *Graph) related(r *Relation) bool {
+	return g.Model.Within(r, g.Unit) || g.Model.Within(g.Unit, r)
+}
+
+// configured reports whether the configuration declares that the columns are ignored, or those of an act.
+func (g *Graph) configured(child *Relation, columns []string) bool {
+	if !slices.ContainsFunc(columns, func(c string) bool { return !g.ignored[Place{g.Model.Top(child), c}] }) {
+		return true
+	}
+	return slices.ContainsFunc(g.Acts, func(e Edge) bool {
+		return e.Declared && g.Model.Within(child, e.Child) && slices.Equal(e.Columns, columns) && e.Element.Plain()
+	})
+}
+
+// narrow removes the longer paths of tables with a person's column of their own: an edge to the unit's table, or to one
+// with one row for each unit.
+func (g *Graph) narrow(declared map[*Relation]bool) {
+	g.persons = map[*Relation]bool{}
+	for _, r := range g.Model.Tables() {
+		g.persons[r] = g.related(r)
+	}
+	direct := func(r *Relation) (found bool) {
+		for _, e := range g.Edges {
+			found = found || e.Covers[r] && g.persons[e.Parent]
+		}
+		return found
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, r := range g.Model.Tables() {
+			for _, e := range g.Edges {
+				if !g.persons[r] && e.Child == r && e.Where == "" && e.Element.Plain() && g.persons[e.Parent] && r.unique(e.Columns) {
+					g.persons[r], grown = true, true
+				}
+			}
+		}
+	}
+	for _, r := range g.Model.Tables() {
+		if r.Stores() && len(g.declaring(r, declared)) == 0 && direct(r) {
+			for _, e := range g.Edges {
+				if !g.persons[e.Parent] {
+					delete(e.Covers, r)
+				}
+			}
+		}
+	}
+}
+
+// unique reports whether no two rows of r have the same values in the columns.
+func (r *Relation) unique(columns []string) bool {
+	return slices.ContainsFunc(r.Indexes, func(i index) bool {
+		return len(i.Unique) > 0 && !i.Partial && !slices.ContainsFunc(i.Unique, func(c string) bool { return !slices.Contains(columns, c) })
+	})
 }
 
 // declaring returns the tables whose declared paths apply to the rows of r: r itself, or the nearest tables above it,
@@ -114,61 +161,15 @@ func (g *Graph) declaring(r *Relation, declared map[*Relation]bool) []*Relation 
 	return out
 }
 
-// declare adds the configured paths and returns the tables that have one.
-func (g *Graph) declare(o *spec.Options) (map[*Relation]bool, error) {
-	declared := map[*Relation]bool{}
-	var faults []error
-	for i, p := range o.Paths {
-		e, err := g.path(p)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("privacy.paths[%d]: %w", i, err))
-			continue
-		}
-		declared[e.Child] = true
-		g.Edges = append(g.Edges, e)
-	}
-	for i := range g.Edges {
-		e := &g.Edges[i]
-		for _, r := range g.Model.Tables() {
-			if slices.Contains(g.declaring(r, declared), e.Child) && !g.Model.Within(r, g.Unit) {
-				e.Covers[r] = true
-			}
-		}
-	}
-	return declared, errors.Join(faults...)
-}
-
-// path converts one declared path; it covers no table yet.
-func (g *Graph) path(p spec.Path) (Edge, error) {
-	child, parent := g.Model.Named(p.Table), g.Model.Named(p.To)
-	on := p.On
-	if len(on) == 0 && parent == g.Unit {
-		on = g.Key
-	}
-	switch {
-	case child == nil || !child.IsTable():
-		return Edge{}, fmt.Errorf("%s is not a protected table", p.Table)
-	case parent == nil || !parent.IsTable():
-		return Edge{}, fmt.Errorf("%s is not a protected table", p.To)
-	case g.Model.Within(child, g.Unit):
-		return Edge{}, fmt.Errorf("%s is the unit's table: its rows belong to the unit of their key", p.Table)
-	case len(p.Columns) == 0 || len(p.Columns) != len(on):
-		return Edge{}, fmt.Errorf("columns and on must have equally many names: %d and %d are given", len(p.Columns), len(on))
-	}
-	for j := range on {
-		if child.Column(p.Columns[j]) == nil {
-			return Edge{}, fmt.Errorf("table %s has no column %q", p.Table, p.Columns[j])
-		}
-		if parent.Column(on[j]) == nil {
-			return Edge{}, fmt.Errorf("table %s has no column %q", p.To, on[j])
-		}
-	}
-	return Edge{Child: child, Parent: parent, Columns: p.Columns, On: on, Declared: true, Covers: map[*Relation]bool{}}, nil
-}
-
-// complete drops the edges that do not lead to the unit and rejects tables that have no other.
-func (g *Graph) complete() error {
+// complete drops the edges that do not lead to the unit, and rejects tables that have no other. Tables that only name
+// units, or reference such tables, have a note.
+func (g *Graph) complete(o *spec.Options) error {
 	reached := map[*Relation]bool{}
+	for _, r := range g.Model.Tables() {
+		if g.Model.Within(r, g.Unit) {
+			reached[r] = true
+		}
+	}
 	// leads reports whether a row found through r may belong to a unit: a row of r or of a table below it.
 	leads := func(r *Relation) bool {
 		for x := range reached {
@@ -178,26 +179,56 @@ func (g *Graph) complete() error {
 		}
 		return false
 	}
-	for _, r := range g.Model.Tables() {
-		if g.Model.Within(r, g.Unit) {
-			reached[r] = true
+	spread := func() {
+		for changed := true; changed; {
+			changed = false
+			for _, e := range g.Edges {
+				if !leads(e.Parent) {
+					continue
+				}
+				for r := range e.Covers {
+					changed = changed || !reached[r]
+					reached[r] = true
+				}
+			}
 		}
 	}
-	for changed := true; changed; {
-		changed = false
-		for _, e := range g.Edges {
-			if !leads(e.Parent) {
-				continue
-			}
-			for r := range e.Covers {
-				changed = changed || !reached[r]
+	spread()
+	kept := slices.DeleteFunc(slices.Clone(g.Edges), func(e Edge) bool { return !leads(e.Parent) || len(e.Covers) == 0 })
+	g.Acts = slices.DeleteFunc(g.Acts, func(e Edge) bool { return !leads(e.Parent) })
+	owned := maps.Clone(reached)
+	for _, e := range g.Acts {
+		for r, covered := range e.Covers {
+			if covered {
 				reached[r] = true
 			}
 		}
 	}
+	spread()
 	err := g.noPaths(reached)
-	g.Edges = slices.DeleteFunc(g.Edges, func(e Edge) bool { return !leads(e.Parent) || len(e.Covers) == 0 })
+	for _, r := range g.Model.Tables() {
+		if reached[r] && !owned[r] && r.Stores() {
+			o.Notef("%s", g.actsAlone(r, leads))
+		}
+	}
+	g.Edges = kept
 	return err
+}
+
+// actsAlone describes a table whose rows belong to no unit because it leads to units through columns of acts alone.
+func (g *Graph) actsAlone(r *Relation, leads func(*Relation) bool) string {
+	for _, e := range g.Acts {
+		if e.Covers[r] {
+			return fmt.Sprintf("rows of %s belong to no unit: %s names who did something with them; if the rows are theirs, write under privacy.paths: %s",
+				r.Table, strings.Join(e.Columns, ", "), e.line())
+		}
+	}
+	for _, e := range g.Edges {
+		if e.Covers[r] && leads(e.Parent) {
+			return fmt.Sprintf("rows of %s belong to no unit: they reference %s (%s), which leads to units through columns of acts alone", r.Table, e.Parent.Table, strings.Join(e.Columns, ", "))
+		}
+	}
+	return fmt.Sprintf("rows of %s belong to no unit: it leads to units through columns of acts alone", r.Table)
 }
 
 // noPaths lists the tables whose rows belong to no unit, a table with all its partitions and children once.
@@ -277,24 +308,26 @@ func (g *Graph) edgesBelow(r *Relation) (edges []Edge, alike bool) {
 
 // Describe returns how the rows of a table, and of those below it, belong to units.
 func (g *Graph) Describe(top *Relation) []string {
-	if g.Model.Within(top, g.Unit) {
-		return []string{"key (" + strings.Join(g.Key, ", ") + ")"}
-	}
 	var out []string
 	_, alike := g.edgesBelow(top)
+	if g.Model.Within(top, g.Unit) {
+		out = []string{"key (" + strings.Join(g.Key, ", ") + ")"}
+	}
 	for _, r := range g.Model.Tables() {
 		if !g.Model.Within(r, top) || !r.Stores() && alike {
 			continue
 		}
 		for _, e := range g.edgesOf(r) {
-			text := fmt.Sprintf("(%s) -> %s (%s)", strings.Join(e.Columns, ", "), e.Parent.Table, strings.Join(e.On, ", "))
-			if e.Declared {
-				text += ", declared"
-			}
+			text := e.String()
 			if !alike {
 				text = r.Name + ": " + text
 			}
 			if !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+		for _, c := range g.Cells(r) {
+			if text := c.String(); !slices.Contains(out, text) {
 				out = append(out, text)
 			}
 		}

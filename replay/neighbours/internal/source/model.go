@@ -68,12 +68,14 @@ type Column struct {
 	Options    []string
 	Drawn      bool   `db:"-"` // every copy draws its values from the default: see Discovery.drawn
 	Base       uint32 // the type under a domain, and under domains over domains; text for citext; else TypeOID
+	Element    uint32 // Base of the elements of an array; 0 = it is none
 }
 
 // constraint is a CHECK; local: declared at the table, not only inherited.
 type constraint struct {
 	Name, Definition string
 	Local            bool
+	Expression       string
 }
 
 // index is an index, or the constraint that it enforces.
@@ -85,7 +87,8 @@ type index struct {
 	Constraint string // pg_get_constraintdef of the constraint that owns it; "" = none
 	Parent     uint32 // OID of the partitioned index that it belongs to; 0 = none
 	Clustered  bool
-	Identity   bool     // REPLICA IDENTITY
+	Identity   bool // REPLICA IDENTITY
+	Partial    bool
 	Unique     []string // columns that must not all be equal in two rows, for an exclusion constraint those compared with =; nil = none, or an expression
 }
 

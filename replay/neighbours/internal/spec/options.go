@@ -87,13 +87,20 @@ type Unit struct {
 }
 
 // Path declares how the rows of a table belong to units: to those of the rows of To in which On equals Columns. For a
-// table with a declared path, foreign keys are ignored.
+// table with a declared path, foreign keys are ignored. With Act or Ignore it declares that no row belongs to the person
+// that the columns name.
 type Path struct {
 	Table   ident.Table
-	Columns []string
+	Columns []string // elements as ident.ParseElement reads them
 	To      ident.Table
 	On      []string // empty = the unit's key, if To is the unit's table
+	Where   string   // a condition on the rows of Table; "" = all
+	Act     bool     // the columns name who did something with the row: in D1 they name nobody instead of the unit
+	Ignore  string   // why the columns may name the unit in D1; To is not set. "" = they may not
 }
+
+// Owns reports whether rows belong to units by the path.
+func (p Path) Owns() bool { return !p.Act && p.Ignore == "" }
 
 // Measure declares the bounds of a column for the relations Replace and Extreme.
 type Measure struct {

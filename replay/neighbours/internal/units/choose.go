@@ -135,7 +135,7 @@ func (w *Ownership) keepOnly(ctx context.Context, units []Chosen, missing bool) 
 		}
 	}
 	err := connect.Run(ctx, w.Conn,
-		"CREATE UNLOGGED TABLE "+w.Table("gone")+" AS SELECT unit, rel, tid FROM "+w.Table("own")+" WHERE "+in,
+		"CREATE UNLOGGED TABLE "+w.Table("gone")+" AS SELECT unit, rel, tid, round FROM "+w.Table("own")+" WHERE "+in,
 		"DROP TABLE "+w.Table("own"),
 		"CREATE INDEX ON "+w.Table("gone")+" (unit, rel, tid)",
 		"VACUUM ANALYZE "+w.Table("gone"))

@@ -16,7 +16,8 @@ import (
 // Ownership stores, in tables of a work schema, which rows of one world belong to which units:
 //
 //	units (unit int, k1, k2, ...): the keys, numbered from 1 in their order
-//	own (unit int, rel oid, tid tid, round int): the rows, by their ctid; a row may belong to several units
+//	own (unit int, rel oid, tid tid, round int): the rows, by their ctid; a row may belong to several units. A negative
+//	round: the row does not belong to the unit, but names it, and goes with it
 //
 // A row's ctid is valid as long as the world is not modified, and nothing modifies it.
 type Ownership struct {
@@ -24,6 +25,7 @@ type Ownership struct {
 	Conn  *pgx.Conn
 	World string // schema of the rows
 	Work  string // schema of the tables; pg_temp for a session's own
+	Acts  bool   // also find the rows that go because they name a unit by an act
 }
 
 // Table returns the quoted name of one of the tables.
@@ -93,8 +95,14 @@ func (w *Ownership) Fill(ctx context.Context, condition string) error {
 		}
 		last = added
 	}
+	if w.Acts {
+		return w.acts(ctx, condition)
+	}
 	return nil
 }
+
+// Owned returns the rows of own.
+func (w *Ownership) Owned() Owned { return Owned{w.Graph, w.World, w.Table("own")} }
 
 // related reports whether one of the tables, or one below or above it in partitioning or inheritance, is r.
 func (w *Ownership) related(tables map[*source.Relation]bool, r *source.Relation) bool {
@@ -109,11 +117,11 @@ func (w *Ownership) related(tables map[*source.Relation]bool, r *source.Relation
 // step returns the statement for one edge in one round.
 func (w *Ownership) step(e source.Edge, round int) string {
 	distinct := ""
-	if e.Declared || e.Period { // a foreign key references one row, a declared path may match several
+	if e.Declared || e.Period || !e.Element.Plain() { // a foreign key references one row, a declared path may match several
 		distinct = "DISTINCT "
 	}
 	own := w.Table("own")
-	match := e.Match("c", "p")
+	from, match := e.Join(w.in(e.Child), "c", "p")
 	var others []string // tables below child whose rows have another declared path
 	for _, r := range w.Graph.Model.Tables() {
 		if r.Stores() && w.Graph.Model.Within(r, e.Child) && !e.Covers[r] {
@@ -124,7 +132,7 @@ func (w *Ownership) step(e source.Edge, round int) string {
 		match += " AND c.tableoid <> ALL (ARRAY[" + strings.Join(others, ", ") + "])"
 	}
 	return fmt.Sprintf(`INSERT INTO %[1]s SELECT %[2]s o.unit, c.tableoid, c.ctid, %[3]d
-		FROM %[1]s o JOIN %[4]s p ON p.tableoid = o.rel AND p.ctid = o.tid JOIN %[5]s c ON %[6]s
+		FROM %[1]s o JOIN %[4]s p ON p.tableoid = o.rel AND p.ctid = o.tid JOIN %[5]s ON %[6]s
 		WHERE o.round = %[7]d AND NOT EXISTS (SELECT FROM %[1]s x WHERE x.unit = o.unit AND x.rel = c.tableoid AND x.tid = c.ctid)`,
-		own, distinct, round, w.in(e.Parent), w.in(e.Child), match, round-1)
+		own, distinct, round, w.in(e.Parent), from, match, round-1)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
@@ -33,6 +34,9 @@ type unitSums struct {
 	rows checksum
 	same checksum // of the rows without measures, generated columns, and the keys of an added unit
 	off  int64    // the rows with a measure that is not at its upper bound
+	// others are the rows of D0 that do not belong to the unit, with nobody instead of the unit where they name it as the
+	// one of an act; nil = no row of the table can.
+	others *checksum
 }
 
 // sums computes the checksums of a world; keys are the units, by number. In a neighbour made of views the keys are
@@ -40,14 +44,15 @@ type unitSums struct {
 func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]string) (*worldSums, error) {
 	out := &worldSums{all: map[string]checksum{}, units: map[unitTable]unitSums{}}
 	views := schema != v.set.D0 && v.set.Method == spec.View
-	own := ""
+	own, owned := "", units.Owned{}
 	if views { // read as in replays: rows that the server does not find then are missing
 		if _, err := v.Conn.Exec(ctx, "RESET enable_partition_pruning"); err != nil {
 			return nil, err
 		}
 		defer func() { _, _ = v.Conn.Exec(context.WithoutCancel(ctx), "SET enable_partition_pruning TO off") }()
 	} else {
-		w := &units.Ownership{Graph: v.g, Conn: v.Conn, World: schema, Work: "pg_temp"}
+		w := &units.Ownership{Graph: v.g, Conn: v.Conn, World: schema, Work: "pg_temp", Acts: v.set.Relation == spec.Remove}
+		owned = w.Owned()
 		defer func() { _, _ = v.Conn.Exec(context.WithoutCancel(ctx), "DISCARD TEMP") }()
 		if err := w.Create(ctx, "TEMP"); err != nil {
 			return nil, err
@@ -86,6 +91,9 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 			if err == nil {
 				u.off, err = connect.Value[int64](ctx, v.Conn, "SELECT count(*) FROM "+rows+" WHERE "+v.offBounds(r))
 			}
+			if err == nil && schema == v.set.D0 && v.set.Relation == spec.Remove && len(v.g.Cells(r)) > 0 {
+				u.others, err = v.othersOf(ctx, r, number, owned)
+			}
 			out.units[unitTable{number, r.Name}] = u
 		}
 		if err != nil {
@@ -93,6 +101,18 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 		}
 	}
 	return out, nil
+}
+
+// othersOf computes the checksum of the rows of D0 that do not belong to a unit as a neighbour must have them.
+func (v *verifier) othersOf(ctx context.Context, r *source.Relation, number int, owned units.Owned) (*checksum, error) {
+	var values []string
+	for _, name := range r.Stored() {
+		values = append(values, owned.Cleared(r, name, number))
+	}
+	name := ident.Quote(v.set.D0, r.Name)
+	others, err := v.checksum(ctx, "ROW("+strings.Join(values, ", ")+")::text", fmt.Sprintf("ONLY %s t WHERE NOT EXISTS (SELECT FROM %s g WHERE g.unit = %d AND g.rel = t.tableoid AND g.tid = t.ctid)",
+		name, owned.Table, number))
+	return &others, err
 }
 
 // checksum computes the checksum of an expression of text over the rows of an item of FROM.
