@@ -67,6 +67,7 @@ type naming struct {
 var (
 	acts    = regexp.MustCompile(`_by(_user)?(_id)?$|^(creator|editor|uploader|last_editor|approver)(_id)?$|^user_(created|updated)$`)
 	persons = regexp.MustCompile(`(^|_)(user|owner|author|customer|member|recipient|sender|receiver|patient|account)(_id)?$`)
+	either  = regexp.MustCompile(`^(requested|submitted|reported)_by(_id)?$`) // an act or not
 	emails  = regexp.MustCompile(`(^|_)e?mail(_address)?$`)
 	logins  = regexp.MustCompile(`^(username|login|handle|nickname)$`)
 	many    = regexp.MustCompile(`^(watchers|members|participants|user_ids|followers)$`)
@@ -250,7 +251,12 @@ func (f *filling) named(t *filledTable, c *filledColumn) *filledTable {
 			}
 		}
 	}
-	if (persons.MatchString(c.name) || acts.MatchString(c.name)) && fits(f.person) {
+	if act := acts.MatchString(c.name); (act || persons.MatchString(c.name)) && fits(f.person) {
+		for _, to := range f.tables { // who acts on what is nobody's is of the staff
+			if act && to.name == "user" && fits(to) && !slices.ContainsFunc(t.keys, func(k *filledKey) bool { return k.own }) {
+				return to
+			}
+		}
 		return f.person
 	}
 	return nil
@@ -450,7 +456,7 @@ func (f *filling) collect() {
 		whole := func(cell string, _ []*string) []string { return []string{cell} }
 		for _, k := range t.keys {
 			if k.to == f.person {
-				name(k.columns[0], k.target[0], k.own, !k.own, "%s::text = %%s", whole)
+				name(k.columns[0], k.target[0], k.own, !k.own && !either.MatchString(t.columns[k.columns[0]].name), "%s::text = %%s", whole)
 			}
 		}
 		if t == f.person {
@@ -489,10 +495,21 @@ func (f *filling) collect() {
 	}
 }
 
+func (f *filling) of(table *filledTable) (all []naming) {
+	for _, n := range f.names {
+		if n.table == table.name {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // holding is the first text column with a name of a kind, or -1.
 func (t *filledTable) holding(name *regexp.Regexp) int {
 	return slices.IndexFunc(t.columns, func(c *filledColumn) bool { return name.MatchString(c.name) && isText(c.kind) })
 }
+
+func quoted(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
 
 func isText(kind string) bool {
 	return kind == "text" || strings.HasPrefix(kind, "character") || kind == "citext"
