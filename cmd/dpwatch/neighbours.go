@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -110,6 +111,17 @@ of the time. After an interrupt the command removes what it has created; only a 
 	return cmd
 }
 
+// writeTables writes what was looked at in each table of a pair.
+func writeTables(text *strings.Builder, tables []neighbours.TableLoss) {
+	for _, t := range tables {
+		fmt.Fprintf(text, "  table %s: lacks %d rows, %d of them name only others; %d cells name the unit; %d columns looked at", t.Table, t.Lacks, t.Others, t.Left, t.Looked)
+		if len(t.NotLooked) > 0 {
+			fmt.Fprintf(text, ", not looked at: %s", strings.Join(t.NotLooked, ", "))
+		}
+		fmt.Fprintln(text)
+	}
+}
+
 func dropCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{Use: "drop", Short: "Drop the copies and everything that was created for them"}
 	withOptions(env, cmd, func(ctx context.Context, o neighbours.Options) error {
@@ -157,6 +169,9 @@ func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 			Removed map[string]int64 `json:"removed"`
 			Added   map[string]int64 `json:"added"`
 			Faults  []string         `json:"faults"`
+			// of relation remove
+			Warnings []string               `json:"warnings"`
+			Tables   []neighbours.TableLoss `json:"tables"`
 		}
 		type twin struct {
 			Schema string   `json:"schema"`
@@ -178,7 +193,9 @@ func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 			out.Guard = &twin{t.Schema, append([]string{}, t.Faults...)}
 		}
 		for _, d := range pairs {
-			out.Pairs = append(out.Pairs, pair{d.Schema, d.Unit, d.Removed, d.Added, append([]string{}, d.Faults...)})
+			out.Pairs = append(out.Pairs, pair{
+				d.Schema, d.Unit, d.Removed, d.Added, append([]string{}, d.Faults...), append([]string{}, d.Warnings...), append([]neighbours.TableLoss{}, d.Tables...),
+			})
 		}
 		return json.NewEncoder(w).Encode(out)
 	}
@@ -206,13 +223,22 @@ func writeVerified(w io.Writer, report neighbours.Report, asJSON bool) error {
 			added += n
 		}
 		verdict := "differs from " + set.D0 + " by exactly one unit"
-		if len(d.Faults) > 0 {
+		switch {
+		case len(d.Faults) > 0:
 			verdict = "NOT a neighbour of " + set.D0
+		case len(d.Warnings) > 0:
+			verdict = "differs from " + set.D0 + " by one unit and perhaps more"
+		case slices.ContainsFunc(d.Tables, func(t neighbours.TableLoss) bool { return len(t.NotLooked) > 0 }):
+			verdict += " in the columns that were looked at"
 		}
 		fmt.Fprintf(&text, "%s: %s (%s; %d rows in %s, %d rows here)\n", d.Schema, verdict, d.Unit, removed, set.D0, added)
 		for _, f := range d.Faults {
 			fmt.Fprintln(&text, "  "+f)
 		}
+		for _, warning := range d.Warnings {
+			fmt.Fprintln(&text, "  warning: "+warning)
+		}
+		writeTables(&text, d.Tables)
 	}
 	writeTwin(&text, report)
 	_, err := io.WriteString(w, text.String())

@@ -137,7 +137,7 @@ func (t table) personal() (names []string) {
 	all, _ := t.kinds()
 	for k := email; k < sex; k++ {
 		switch column := all[k]; {
-		case column == "" || k == name || k == lastLogin:
+		case column == "" || k == name || k == lastLogin || k == password:
 		case k == address && all[name] == "" && all[firstName] == "" && all[lastName] == "" && all[fullName] == "":
 		default:
 			names = append(names, column)

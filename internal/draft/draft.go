@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/sqlstate"
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
 
 // server is where the database is, and where the passwords of the roles are.
@@ -60,12 +62,28 @@ func Make(ctx context.Context, dsn string, o Options) (file, sql string, err err
 	if len(s.tables) == 0 {
 		return "", "", errors.New("the database has no tables: give the one with the protected tables")
 	}
-	g, err := guessFrom(s, o.Unit)
+	all := newGraph(s)
+	unit, why, notTaken, err := all.chooseUnit(o.Unit)
 	if err != nil {
 		return "", "", err
 	}
+	found, err := search(ctx, conn, s.tables[unit])
+	if err != nil {
+		return "", "", fmt.Errorf("search %s for columns that name a person: %w", connect.Where(cfg), sqlstate.Withhold(err))
+	}
+	g := all.guessFrom(unit, found)
+	g.why, g.notTaken = why, notTaken
 	at := server{cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database, o.Passwords, engine}
 	return fileOf(g, at), sqlOf(g, at), nil
+}
+
+// search finds the columns that name a person of the unit's table.
+func search(ctx context.Context, conn *pgx.Conn, unit table) (found *owners.Found, err error) {
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		found, err = owners.Find(ctx, tx, owners.Options{Unit: unit.Table, Key: unit.key})
+		return err
+	})
+	return found, err
 }
 
 // plain are names that YAML takes for strings, and comments hold in one line.
@@ -90,12 +108,21 @@ func shown(name string) string {
 	return strconv.Quote(name)
 }
 
-func words(names []ident.Table) string {
-	var out []string
+func words(names []ident.Table) string { return strings.Join(tableNames(names), ", ") }
+
+func tableNames(names []ident.Table) (out []string) {
 	for _, n := range names {
 		out = append(out, word(n.String()))
 	}
-	return strings.Join(out, ", ")
+	return out
+}
+
+// count writes a number with what it counts.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // dsn returns a connection string of a role. Its password is that in the file, or is missing.

@@ -67,7 +67,7 @@ items" (order_id int REFERENCES orders, product int REFERENCES products);
 	if len(f) != 4 || f[0].Name != "anon_count" || f[1].Name != "anon_sum_with_bounds" || f[1].Epsilon != -1 || f[2].Name != "dp_count" || f[2].Epsilon != 2 || f[2].Delta != 3 || f[3].Name != "dp_sum" || f[3].Epsilon != -1 {
 		t.Errorf("functions: %+v", f)
 	}
-	for _, want := range []string{`# safe_functions: ["noisy"]`, "# public: [public.products, public.shops]", "in the following (1): queries", "# public.settings\n", "its name is one for persons; 3 tables", "lack a copy: public.above, public.noisy_count\n"} {
+	for _, want := range []string{`# safe_functions: ["noisy"]`, "# public: [public.products, public.shops]", "not audited (1 table): public.settings\n", "its name is one for persons; 3 tables", "lack a copy: public.above, public.noisy_count\n"} {
 		if !strings.Contains(file, want) {
 			t.Errorf("no %q in\n%s", want, file)
 		}

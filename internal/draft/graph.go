@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
 
 // graph is a schema by its references.
@@ -37,16 +38,8 @@ func newGraph(s schema) *graph {
 	return g
 }
 
-// act reports whether a column names who did something to the row: created_by, creator_id. The row is not that person's.
-func act(column string) bool {
-	words := wordsOf(column)
-	if i := slices.Index(words, "by"); i > 0 && words[i-1] != "owned" {
-		return true
-	}
-	return slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains(strings.Fields("creator updater modifier approver reviewer uploader locker deleter resolver"), w)
-	}) || slices.Contains([]string{"create_uid", "write_uid"}, column)
-}
+// acts reports whether columns name who did something to the row: created_by, creator_id. The row is not that person's.
+func acts(columns []string) bool { return len(columns) == 1 && owners.Act(columns[0]) }
 
 // path says that the rows of a table belong to the unit with the same value in a column, without a foreign key.
 type path struct {
@@ -54,21 +47,21 @@ type path struct {
 	column string
 }
 
-// reaching returns the tables with a path of foreign keys to a table, or one of paths, with the reason. Columns that
-// name who did something lead nowhere.
+// reaching returns the tables with a path of foreign keys to a table, or to one with a path without a foreign key, with
+// the reason. Columns that name who did something lead nowhere.
 func (g *graph) reaching(unit int, paths []path) map[ident.Table]string {
 	reached := map[ident.Table]string{}
 	queue := []ident.Table{g.tables[unit].Table}
 	for _, p := range paths {
-		reached[p.table] = fmt.Sprintf("its column %s looks like the key of %s; there is no foreign key", shown(p.column), word(queue[0].String()))
-	}
-	for _, p := range paths {
-		queue = append(queue, p.table)
+		if reached[p.table] == "" && p.table != queue[0] {
+			reached[p.table] = "its column " + shown(p.column) + " holds keys without a foreign key: see paths"
+			queue = append(queue, p.table)
+		}
 	}
 	for i := 0; i < len(queue); i++ {
 		for _, e := range g.children[queue[i]] {
 			t := g.tables[e.from].Table
-			if t == queue[0] || reached[t] != "" || slices.ContainsFunc(e.columns, act) {
+			if t == queue[0] || reached[t] != "" || acts(e.columns) {
 				continue
 			}
 			reached[t] = fmt.Sprintf("its foreign key %s refers to %s", columnNames(e.columns), word(queue[i].String()))
@@ -92,7 +85,7 @@ func (g *graph) resembling(unit int) (paths []path) {
 		return nil
 	}
 	full := strings.ToLower(u.Name)
-	names := []string{singular(full) + "_id", singular(full) + "id", full + "_id"}
+	names := []string{owners.Singular(full) + "_id", owners.Singular(full) + "id", full + "_id"}
 	if words := wordsOf(u.Name); len(words) > 0 {
 		_, at, _ := named(words)
 		names = append(names, words[at]+"_id", words[at]+"id")

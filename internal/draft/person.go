@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
 
 // candidate is a table that may have one row for each person.
@@ -79,7 +81,7 @@ func (g *graph) belongs(a, b candidate) string {
 	more := slices.ContainsFunc(identity, func(k kind) bool { return b.own[k] != "" && a.own[k] == "" })
 	little := 2*a.evidence <= b.evidence
 	refers := func(columns []string, named bool) bool {
-		if slices.ContainsFunc(columns, act) {
+		if acts(columns) {
 			return false
 		}
 		one := slices.Equal(columns, a.key) || len(columns) == 1 && slices.Contains(a.unique, columns[0])
@@ -149,14 +151,7 @@ func (c candidate) reason() string {
 	if len(columns) > 0 {
 		parts = append(parts, "its columns are those of persons ("+strings.Join(columns, ", ")+")")
 	}
-	switch c.reach {
-	case 0:
-		parts = append(parts, "no table has a path to it")
-	case 1:
-		parts = append(parts, "1 table has a path to it")
-	default:
-		parts = append(parts, fmt.Sprintf("%d tables have a path to it", c.reach))
-	}
+	parts = append(parts, count(c.reach, "table has a path to it", "tables have a path to it"))
 	if c.of != "" {
 		parts = append(parts, c.of)
 	}
@@ -227,7 +222,7 @@ func (g *graph) lookAt() string {
 		columns := t.personal()
 		for _, c := range t.columns {
 			sure := slices.ContainsFunc(wordsOf(c.name), func(w string) bool { r, sure := roleOf(w); return sure && r > staff })
-			if sure && !act(c.name) && !slices.Contains(columns, c.name) {
+			if sure && !owners.Act(c.name) && !slices.Contains(columns, c.name) {
 				columns = append(columns, c.name)
 			}
 		}

@@ -31,6 +31,7 @@ func (t table) typeOf(name string) string {
 type reference struct {
 	columns []string
 	to      ident.Table
+	on      []string
 }
 
 // function is a function or an aggregate with input arguments only, and no part of an aggregate.
@@ -77,7 +78,8 @@ const tablesQuery = `SELECT n.nspname, c.relname,
 	WHERE ` + whole + ` GROUP BY c.oid, n.nspname, c.relname, x.indkey, x.indnkeyatts ORDER BY 1, 2`
 
 const referencesQuery = `SELECT n.nspname, c.relname, tn.nspname, t.relname,
-	(SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.conkey) WITH ORDINALITY k (number, place) JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number)
+	(SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.conkey) WITH ORDINALITY k (number, place) JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number),
+	(SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.confkey) WITH ORDINALITY k (number, place) JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number)
 	FROM pg_catalog.pg_constraint f JOIN pg_catalog.pg_class c ON c.oid = f.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	JOIN pg_catalog.pg_class t ON t.oid = f.confrelid JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
 	WHERE f.contype = 'f' AND f.conparentid = 0 AND ` + whole + ` ORDER BY 1, 2, f.conname`
@@ -113,9 +115,9 @@ const storedQuery = `WITH RECURSIVE reads (view, relation) AS (
 // read reads the catalog of a database.
 func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	tables, err := connect.Structs[struct {
-		Schema, Name                string
+		Schema, Name               string
 		Key, Alone, Columns, Types []string
-		Null                        []bool
+		Null                       []bool
 	}](ctx, conn, tablesQuery)
 	if err != nil {
 		return s, err
@@ -131,14 +133,14 @@ func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	}
 	references, err := connect.Structs[struct {
 		Schema, Name, ToSchema, ToName string
-		Columns                        []string
+		Columns, On                    []string
 	}](ctx, conn, referencesQuery)
 	if err != nil {
 		return s, err
 	}
 	for _, r := range references {
 		if i, ok := places[ident.Table{Schema: r.Schema, Name: r.Name}]; ok {
-			s.tables[i].refers = append(s.tables[i].refers, reference{r.Columns, ident.Table{Schema: r.ToSchema, Name: r.ToName}})
+			s.tables[i].refers = append(s.tables[i].refers, reference{r.Columns, ident.Table{Schema: r.ToSchema, Name: r.ToName}, r.On})
 		}
 	}
 	if s.functions, err = connect.Structs[function](ctx, conn, functionsQuery); err != nil {

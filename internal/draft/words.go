@@ -4,49 +4,23 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
 
-// plain replaces the accented letters of western European languages.
+// plainLetters replaces the accented letters of western European languages.
 var plainLetters = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ß", "ss", "á", "a", "à", "a", "â", "a", "ã", "a", "å", "a", "ç", "c",
 	"é", "e", "è", "e", "ê", "e", "ë", "e", "í", "i", "î", "i", "ñ", "n", "ó", "o", "ô", "o", "õ", "o", "ø", "o", "ú", "u", "ù", "u", "û", "u")
 
 // wordsOf returns the words of a name in lower case, in the singular and without accents and digits: user and account
 // of UserAccounts, user_accounts and USER_ACCOUNT2.
 func wordsOf(name string) (words []string) {
-	letters := []rune(name)
-	begin := 0
-	end := func(i int) {
-		if i > begin {
-			words = append(words, singular(plainLetters.Replace(strings.ToLower(string(letters[begin:i])))))
+	for _, w := range owners.Words(plainLetters.Replace(name)) {
+		if w = strings.TrimFunc(w, unicode.IsDigit); w != "" {
+			words = append(words, owners.Singular(w))
 		}
 	}
-	for i, c := range letters {
-		switch {
-		case !unicode.IsLetter(c):
-			end(i)
-			begin = i + 1
-		case i > begin && unicode.IsUpper(c) && (unicode.IsLower(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])):
-			end(i)
-			begin = i
-		}
-	}
-	end(len(letters))
 	return words
-}
-
-// singular returns a name without the ending of its plural: users, companies, boxes.
-func singular(name string) string {
-	switch {
-	case name == "people":
-		return "person"
-	case len(name) < 4 || strings.HasSuffix(name, "ss") || strings.HasSuffix(name, "us") || strings.HasSuffix(name, "is"):
-		return name
-	case strings.HasSuffix(name, "ies"):
-		return strings.TrimSuffix(name, "ies") + "y"
-	case strings.HasSuffix(name, "sses") || strings.HasSuffix(name, "xes") || strings.HasSuffix(name, "uses"):
-		return strings.TrimSuffix(name, "es")
-	}
-	return strings.TrimSuffix(name, "s")
 }
 
 // role is what the persons of a table are to those who keep it.

@@ -67,16 +67,6 @@ func fileOf(g guess, at server) string {
 	return b.String()
 }
 
-func (g guess) writePaths(line func(string, ...any)) {
-	if len(g.paths) == 0 {
-		return
-	}
-	line("  paths:  # by the names and types of columns; check that every value is the key of a unit")
-	for _, p := range g.paths {
-		line("    - {table: %s, columns: [%s], to: %s}", word(p.table.String()), word(p.column), word(g.unit.String()))
-	}
-}
-
 func (g guess) writeClaims(line func(string, ...any)) {
 	line("claims:")
 	if len(g.dp) > 0 {

@@ -115,7 +115,27 @@ func (f *forest) edges(leaf *node) (edges []route, foreign bool) {
 			edges = append(edges, route{j, to, to.tree.wide})
 		}
 	}
+	if slices.ContainsFunc(edges, f.direct) { // a table with references to units belongs to these alone
+		edges = slices.DeleteFunc(edges, func(e route) bool { return !f.direct(e) })
+	}
 	return edges, true
+}
+
+// direct reports whether a reference is one to the unit's table, or to one above or below it.
+func (f *forest) direct(e route) bool { return e.to.within(f.unit) || f.unit.within(e.to) }
+
+// left returns the values of a row in a neighbour: rows of the unit's table reference nobody instead of the unit.
+func (f *forest) left(w *tree, a int, gone map[int]bool) []string {
+	values, leaf := w.values(a), w.leaf(a)
+	for n := leaf; n != nil && leaf.within(f.unit); n = n.parent {
+		for _, j := range n.foreign {
+			e := route{j, w.refs[j].to, w.refs[j].to.tree.wide}
+			if f.direct(e) && w.references(w.rows[a], e, true) && gone[w.rows[a].keys[j]] {
+				values[2+2*j+map[bool]int{true: 1}[e.wide]] = ""
+			}
+		}
+	}
+	return values
 }
 
 // gone returns the rows, by tree and key, that belong to a unit; key is its a, or its d if by is "d".

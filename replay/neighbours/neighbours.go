@@ -34,6 +34,7 @@ type (
 	PlannedNeighbour = build.PlannedNeighbour
 	Report           = verify.Report
 	Difference       = verify.Difference
+	TableLoss        = verify.TableLoss
 	Twin             = verify.Twin
 	Recreation       = build.Recreation
 	Part             = build.Part

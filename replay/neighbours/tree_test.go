@@ -178,7 +178,7 @@ func (f *forest) compare(t *testing.T, dsn, schema string, gone []map[int]bool) 
 		for _, n := range w.nodes {
 			for a := range w.rows {
 				if !gone[i][a] && n.holds(a) { // a view has no ONLY
-					want = append(want, n.name+" ("+strings.Join(w.values(a), ",")+")")
+					want = append(want, n.name+" ("+strings.Join(f.left(w, a, gone[0]), ",")+")")
 				}
 			}
 			parts = append(parts, fmt.Sprintf("SELECT '%s ' || ROW(%s)::text FROM %s.%[1]s", n.name, strings.Join(w.columns(), ", "), schema))

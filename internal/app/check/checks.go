@@ -57,7 +57,7 @@ func engineChecks(c config.Config) []preflight.Task {
 	for i := range c.Shadow.Engines(c.Shadow.Copies()) {
 		tasks = append(tasks, checkEngine(c, i))
 	}
-	return append(tasks, checkVersion(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c), checkServer(c))
+	return append(tasks, checkVersion(c), checkClaims(c), checkNeighbours(c), checkLedger(c), checkSpool(c), checkPace(c), checkServer(c))
 }
 
 // named returns a task whose checks name an engine.
@@ -244,8 +244,11 @@ func checkNeighbours(c config.Config) preflight.Task {
 			differ.Message += ": the copies are hand-made"
 			return []preflight.Check{differ}
 		}
-		differ.Fix = "run `dpwatch neighbours verify`"
-		checks := append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), checkSet(ctx, c), differ)
+		set, verified := checkSet(ctx, c)
+		if differ.Fix = "run `dpwatch neighbours verify`"; verified != nil {
+			differ.Status, differ.Message, differ.Fix = preflight.OK, "verified "+verified.UTC().Format(time.RFC3339)+": no fault was found", ""
+		}
+		checks := append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), set, differ)
 		return append(checks, checkRandom(ctx, c)...)
 	}
 }
@@ -284,10 +287,11 @@ func recordOf(ctx context.Context, c config.Config) preflight.Set {
 	return record
 }
 
-func checkSet(ctx context.Context, c config.Config) preflight.Check {
+// checkSet checks the record of the set, and returns when it was verified; nil = not, or with faults.
+func checkSet(ctx context.Context, c config.Config) (check preflight.Check, verified *time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
 	defer cancel()
-	check := preflight.Check{Name: "neighbours", Object: "the set of copies", Status: preflight.Fault}
+	check = preflight.Check{Name: "neighbours", Object: "the set of copies", Status: preflight.Fault}
 	o, err := stages.NeighbourOptions(c)
 	var set neighbours.Set
 	if err == nil {
@@ -307,6 +311,7 @@ func checkSet(ctx context.Context, c config.Config) preflight.Check {
 	default:
 		check.Status = preflight.OK
 		check.Message = fmt.Sprintf("epoch %d, made %s, relation %s, method %s", set.Epoch, set.Made.UTC().Format(time.RFC3339), set.Relation, set.Method)
+		verified = set.Verified
 	}
-	return check
+	return check, verified
 }

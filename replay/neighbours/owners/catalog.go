@@ -20,6 +20,7 @@ type table struct {
 	ident.Table
 	Rows     float64 // the planner's estimate; negative = not known
 	Readable bool
+	Empty    bool // it has no pages
 	columns  []column
 	refers   []reference
 }
@@ -66,6 +67,7 @@ const ours = `n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT LIKE 'dpwatch%' AND n
 const columnsQuery = `SELECT n.nspname, c.relname, (SELECT CASE WHEN c.relkind = 'p' THEN coalesce(sum(greatest(p.reltuples, 0)), 0) ELSE c.reltuples END
 		FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class p ON p.oid = i.inhrelid WHERE i.inhparent = c.oid)::float8,
 	pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid),
+	c.relkind = 'r' AND pg_catalog.pg_relation_size(c.oid) = 0 AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid),
 	a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (WITH RECURSIVE b (oid) AS (SELECT a.atttypid UNION
 			SELECT CASE WHEN t.typbasetype <> 0 THEN t.typbasetype ELSE t.typelem END FROM b JOIN pg_catalog.pg_type t ON t.oid = b.oid
 			WHERE t.typbasetype <> 0 OR t.typelem <> 0 AND t.typcategory = 'A')
@@ -99,8 +101,8 @@ func (s *search) read(ctx context.Context) error {
 	}
 	columns, err := connect.Structs[struct {
 		ident.Table
-		Rows     float64
-		Readable bool
+		Rows            float64
+		Readable, Empty bool
 		column
 	}](ctx, s.tx, columnsQuery, schemas, names)
 	if err != nil {
@@ -109,8 +111,8 @@ func (s *search) read(ctx context.Context) error {
 	for _, c := range columns {
 		t := s.named(c.Table)
 		if t == nil {
-			t = &table{Table: c.Table, Rows: c.Rows, Readable: c.Readable}
-			s.tables = append(s.tables, t)
+			t = &table{Table: c.Table, Rows: c.Rows, Readable: c.Readable, Empty: c.Empty}
+			s.tables, s.places[c.Table] = append(s.tables, t), t
 		}
 		t.columns = append(t.columns, c.column)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/pg/connect"
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
 
@@ -86,26 +87,30 @@ func Find(ctx context.Context, tx pgx.Tx, o Options) (*Found, error) {
 	if o.Query == 0 {
 		o.Query = 5 * time.Second
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout TO %d", o.Query.Milliseconds())); err != nil {
-		return nil, err
-	}
-	s := &search{o: o, tx: tx, ends: time.Now().Add(o.Time)}
+	s := &search{o: o, tx: tx, places: map[ident.Table]*table{}}
 	if err := s.read(ctx); err != nil {
 		return nil, err
 	}
+	// Most tables are small, and compiling a query takes longer than running it. The number of distinct values is
+	// estimated too low, and a nested loop over all units is slow.
+	if err := connect.Run(ctx, tx, fmt.Sprintf("SET LOCAL statement_timeout TO %d", o.Query.Milliseconds()), "SET LOCAL jit TO off", "SET LOCAL enable_nestloop TO off"); err != nil {
+		return nil, err
+	}
+	s.ends = time.Now().Add(o.Time)
 	if s.unit = s.named(o.Unit); s.unit == nil {
 		return nil, fmt.Errorf("the unit's table %s does not exist, or holds no columns", o.Unit)
 	}
 	if err := s.identify(ctx); err != nil {
 		return nil, err
 	}
-	for _, t := range s.tables {
+	for _, t := range s.byFit() {
 		s.keyed(t)
 		if err := s.examine(ctx, t); err != nil {
 			return nil, err
 		}
 	}
 	s.indirect()
+	slices.SortStableFunc(s.found.Unread, func(a, b Unread) int { return ident.Compare(a.Table, b.Table) })
 	slices.SortStableFunc(s.found.Candidates, func(a, b Candidate) int {
 		switch {
 		case a.Table != b.Table:
@@ -126,6 +131,8 @@ type search struct {
 	tx         pgx.Tx
 	ends       time.Time
 	tables     []*table
+	places     map[ident.Table]*table
+	byWord     map[string][]*table // by the last word of the name
 	unit       *table
 	identities []identity // the unit's key first
 	found      Found
@@ -138,12 +145,7 @@ type identity struct {
 	key    bool // of the table; otherwise an address
 }
 
-func (s *search) named(t ident.Table) *table {
-	if i := slices.IndexFunc(s.tables, func(x *table) bool { return x.Table == t }); i >= 0 {
-		return s.tables[i]
-	}
-	return nil
-}
+func (s *search) named(t ident.Table) *table { return s.places[t] }
 
 // identify finds the columns of the unit's table by which a person can be identified.
 func (s *search) identify(ctx context.Context) error {
@@ -173,6 +175,22 @@ func (s *search) identify(ctx context.Context) error {
 		s.found.Addresses = append(s.found.Addresses, c.Name)
 	}
 	return nil
+}
+
+// byFit returns the tables, first those with a column that names a person by its name: the time of the search may end.
+func (s *search) byFit() []*table {
+	all := slices.Clone(s.tables)
+	slices.SortStableFunc(all, func(a, b *table) int {
+		of := func(t *table) int {
+			best := Unfit
+			for _, c := range t.columns {
+				best = max(best, FitOf(c.Name, s.o.Unit.Name, strings.Join(s.o.Key, ",")))
+			}
+			return int(best)
+		}
+		return of(b) - of(a)
+	})
+	return all
 }
 
 // keyed adds the foreign keys of a table to the unit.

@@ -53,6 +53,8 @@ func (s *search) examine(ctx context.Context, t *table) error {
 				s.found.Unread = append(s.found.Unread, Unread{t.Table, c.Name, why})
 			}
 			continue
+		case kind == "json" && t.Empty:
+			continue
 		case kind == "json":
 			if err := s.unread(t, c.Name, s.json(ctx, t, c)); err != nil {
 				return err
@@ -61,6 +63,8 @@ func (s *search) examine(ctx context.Context, t *table) error {
 		case kind == "text" && c.Width > freeText:
 			s.found.Unread = append(s.found.Unread, Unread{t.Table, c.Name, "free text"})
 			continue
+		case kind == "number" && !c.Array && s.dull(t, c):
+			continue // dense keys are found by chance
 		case c.Key && kind == "number" && FitOf(c.Name, s.o.Unit.Name, s.o.Key[0]) != Named:
 			continue // counted from 1, as the unit's key
 		}
@@ -71,6 +75,12 @@ func (s *search) examine(ctx context.Context, t *table) error {
 		probes = append(probes, p)
 	}
 	if len(probes) == 0 {
+		return nil
+	}
+	if t.Empty {
+		for _, p := range probes {
+			s.judge(t, p, counts{Found: make([]int64, len(s.identities))})
+		}
 		return nil
 	}
 	found, err := s.count(ctx, t, probes)
@@ -99,6 +109,11 @@ func (s *search) examine(ctx context.Context, t *table) error {
 	return nil
 }
 
+// dull reports whether the name of a number says that it is no key of the unit, of a person or of another table.
+func (s *search) dull(t *table, c column) bool {
+	return FitOf(c.Name, s.o.Unit.Name, s.o.Key[0]) == Unfit && !address(c.Name) && s.target(t, c) == nil && len(kindColumns(t, c.Name)) == 0
+}
+
 // opaque are types with contents that are not examined. Numbers, times and the like name nobody.
 var opaque = map[string]string{"bytea": "bytea, perhaps encrypted", "xml": "XML", "hstore": "hstore", "tsvector": "words of a text", "ltree": "ltree"}
 
@@ -108,8 +123,8 @@ func (s *search) target(t *table, c column) *table {
 	if c.Key || len(words) < 2 || !keys[words[len(words)-1]] || FitOf(c.Name, s.o.Unit.Name, s.o.Key[0]) == Named {
 		return nil
 	}
-	for _, x := range s.tables {
-		if x == t || x == s.unit || FitOf(c.Name, x.Name, "") != Named {
+	for _, x := range s.namedBy(c.Name) {
+		if x == t || x == s.unit {
 			continue
 		}
 		for _, key := range x.columns {
@@ -156,33 +171,49 @@ func (s *search) count(ctx context.Context, t *table, probes []probe) (found []c
 
 // counting is the end of a query that counts the values val of probes n of v.
 func (s *search) counting(target string) string {
-	var all []string
-	for _, i := range s.identities {
-		all = append(all, match(i.table, i.column)+"::int::int8")
-	}
-	var sums []string
-	for i := range all {
+	var all, sums []string
+	joins := ""
+	for i, x := range s.identities {
+		if x.column.Key || x.column.Unique && x.column.Base != "citext" { // it has an index
+			all = append(all, match(x.table, x.column)+"::int::int8")
+		} else {
+			column, value := comparison(x.column)
+			joins += fmt.Sprintf(" LEFT JOIN (SELECT DISTINCT %s AS v FROM %s u) i%d ON i%d.v = %s", column, x.table.SQL(), i, i, value)
+			all = append(all, fmt.Sprintf("(i%d.v IS NOT NULL)::int::int8", i))
+		}
 		sums = append(sums, fmt.Sprintf("coalesce(sum(m[%d]), 0)::int8", i+1))
 	}
 	return fmt.Sprintf(`, d AS (SELECT n, val, count(*) AS rows FROM v WHERE val <> '' AND length(val) < 10000 GROUP BY n, val),
-		e AS (SELECT n, rows, length(val) AS length, ARRAY[%s] AS m, %s AS target FROM d)
+		e AS MATERIALIZED (SELECT n, rows, length(val) AS length, ARRAY[%s] AS m, %s AS target FROM d%s)
 		SELECT n::int, count(*), sum(rows)::int8, (sum(length * rows) / sum(rows))::float8, ARRAY[%s], count(*) FILTER (WHERE target) FROM e GROUP BY n ORDER BY n`,
-		strings.Join(all, ", "), target, strings.Join(sums, ", "))
+		strings.Join(all, ", "), target, joins, strings.Join(sums, ", "))
 }
 
 // match is the condition that the text val is a value of a column of a table, by an index on it if there is one.
 func match(t *table, c column) string {
-	column, value, shape := "u."+ident.Quote(c.Name), "d.val", "true"
+	shape := "true"
+	switch c.family() {
+	case "number":
+		shape = "d.val ~ '^-?[0-9]{1,18}$'"
+	case "uuid":
+		shape = "d.val ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
+	}
+	column, value := comparison(c)
+	return fmt.Sprintf("CASE WHEN %s THEN EXISTS (SELECT FROM %s u WHERE %s = %s) ELSE false END", shape, t.SQL(), column, value)
+}
+
+// comparison returns a column of u and the text val as they are compared.
+func comparison(c column) (column, value string) {
+	column, value = "u."+ident.Quote(c.Name), "d.val"
 	switch {
 	case c.family() == "number":
-		value, shape = "d.val::int8", "d.val ~ '^-?[0-9]{1,18}$'"
+		value = "d.val::int8"
 	case c.family() == "uuid":
-		value, shape = "d.val::uuid", "d.val ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'"
+		value = "d.val::uuid"
 	case c.Base == "citext":
-		column = "lower(" + column + "::text)"
-		value = "lower(d.val)"
+		return "lower(" + column + "::text)", "lower(d.val)"
 	}
-	return fmt.Sprintf("CASE WHEN %s THEN EXISTS (SELECT FROM %s u WHERE %s = %s) ELSE false END", shape, t.SQL(), column, value)
+	return column, value
 }
 
 // judge adds a candidate for what was counted.
@@ -285,12 +316,40 @@ func (s *search) toTarget(t *table, p probe, n counts) {
 
 // rival returns another table of persons whose name the probe's fits.
 func (s *search) rival(t *table, p probe) *table {
-	for _, x := range s.tables {
-		if x != s.unit && x != t && FitOf(p.name, x.Name, "") == Named {
+	for _, x := range s.namedBy(p.name) {
+		if x != s.unit && x != t {
 			return x
 		}
 	}
 	return nil
+}
+
+// namedBy returns the tables whose name a column's fits as Named.
+func (s *search) namedBy(column string) (all []*table) {
+	if s.byWord == nil {
+		s.byWord = map[string][]*table{}
+		for _, t := range s.tables {
+			if words := Words(t.Name); len(words) > 0 {
+				last := Singular(words[len(words)-1])
+				s.byWord[last] = append(s.byWord[last], t)
+			}
+		}
+	}
+	words := thing(column)
+	if len(words) == 0 {
+		return nil
+	}
+	whole := strings.Join(words, "")
+	names := []string{Singular(words[len(words)-1])}
+	for _, end := range []string{"id", "uid"} {
+		if name, ok := strings.CutSuffix(whole, end); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		all = append(all, s.byWord[name]...)
+	}
+	return all
 }
 
 // ambiguous reports whether there are other tables of persons, with whose keys numbers can be confused.

@@ -28,7 +28,7 @@ const recordTables = `
 CREATE TABLE %[1]s.neighbour_version (version int NOT NULL, salt text NOT NULL);
 CREATE TABLE %[1]s.neighbour_set (epoch bigint PRIMARY KEY, state text NOT NULL CHECK (state IN ('building', 'current', 'old')),
 	d0 text NOT NULL, d1 text[] NOT NULL, relation text NOT NULL, method text NOT NULL, source text NOT NULL,
-	tables text[] NOT NULL, made timestamptz NOT NULL DEFAULT now(), twin text NOT NULL DEFAULT '', guard text NOT NULL DEFAULT '');
+	tables text[] NOT NULL, made timestamptz NOT NULL DEFAULT now(), twin text NOT NULL DEFAULT '', guard text NOT NULL DEFAULT '', verified timestamptz);
 CREATE UNIQUE INDEX ON %[1]s.neighbour_set (state) WHERE state = 'current';
 CREATE TABLE %[1]s.neighbour_unit (epoch bigint NOT NULL, schema text NOT NULL, key text[] NOT NULL, why text NOT NULL,
 	rows bigint NOT NULL, PRIMARY KEY (epoch, schema));

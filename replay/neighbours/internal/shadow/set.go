@@ -50,12 +50,22 @@ type Set struct {
 	Source   string   // the database that was copied
 	Tables   []string // names of the relations in every schema
 	Made     time.Time
-	Twin     string // schema of a second copy of D0; "" = none, as in a set of an earlier version
-	Guard    string // schema of a third one; "" = none
+	Twin     string     // schema of a second copy of D0; "" = none, as in a set of an earlier version
+	Guard    string     // schema of a third one; "" = none
+	Verified *time.Time // when verify found no fault; nil = not yet, or it found one since
 }
 
 // Schemas returns the schemas of the set: D0, the neighbours, and the twin and the guard if there are any.
 func (s *Set) Schemas() []string { return spec.Schemas(s.D0, s.D1, s.Twin, s.Guard) }
+
+// RecordVerified records that a set was verified, or that it has faults.
+func (s *DB) RecordVerified(ctx context.Context, epoch int64, sound bool) error {
+	if err := connect.Run(ctx, s.Conn, "ALTER TABLE "+s.Record("neighbour_set")+" ADD COLUMN IF NOT EXISTS verified timestamptz"); err != nil {
+		return s.Explain(err)
+	}
+	_, err := s.Conn.Exec(ctx, "UPDATE "+s.Record("neighbour_set")+" SET verified = CASE WHEN $2 THEN now() END WHERE epoch = $1", epoch, sound)
+	return s.Explain(err)
+}
 
 // Member is one neighbour and its difference from D0.
 type Member struct {
@@ -75,8 +85,8 @@ func (s *DB) Current(ctx context.Context) (Set, error) {
 	if !there {
 		return Set{}, ErrNoSet
 	}
-	sets, err := connect.Structs[Set](ctx, s.Conn, `SELECT epoch, d0, d1, relation, method, source, tables, made, coalesce(to_jsonb(s)->>'twin', ''), coalesce(to_jsonb(s)->>'guard', '')
-		FROM `+s.Record("neighbour_set")+` s WHERE state = 'current'`) // records of earlier versions have no column twin or guard
+	sets, err := connect.Structs[Set](ctx, s.Conn, `SELECT epoch, d0, d1, relation, method, source, tables, made, coalesce(to_jsonb(s)->>'twin', ''), coalesce(to_jsonb(s)->>'guard', ''), (to_jsonb(s)->>'verified')::timestamptz
+		FROM `+s.Record("neighbour_set")+` s WHERE state = 'current'`) // records of earlier versions have no column twin, guard or verified
 	if err != nil {
 		return Set{}, fmt.Errorf("read the records in schema %s: %w", s.Options.Control, s.Explain(err))
 	}

@@ -133,7 +133,14 @@ func (g *Graph) declare(o *spec.Options) (map[*Relation]bool, error) {
 	declared := map[*Relation]bool{}
 	var faults []error
 	for i, p := range o.Paths {
-		e, err := g.path(p)
+		e, err := g.Path(p)
+		switch {
+		case err != nil:
+		case p.Owns() && g.Model.Within(e.Child, g.Unit):
+			err = fmt.Errorf("%s is the unit's table: its rows belong to the unit of their key", p.Table)
+		case p.Act && slices.Contains(e.Element.Keys, ""):
+			err = errors.New("an act cannot be one of an array in JSON: leave act out, so that rows belong to the units, or ignore the column")
+		}
 		switch {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("privacy.paths[%d]: %w", i, err))
@@ -163,8 +170,69 @@ func (g *Graph) declare(o *spec.Options) (map[*Relation]bool, error) {
 	return declared, errors.Join(faults...)
 }
 
-// path converts one declared path; it covers no table yet.
-func (g *Graph) path(p spec.Path) (Edge, error) {
+// Declares reports whether rows belong to units by the columns of an edge, or whether they are those of an act.
+func (g *Graph) Declares(e Edge) bool {
+	return slices.ContainsFunc(slices.Concat(g.Edges, g.Acts), func(x Edge) bool {
+		if x.Parent != e.Parent || !slices.Equal(x.names(), e.names()) || !g.Model.Within(x.Child, e.Child) && !g.Model.Within(e.Child, x.Child) {
+			return false
+		}
+		return slices.ContainsFunc(g.Model.Tables(), func(r *Relation) bool { return x.Covers[r] && g.Model.Within(r, e.Child) })
+	})
+}
+
+// Ignores reports whether the configuration says that the columns of an edge may name a removed unit.
+func (g *Graph) Ignores(e Edge) bool {
+	return !slices.ContainsFunc(e.Columns, func(c string) bool { return !g.ignored[Place{g.Model.Top(e.Child), c}] })
+}
+
+// Configured reports whether the configuration declares how the rows of a table, or of one below it, belong to units.
+func (g *Graph) Configured(top *Relation) bool {
+	return slices.ContainsFunc(g.Edges, func(e Edge) bool { return e.Declared && g.Model.Within(e.Child, top) })
+}
+
+// many is the number of units from which on the number of owners of a row is not counted.
+const many = 3
+
+// Shared returns the tables with rows that may belong to more than two units.
+func (g *Graph) Shared() (out []*Relation) {
+	owners := map[*Relation]int{}
+	of := func(e Edge) (n int) {
+		for r, count := range owners {
+			if g.Model.Within(r, e.Parent) {
+				n = max(n, count)
+			}
+		}
+		if n > 0 && (e.Period || !e.Element.Plain() || e.Declared && !e.Parent.unique(e.On)) {
+			return many
+		}
+		return n
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, r := range g.Model.Tables() {
+			n := 0
+			if g.Model.Within(r, g.Unit) {
+				n = 1
+			} else {
+				for _, e := range g.edgesOf(r) {
+					n += of(e)
+				}
+			}
+			if n = min(n, many); r.Stores() && owners[r] != n {
+				owners[r], changed = n, true
+			}
+		}
+	}
+	for _, r := range g.Model.Tables() {
+		if owners[r] == many {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Path converts one declared path; it covers no table yet.
+func (g *Graph) Path(p spec.Path) (Edge, error) {
 	e := Edge{Child: g.Model.Named(p.Table), Parent: g.Model.Named(p.To), On: p.On, Declared: true, Act: p.Act, Where: p.Where, Covers: map[*Relation]bool{}}
 	if e.Child == nil || !e.Child.IsTable() {
 		return e, fmt.Errorf("%s is not a protected table", p.Table)
@@ -188,14 +256,10 @@ func (g *Graph) path(p spec.Path) (Edge, error) {
 	switch {
 	case e.Parent == nil || !e.Parent.IsTable():
 		return e, fmt.Errorf("%s is not a protected table", p.To)
-	case g.Model.Within(e.Child, g.Unit) && !p.Act:
-		return e, fmt.Errorf("%s is the unit's table: its rows belong to the unit of their key", p.Table)
 	case len(e.Columns) == 0 || len(e.Columns) != len(e.On):
 		return e, fmt.Errorf("columns and on must have equally many names: %d and %d are given", len(e.Columns), len(e.On))
 	case !e.Element.Plain() && len(e.Columns) > 1:
 		return e, errors.New("elements of an array and keys of JSON are a path alone, not with further columns")
-	case p.Act && slices.Contains(e.Element.Keys, ""):
-		return e, errors.New("an act cannot be one of an array in JSON: leave act out, so that rows belong to the units, or ignore the column")
 	}
 	for j, on := range e.On {
 		column, to := e.Child.Column(e.Columns[j]), e.Parent.Column(on)

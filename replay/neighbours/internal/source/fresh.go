@@ -2,6 +2,8 @@ package source
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
@@ -23,6 +25,11 @@ type Fresh struct {
 // generated.
 func (g *Graph) Fresh() (*Fresh, error) {
 	f := &Fresh{map[Place]Place{}, map[Place]Edge{}}
+	for _, e := range g.Edges {
+		if !e.Element.Plain() || e.AsText {
+			return nil, fmt.Errorf("a unit cannot be added to the rows of %s by %s: use another relation", e.Child.Table, strings.Join(e.names(), ", "))
+		}
+	}
 	for _, k := range g.Key {
 		p := Place{g.Model.Top(g.Unit), k}
 		f.From[p] = p
@@ -64,7 +71,10 @@ next:
 				continue next
 			}
 		}
-		for _, name := range i.Unique {
+		// A column of a foreign key would then reference nothing: it is the last choice.
+		order := slices.Clone(i.Unique)
+		slices.SortStableFunc(order, func(a, b string) int { return m.references(r, a) - m.references(r, b) })
+		for _, name := range order {
 			if _, err := NewValue("x", r.Column(name), "0"); err == nil {
 				p := Place{m.Top(r), name}
 				f.From[p] = p
@@ -74,6 +84,14 @@ next:
 		return false, fmt.Errorf("the unique key %s of %s has no column of a type for which new values can be generated: use another relation", i.Name, r.Table)
 	}
 	return false, nil
+}
+
+// references returns 1 for a column of a foreign key of a table or of one above it, 0 for any other one.
+func (m *Model) references(r *Relation, name string) int {
+	if slices.ContainsFunc(m.Keys, func(k foreignKey) bool { return m.Within(r, m.ByOID(k.Child)) && slices.Contains(k.Columns, name) }) {
+		return 1
+	}
+	return 0
 }
 
 // NewValue returns an expression for a value that no row has, derived from the value of a row; offset, see

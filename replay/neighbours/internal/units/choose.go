@@ -18,6 +18,7 @@ type Chosen struct {
 	Key    []string // text form
 	Why    string   // "most_rows: 812 rows"
 	Rows   int64    `db:"-"` // over all tables
+	Shared int64    `db:"-"` // of these, rows that more than two units own
 }
 
 // Choose selects the requested number of units by each choice in turn, skipping units that are already taken.
@@ -62,6 +63,10 @@ func (w *Ownership) Ranking(c spec.Choice) (string, error) {
 	own := w.Table("own")
 	switch c.Rule {
 	case spec.MostRows:
+		if shared := w.shared(); shared != "" { // rows of many units are not those of one
+			return `SELECT unit, count(*) || ' rows' || CASE WHEN count(*) > sum(own) THEN ', ' || count(*) - sum(own) || ' of which more than two units own' ELSE '' END AS why, ROW(sum(own), count(*)) AS worth
+				FROM (SELECT unit, (n <= 2)::int AS own FROM (` + shared + `) s UNION ALL SELECT unit, 1 FROM ` + own + " WHERE NOT " + w.inShared() + ") o GROUP BY unit", nil
+		}
 		return "SELECT unit, count(*) || ' rows' AS why, count(*) AS worth FROM " + own + " GROUP BY unit", nil
 	case spec.Random:
 		return fmt.Sprintf("SELECT u.unit, 'seed %[1]d'::text AS why, hashtextextended(ROW(%[2]s)::text, %[1]d) AS worth FROM %[3]s u",
@@ -110,6 +115,26 @@ func (w *Ownership) Ranking(c spec.Choice) (string, error) {
 	return "", fmt.Errorf("unknown rule %q", c.Rule)
 }
 
+// inShared returns the condition that a row of own is of a table with rows of more than two units; "" = there is none.
+func (w *Ownership) inShared() string {
+	var names []string
+	for _, r := range w.Graph.Shared() {
+		names = append(names, ident.Literal(w.in(r))+"::regclass::oid")
+	}
+	if names == nil {
+		return ""
+	}
+	return "rel IN (" + strings.Join(names, ", ") + ")"
+}
+
+// shared returns a query of (unit, n): for each row of such a table the number of its units; "" = there is none.
+func (w *Ownership) shared() string {
+	if in := w.inShared(); in != "" {
+		return "SELECT unit, count(*) OVER (PARTITION BY rel, tid) AS n FROM " + w.Table("own") + " WHERE " + in
+	}
+	return ""
+}
+
 // rank reads the first c.K units of a ranking that are not taken, with their keys and numbers of rows.
 func (w *Ownership) rank(ctx context.Context, ranking string, c spec.Choice, taken []int) ([]Chosen, error) {
 	units, err := connect.Structs[Chosen](ctx, w.Conn, fmt.Sprintf(`SELECT u.unit, ARRAY[%s], r.why
@@ -134,12 +159,26 @@ func (w *Ownership) keepOnly(ctx context.Context, units []Chosen, missing bool) 
 			return err
 		}
 	}
+	shared := map[int]int64{}
+	if query := w.shared(); query != "" && !missing {
+		rows, err := connect.Structs[struct {
+			Unit int
+			Rows int64
+		}](ctx, w.Conn, "SELECT unit, count(*) FROM ("+query+") s WHERE n > 2 AND "+in+" GROUP BY unit")
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			shared[r.Unit] = r.Rows
+		}
+	}
 	err := connect.Run(ctx, w.Conn,
 		"CREATE UNLOGGED TABLE "+w.Table("gone")+" AS SELECT unit, rel, tid, round FROM "+w.Table("own")+" WHERE "+in,
 		"DROP TABLE "+w.Table("own"),
 		"CREATE INDEX ON "+w.Table("gone")+" (unit, rel, tid)",
 		"VACUUM ANALYZE "+w.Table("gone"))
 	for i := 0; i < len(units) && err == nil; i++ {
+		units[i].Shared = shared[units[i].Number]
 		units[i].Rows, err = connect.Value[int64](ctx, w.Conn, "SELECT count(*) FROM "+w.Table("gone")+" WHERE unit = $1", units[i].Number)
 	}
 	return err

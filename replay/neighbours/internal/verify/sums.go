@@ -21,6 +21,8 @@ type checksum struct{ Rows, First, Second int64 }
 type worldSums struct {
 	all   map[string]checksum
 	units map[unitTable]unitSums
+	// losses are what each neighbour without a unit lacks and has of it, by the unit's number; of D0 alone.
+	losses map[int][]units.Loss
 }
 
 // unitTable is a unit, by its number, and a table.
@@ -42,7 +44,7 @@ type unitSums struct {
 // sums computes the checksums of a world; keys are the units, by number. In a neighbour made of views the keys are
 // those of D0: rows have no ctid there, so the unit's rows are found by their references.
 func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]string) (*worldSums, error) {
-	out := &worldSums{all: map[string]checksum{}, units: map[unitTable]unitSums{}}
+	out := &worldSums{all: map[string]checksum{}, units: map[unitTable]unitSums{}, losses: map[int][]units.Loss{}}
 	views := schema != v.set.D0 && v.set.Method == spec.View
 	own, owned := "", units.Owned{}
 	if views { // read as in replays: rows that the server does not find then are missing
@@ -98,6 +100,15 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 		}
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", r.Name, err)
+		}
+	}
+	if v.mentions == nil || schema != v.set.D0 {
+		return out, nil
+	}
+	for number := range keys {
+		var err error
+		if out.losses[number], err = owned.Losses(ctx, v.Conn, number, v.set.D1[number-1], v.mentions); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/shadow"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
+	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
 )
 
 // Difference is the result of verifying D0 and one neighbour.
@@ -23,6 +24,9 @@ type Difference struct {
 	Removed map[string]int64 // rows of the unit in D0, by table
 	Added   map[string]int64 // rows of the unit in the neighbour, by table
 	Faults  []string         // empty = the pair differs by exactly this unit
+	// Tables say what was looked at, for relation Remove; Warnings what may be wrong.
+	Tables   []TableLoss
+	Warnings []string
 }
 
 // Report is the result of verifying a set.
@@ -92,7 +96,7 @@ func Run(ctx context.Context, o spec.Options) (Report, error) {
 	if report.Guard, err = v.compareTwin(ctx, set.Guard); err != nil {
 		return report, fmt.Errorf("verify %s: %w", set.Guard, s.Explain(err))
 	}
-	return report, nil
+	return report, s.RecordVerified(ctx, set.Epoch, report.OK())
 }
 
 // verifier compares the worlds of one set.
@@ -104,7 +108,9 @@ type verifier struct {
 	fresh  *source.Fresh // the columns with new values in an added unit; nil for other relations
 	worlds map[string]*worldSums
 	d0     *ddl.Description
-	labels []string // the security labels of D0
+	// mentions are the columns of D0 that name units; nil for other relations than Remove.
+	mentions *units.Mentions
+	labels   []string // the security labels of D0
 }
 
 // readD0 reads D0's present catalog and its checksums for every unit.
@@ -119,6 +125,15 @@ func (v *verifier) readD0(ctx context.Context, members []shadow.Member) error {
 	if v.set.Relation == spec.Extreme {
 		if v.fresh, err = v.g.Fresh(); err != nil {
 			return err
+		}
+	}
+	if v.set.Relation == spec.Remove {
+		err = pgx.BeginTxFunc(ctx, v.Conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+			v.mentions, err = units.FindMentions(ctx, tx, v.g, v.Options, v.set.D0)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("search for columns that name units: %w", err)
 		}
 	}
 	keys := map[int][]string{}
@@ -218,6 +233,7 @@ func (v *verifier) compare(ctx context.Context, number int, m shadow.Member) (Di
 			d.Added[r.Name] = after.Rows
 		}
 	}
+	d.judge(d0.losses[number], v.mentions)
 	if !differs {
 		d.Faults = append(d.Faults, "no row differs: it is D0 itself")
 	}
