@@ -30,7 +30,7 @@ PACKAGES := ./cmd/dpwatch ./internal/audit ./analysis ./replay/neighbours ./repl
 AT_A_TIME ?= 4
 TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4 -exec '$(CURDIR)/internal/longtest/nice.sh'
 
-.PHONY: build demo test test-fast test-long test-long-part chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines docker clean help
+.PHONY: build demo test test-fast test-long test-long-part chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines size docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -141,6 +141,11 @@ bench-neighbours: bin/bench ## time, disk and plans of neighbours by each method
 
 engines: build ## released engines in PostgreSQL or behind a gateway, each fault found and each honest query passed, as expected (needs pip); ARGS="-engine opendp", ARGS=-write
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" TMPDIR="$(TEMPORARY)" $(GO) run -tags $(TAGS) -ldflags=-w ./examples/engines $(ARGS)
+
+size: ## words of README and docs (docs/measured, which commands write, apart) and lines of Go by room, without tests
+	@wc -w README.md docs/*.md | tail -1; wc -w docs/measured/*.md | tail -1
+	@git ls-files '*.go' | grep -vE '_test\.go$$|^(bench|browsertest|examples)/' | xargs awk '{split(FILENAME, at, "/"); room = at[1] "/" (at[1] == "internal" || at[2] == "internal" ? at[2] : ""); n[room]++; all++} \
+	  END {for (room in n) print n[room] "\t" room | "sort -rn"; close("sort -rn"); print all "\tin all"}'
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t dpwatch:$(VERSION) .

@@ -115,7 +115,7 @@ SELECT false, pg_catalog.format('may read besides the copies, as a member of %I:
 	FROM me, groups JOIN besides ON grantee <> 0 AND pg_catalog.pg_has_role(groups.oid, grantee, 'MEMBER') WHERE NOT me.rolsuper GROUP BY groups.rolname, me.rolname
 UNION ALL
 SELECT false, pg_catalog.format('may read tables that %I creates later%s, by default', d.owner, coalesce(' in schema ' || d.nspname, '')),
-	pg_catalog.format('ALTER DEFAULT PRIVILEGES FOR ROLE %I%s REVOKE SELECT ON TABLES FROM %s', d.owner, coalesce(pg_catalog.format(' IN SCHEMA %I', d.nspname), ''),
+	pg_catalog.format('ALTER DEFAULT PRIVILEGES FOR ROLE %I%s REVOKE SELECT ON TABLES FROM %s', d.owner, coalesce(' IN SCHEMA ' || pg_catalog.quote_ident(d.nspname), ''),
 		CASE d.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(me.rolname) END)
 	FROM me JOIN (SELECT r.rolname AS owner, n.nspname, a.grantee FROM pg_catalog.pg_default_acl p JOIN pg_catalog.pg_roles r ON r.oid = p.defaclrole
 		LEFT JOIN pg_catalog.pg_namespace n ON n.oid = p.defaclnamespace, pg_catalog.aclexplode(p.defaclacl) a

@@ -69,6 +69,10 @@ func TestRights(t *testing.T) {
 			"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %",
 			"in schema public, by default", "ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM %",
 		},
+		{
+			"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %",
+			"creates later, by default", "ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM %",
+		},
 	} {
 		exec(strings.ReplaceAll(tc.give, "%", quoted))
 		warnings, err := check()

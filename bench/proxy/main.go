@@ -1,6 +1,6 @@
 // Package proxy measures the cost of a proxy: one client rotates between the targets (direct, dpwatch with and without
 // capture, PgBouncer) every few tens of milliseconds, so that noise on the machine affects all alike, and the CPU time
-// of each proxy process is divided by its number of transactions. See docs/performance.md.
+// of each proxy process is divided by its number of transactions. See docs/measured/performance.md.
 package proxy
 
 import (

@@ -1,6 +1,6 @@
 // Package replay measures the trials per second of package replay, and of pgbench with the same prepared statements on
 // the same server, and of a collector that requests one result at a time. The methods take turns, so that noise on the
-// machine affects all alike. See docs/performance.md.
+// machine affects all alike. See docs/measured/performance.md.
 package replay
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/pgtemp"
 )
 
-// query is one of the measured queries; takes is the time of one execution on the machine of docs/performance.md.
+// query is one of the measured queries; takes is the time of one execution on the machine of docs/measured/performance.md.
 type query struct {
 	name  string
 	takes time.Duration

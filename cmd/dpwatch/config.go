@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpwatch/dpwatch/config"
+	"github.com/dpwatch/dpwatch/internal/app/check"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/preflight"
 )
@@ -66,16 +67,22 @@ func checkCommand(env environment) *cobra.Command {
 		Long: `Report every fault of a configuration, with file and line, and as warnings the settings without effect: rules and routes that match nothing, and keys
 of what is off.
 
-It connects to nothing: dpwatch doctor examines a deployment. The exit code is 1 if there is a fault.`,
+Except for privacy.paths, whose columns are read from neighbours.source, it connects to nothing: dpwatch doctor examines a deployment. The exit code is 1 if
+there is a fault.`,
 		Example: `  dpwatch config check --config dpwatch.yaml
   dpwatch config check --config dpwatch.yaml -o json`,
 	}
 	path := configFlag(cmd)
 	asJSON := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, checks, err := checkFile(env, *path, asJSON())
+		c, checks, err := checkFile(env, *path, asJSON())
 		if err != nil {
 			return err
+		}
+		for _, one := range c.AllEngines() {
+			if len(one.Privacy.Paths) > 0 && one.Neighbours.Configured() {
+				checks = append(checks, check.CheckPaths(cmd.Context(), one, false)...)
+			}
 		}
 		return writeChecks(env, *path, checks, asJSON(), false)
 	}

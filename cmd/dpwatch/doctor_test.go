@@ -52,6 +52,9 @@ ledger: {dsn: memory}
 		if err := json.Unmarshal([]byte(r.stdout), &checks); err != nil {
 			t.Fatalf("%v\n%s", err, r.stdout)
 		}
+		if c := find(checks, "claims", "no source of claims"); c.Status != preflight.Fault || !strings.Contains(c.Fix, "claims.functions: ") {
+			t.Errorf("no claim: %+v", c)
+		}
 		if c := find(checks, "rows", tc.object+": "); c.Status != tc.status || !strings.Contains(c.Message, tc.text) || !strings.Contains(c.Fix, tc.fix) {
 			t.Errorf("%s: %+v", tc.name, c)
 		}

@@ -17,7 +17,8 @@ func initCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "init", Short: "Write a configuration for a database, to be reviewed", Args: cobra.NoArgs,
 		Long: `Read the catalog of a database and write a dpwatch.yaml with the likely privacy unit, the protected tables, how their rows belong to units, and the functions
-with an argument for the epsilon. Every guess has a comment that says why: review it. Rows are not read, and the password of --dsn is not written.
+with an argument for the epsilon. Every guess has a comment that says why: review it. Values of columns are compared with the unit's keys
+in the server, for at most a minute; no value of a row and no password of --dsn is written.
 
 --sql writes the statements for the roles, their rights and the shadow database. --passwords makes a random password for each role. A file that exists is not replaced.`,
 		Example: `  dpwatch init --dsn postgres://postgres@127.0.0.1:5432/shop -o dpwatch.yaml --sql roles.sql --passwords passwords

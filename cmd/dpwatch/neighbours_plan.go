@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -44,7 +45,7 @@ func planJSON(p neighbours.Plan) any {
 		Name  string   `json:"name"`
 		Kind  string   `json:"kind"`
 		Parts int      `json:"partitions"`
-		Rows  int64    `json:"rows"`
+		Rows  *int64   `json:"rows"` // null = not known
 		Bytes int64    `json:"bytes"`
 		Paths []string `json:"paths"`
 	}
@@ -82,7 +83,11 @@ func printPlan(w io.Writer, p neighbours.Plan) error {
 			if t.Parts > 0 {
 				kind += fmt.Sprintf(" with %d parts", t.Parts)
 			}
-			fmt.Fprintf(table, "%s (%s)\t%d\t%s\t%s\n", t.String(), kind, t.Rows, megabytes(t.Bytes), strings.Join(t.Paths, "; "))
+			rows := "unknown"
+			if t.Rows != nil {
+				rows = strconv.FormatInt(*t.Rows, 10)
+			}
+			fmt.Fprintf(table, "%s (%s)\t%s\t%s\t%s\n", t.String(), kind, rows, megabytes(t.Bytes), strings.Join(t.Paths, "; "))
 		}
 		if err := table.Flush(); err != nil {
 			return err

@@ -156,7 +156,7 @@ func TestRightsOnOriginals(t *testing.T) {
 proxy: {listen: 127.0.0.1:0, upstream: %q}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
-claims: {safe_functions: [noisy]}
+claims: {safe_functions: [noisy], default: {epsilon: 2}}
 ledger: {dsn: memory}
 `, upstreamOf(t, dsn), role))
 	const what, fix = "may read 1 original(s) of the copies, as PUBLIC may, public.people one of them", "REVOKE SELECT ON TABLE public.people FROM PUBLIC"

@@ -26,9 +26,7 @@ from the ledger; dpwatch need not run.
 
 --dir is made. It receives report.html or report.json, which load nothing from elsewhere (a browser prints the first),
 report.sarif for CI systems (SARIF 2.1.0: a violation is an error, an audit without a conclusion a warning or a note;
-it never has values of rows or literals), registry.yaml for the public registry of deployments of differential privacy
-(registry.opendp.org: what is known of the engine, with TODO where only people know; one file for each engine), and
-manifest.json: versions, hashes of the configuration, epochs, counts, verdicts and the SHA-256 of each file. With
+it never has values of rows or literals), and manifest.json: versions, hashes of the configuration, epochs, counts, verdicts and the SHA-256 of each file. With
 --key, manifest.sig is its ed25519 signature; dpwatch report --verify checks both.
 
 --new-key makes the key: an ed25519 key in PEM that only its owner may read (mode 0600). The public key, which readers
@@ -47,7 +45,6 @@ Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as i
   dpwatch report 3f9c --config dpwatch.yaml -o html,json --key report.key --dir finding-3f9c
   dpwatch report --period 30d --config dpwatch.yaml --key report.key
   dpwatch report --all --config dpwatch.yaml -o sarif --dir ci
-  dpwatch report --all --config dpwatch.yaml -o registry --dir registry
   dpwatch report --since 2026-01-01 --until 2026-04-01 --config dpwatch.yaml -o json
   dpwatch report --verify finding-3f9c --public-key report.key.pub`,
 	}
@@ -57,7 +54,7 @@ Exit codes: 0 done, whatever the verdicts; 1 error, or a report that is not as i
 	fs.StringVar(&period, "period", "", "how far to look back: 30d, or 12h")
 	fs.StringVar(&since, "since", "", "beginning of the period: a day in UTC (2026-01-01), or a time (2026-01-01T12:00:00Z)")
 	fs.StringVar(&until, "until", "", "end of the period, likewise: the beginning of that day; default: now")
-	fs.StringSliceVarP(&o.Formats, "output", "o", []string{"html"}, "html, json, sarif and registry, separated by commas")
+	fs.StringSliceVarP(&o.Formats, "output", "o", []string{"html"}, "html, json and sarif, separated by commas")
 	fs.StringVar(&o.Key, "key", "", "file with the private key for the signature: --new-key makes one")
 	fs.StringVar(&o.Dir, "dir", "dpwatch-report", "directory to make for the files")
 	fs.BoolVar(&o.Reveal, "reveal", false, "show values of rows, and statements with their literals")

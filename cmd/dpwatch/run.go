@@ -19,7 +19,7 @@ import (
 
 // relayThreads returns GOMAXPROCS for the relay, given its default: two for every event loop. With fewer threads, Go's
 // scheduler searches for work less often when a message wakes a thread, which is most of the cost of a message. With
-// only one, a loop and the rest of the process wait for each other (docs/performance.md).
+// only one, a loop and the rest of the process wait for each other (docs/measured/performance.md).
 func relayThreads(all int) int { return max(2, min(all, 2*proxy.DefaultLoops())) }
 
 func runCommand(env environment) *cobra.Command {

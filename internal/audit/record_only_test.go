@@ -89,8 +89,9 @@ func TestRecordOnly(t *testing.T) {
 		}
 		return n
 	}
-	eventually.True(t, "the first process finds the violation, and has saved it", func() bool {
-		return violations(l.Auditor) == 1 && l.Status().Ledger.Unsaved == 0
+	eventually.True(t, "the first process has saved the violation", func() (saved bool) {
+		err := conn.QueryRow(t.Context(), "SELECT count(*) = 1 FROM dpwatch_ledger.audits WHERE verdict = 'violation'").Scan(&saved)
+		return err == nil && saved
 	}, func() any { return l.Status() })
 	eventually.True(t, "the first process reports the second one", func() bool {
 		s := l.Status().Ledger

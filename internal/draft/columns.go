@@ -131,10 +131,13 @@ func (t table) kinds() (all, own map[kind]string) {
 	return all, own
 }
 
-// personal returns the columns that make a table one of personal data, whatever its name is: e-mail addresses, phone
-// numbers, IP addresses, names of persons, and names with a postal address.
+// personal returns the columns that make a table one of personal data: e-mail addresses, phone numbers, IP addresses,
+// names of persons, and names with a postal address.
 func (t table) personal() (names []string) {
 	all, _ := t.kinds()
+	if role, _, _ := named(wordsOf(t.Name)); role != thing && all[name] != "" {
+		names = append(names, all[name])
+	}
 	for k := email; k < sex; k++ {
 		switch column := all[k]; {
 		case column == "" || k == name || k == lastLogin || k == password:

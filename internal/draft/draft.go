@@ -73,6 +73,9 @@ func Make(ctx context.Context, dsn string, o Options) (file, sql string, err err
 	}
 	g := all.guessFrom(unit, found)
 	g.why, g.notTaken = why, notTaken
+	if err := g.count(ctx, conn); err != nil {
+		return "", "", fmt.Errorf("count rows of %s: %w", connect.Where(cfg), sqlstate.Withhold(err))
+	}
 	at := server{cfg.Host, strconv.Itoa(int(cfg.Port)), cfg.Database, o.Passwords, engine}
 	return fileOf(g, at), sqlOf(g, at), nil
 }
@@ -84,6 +87,35 @@ func search(ctx context.Context, conn *pgx.Conn, unit table) (found *owners.Foun
 		return err
 	})
 	return found, err
+}
+
+// counted is the number of rows in which a column of an act is looked at.
+const counted = 100_000
+
+// count adds to the lines that would follow an act in how many rows it names somebody. What takes too long, or cannot be
+// read, has no number.
+func (g *guess) count(ctx context.Context, conn *pgx.Conn) error {
+	for i := range g.maybe[:min(len(g.maybe), maxLines)] {
+		c := &g.maybe[i]
+		if !c.Keyed {
+			continue
+		}
+		var named, all int64
+		err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			if err := connect.Run(ctx, tx, "SET LOCAL statement_timeout TO 2000"); err != nil {
+				return err
+			}
+			return tx.QueryRow(ctx, fmt.Sprintf("SELECT count(c), count(*) FROM (SELECT %s AS c FROM %s LIMIT %d) x", ident.Quote(c.Columns[0]), c.Table.SQL(), counted)).Scan(&named, &all)
+		})
+		var failed *pgconn.PgError
+		switch {
+		case err == nil:
+			c.Why = append(c.Why, fmt.Sprintf("it names somebody in %d of %s", named, count(int(all), "row", "rows")))
+		case !errors.As(err, &failed):
+			return err
+		}
+	}
+	return nil
 }
 
 // plain are names that YAML takes for strings, and comments hold in one line.

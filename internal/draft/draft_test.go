@@ -145,7 +145,8 @@ func TestSQL(t *testing.T) {
 func TestNoUnit(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
-	pgtest.Exec(t, dsn, "CREATE TABLE devices (serial text PRIMARY KEY); CREATE TABLE readings (serial text, value float8); CREATE TABLE log (at date)")
+	pgtest.Exec(t, dsn, "CREATE TABLE devices (serial text PRIMARY KEY); CREATE TABLE readings (serial text, value float8); CREATE TABLE log (at date)",
+		"INSERT INTO devices SELECT md5(i::text) FROM generate_series(1, 9) i; INSERT INTO readings SELECT serial FROM devices")
 	if _, _, err := draft.Make(t.Context(), dsn, draft.Options{}); err == nil || !strings.Contains(err.Error(), "--unit schema.table") {
 		t.Errorf("no foreign keys and no names: %v", err)
 	}

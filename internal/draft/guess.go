@@ -99,7 +99,7 @@ func (g *graph) pathsOf(unit int, found *owners.Found, out *guess) map[ident.Tab
 			case c.Keyed && !c.Act:
 				keys = append(keys, c)
 			case reached[t.Table] == "" && c.Act: // the only path would be one of an act: who decides may take it
-				c.Act = false
+				c.Act, c.Why = false, append(c.Why, "of an act: no row belongs to who did it")
 				out.maybe = append(out.maybe, c)
 			case c.Keyed:
 			case sure(c, u) && c.Act:

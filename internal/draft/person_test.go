@@ -1,6 +1,7 @@
 package draft_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,5 +120,52 @@ func TestPerson(t *testing.T) {
 			file, _, _ = strings.Cut(file, "  protected:")
 			t.Errorf("%s: want %q %q:%s", tc.name, tc.unit, tc.text, file)
 		}
+	}
+}
+
+// TestProposals: a column that names a person without a key is a line of paths, one that may is such a line in a
+// comment, and so is the only path of a table if it is an act; personal tables come before the others, and none is
+// proposed as public.
+func TestProposals(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	pgtest.Exec(t, dsn, `CREATE TABLE country (id int PRIMARY KEY, name text); CREATE TABLE address (id int PRIMARY KEY, name text, street text, country_id int REFERENCES country);
+		CREATE TABLE shop (id int PRIMARY KEY, label text, phone bigint); CREATE TABLE device (id int PRIMARY KEY, client_ip inet); CREATE TABLE contact_point (id int PRIMARY KEY, "supportEmail" text, verified boolean);
+		CREATE TABLE person (id uuid PRIMARY KEY, email text UNIQUE, locale int); INSERT INTO person SELECT md5('p' || i)::uuid, 'p' || i || '@example.org' FROM generate_series(1, 50) i;
+		CREATE TABLE "order" (id int PRIMARY KEY, person_id uuid REFERENCES person, address int REFERENCES address, shop int REFERENCES shop, country int REFERENCES country, device int REFERENCES device, point int REFERENCES contact_point, guest_email text);
+		INSERT INTO "order" (id, person_id, guest_email) SELECT i, md5('p' || i)::uuid, 'p' || i || '@example.org' FROM generate_series(1, 40) i;
+		CREATE TABLE refund (id int PRIMARY KEY, order_id int, note text); INSERT INTO refund SELECT i, i FROM generate_series(1, 30) i;
+		CREATE TABLE audit (id int PRIMARY KEY, order_id int REFERENCES "order", record_type text, record_id text, approved_by uuid); INSERT INTO audit SELECT i, i, 'Person', md5('p' || i)::uuid::text, md5('p' || i)::uuid FROM generate_series(1, 30) i;
+		CREATE TABLE document (id int PRIMARY KEY, uploaded_by uuid REFERENCES person); INSERT INTO document SELECT i, CASE WHEN i < 7 THEN md5('p' || i)::uuid END FROM generate_series(1, 10) i;
+		CREATE TABLE newsletter (id int PRIMARY KEY, mail text); CREATE TABLE secret (id int PRIMARY KEY, data bytea); INSERT INTO secret VALUES (1, 'x'); CREATE TABLE setting (id int PRIMARY KEY, value text);
+		CREATE TABLE courier_staff (id int PRIMARY KEY, name text); ALTER TABLE "order" ADD courier int REFERENCES courier_staff; ANALYZE`)
+	c, file, _ := parsed(t, dsn, "")
+	if want := []string{"public.audit", "public.order", "public.person", "public.refund"}; !slices.Equal(tables(c), want) {
+		t.Errorf("protected: %q, want %q", tables(c), want)
+	}
+	before := -1
+	for _, want := range []string{
+		"  paths:", "\n    - {table: public.audit, columns: [approved_by], to: public.person, act: true}",
+		"\n    - {table: public.audit, columns: [record_id], to: public.person, where: \"record_type = 'Person'\"}",
+		"\n    - {table: public.order, columns: [person_id], to: public.person}", "\n    - {table: public.order, columns: [guest_email], to: public.person, on: [email]}",
+		"\n    - {table: public.refund, columns: [order_id], to: public.order, on: [id]}",
+		"\n  #   - {table: public.document, columns: [uploaded_by], to: public.person}  # a foreign key; of an act: no row belongs to who did it; it names somebody in 6 of 10 rows",
+		"\n  #   - {table: public.address, columns: [COLUMN], to: public.person}  # street", "public.contact_point, columns: [COLUMN], to: public.person}  # supportEmail", "public.courier_staff, columns: [COLUMN], to: public.person}  # name", "public.device, columns: [COLUMN], to: public.person}  # client_ip",
+		"public.newsletter, columns: [COLUMN], to: public.person}  # mail", "public.shop, columns: [COLUMN], to: public.person}  # phone",
+		"\n  # public: [public.country]\n", "not audited (2 tables): public.secret, public.setting\n", "Not searched for persons (1 column or table): public.secret.data (bytea, perhaps encrypted)\n",
+	} {
+		at := strings.Index(file, want)
+		if at <= before {
+			t.Errorf("%q is at %d, after %d, in\n%s", want, at, before, file)
+		}
+		before = at
+	}
+	for _, value := range []string{"@example", "md5"} {
+		if strings.Contains(file, value) {
+			t.Errorf("a value of a row: %q", value)
+		}
+	}
+	if _, file, _ = parsed(t, dsn, "public.shop"); !strings.Contains(file, "# public: [public.country]\n") || !strings.Contains(file, "public.person, columns: [COLUMN], to: public.shop}  # email") {
+		t.Errorf("the persons' table is proposed as public:\n%s", file)
 	}
 }

@@ -32,7 +32,6 @@ var layers = []layer{
 		{"internal/web"},
 		{"internal/plot"},
 		{"internal/report"},
-		{"internal/report/registrytest"},
 		{"internal/preflight"},
 		{"internal/draft"},
 		{"internal/pgtemp/..."},

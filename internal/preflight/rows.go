@@ -76,7 +76,7 @@ type number struct {
 	ident.Table
 	Kind      catalog.RelationKind
 	Bytes     int64
-	Estimate  float64 // negative = not known
+	Estimate  float64 // negative = not known: a table with rows was never analysed
 	Inherited bool    // it is a partition or child of another table, whose number has its rows
 	Readable  bool
 
@@ -91,7 +91,7 @@ const numbersQuery = `SELECT n.nspname, c.relname, c.relkind::text, coalesce(x.b
 	pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)
 	FROM unnest($1::text[], $2::text[]) w(s, t) JOIN pg_catalog.pg_namespace n ON n.nspname = w.s JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t,
 	LATERAL (WITH RECURSIVE t(oid) AS (SELECT c.oid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN t ON i.inhparent = t.oid)
-		SELECT sum(pg_catalog.pg_relation_size(p.oid)) AS bytes, CASE WHEN min(p.reltuples) >= 0 THEN sum(p.reltuples) END AS estimate
+		SELECT sum(pg_catalog.pg_relation_size(p.oid)) AS bytes, CASE WHEN bool_and(p.reltuples > 0 OR pg_catalog.pg_relation_size(p.oid) = 0) THEN sum(greatest(p.reltuples, 0)) END AS estimate
 		FROM t JOIN pg_catalog.pg_class p ON p.oid = t.oid WHERE p.relkind IN ('r', 'm')) x`
 
 // numbers returns the numbers of rows of tables, by name. Views and foreign tables have none, as counting them can take
@@ -171,10 +171,11 @@ func (r *rows) withSource(own, engine number, known, public bool) {
 	theirs := engine.String() + " in the engine's database"
 	switch {
 	case own.n < 0:
-		return // a view, or not readable, which is reported elsewhere
+		r.unknown(own, r.session) // or a view, or not readable, which is reported elsewhere
 	case !known || engine.n < 0:
 		if known {
 			r.unread(engine)
+			r.unknown(engine, r.source)
 		}
 		if own.n == 0 && !own.about {
 			report(Fault, "is empty, and whether the engine's table is empty is not known: audits of queries that read it show nothing",
@@ -211,6 +212,13 @@ func fewer(own, other int64, less, more string) string {
 		return less
 	}
 	return more
+}
+
+// unknown reports that a table that can be read is too large to be counted and was never analysed.
+func (r *rows) unknown(x number, where *session) {
+	if x.Readable && x.Kind != catalog.KindView && x.Kind != catalog.KindForeign {
+		r.report.add("rows", x.String(), Unchecked, "its rows are unknown: it is too large to be counted, and was never analysed", "in database "+where.cfg.Database+": ANALYZE "+x.SQL())
+	}
 }
 
 // unread reports that the rows of the engine's table are not known.

@@ -32,9 +32,10 @@ type Who struct {
 type Unit struct {
 	Schema    string           `json:"schema"`
 	Pseudonym string           `json:"pseudonym,omitempty"`
-	Rule      string           `json:"rule,omitempty"`  // that chose it
-	Value     string           `json:"value,omitempty"` // of the rule; only if it is revealed
-	Random    bool             `json:"-"`               // the rule chooses at random
+	Rule      string           `json:"rule,omitempty"`    // that chose it
+	Value     string           `json:"value,omitempty"`   // of the rule; only if it is revealed
+	Random    bool             `json:"-"`                 // the rule chooses at random
+	Remarks   []string         `json:"remarks,omitempty"` // what else than the unit's own rows the neighbour lacks, and where it names the unit
 	Verdict   analysis.Verdict `json:"verdict"`
 	Lower     analysis.Float   `json:"epsilon_lower"`
 }
@@ -71,7 +72,7 @@ func (w *Who) Choose(members map[string]Unit, unknown string) {
 	for i := range w.Units {
 		u := &w.Units[i]
 		m := members[u.Schema]
-		u.Pseudonym, u.Rule, u.Value = m.Pseudonym, m.Rule, m.Value
+		u.Pseudonym, u.Rule, u.Value, u.Remarks = m.Pseudonym, m.Rule, m.Value, m.Remarks
 		if m.Random {
 			w.Random++
 			if u.Verdict == analysis.Violation {
@@ -103,6 +104,9 @@ func (w *Who) lines(claim analysis.Float) []string {
 			text += " (" + u.Value + ")"
 		}
 		all = append(all, "  "+text)
+		for _, remark := range u.Remarks {
+			all = append(all, "    "+remark)
+		}
 	}
 	all = append(all, w.Chosen())
 	text := fmt.Sprintf("Clients ran the query %d times, first %s, last %s", w.Executions, show.Moment(w.FirstSeen), show.Moment(w.LastSeen))

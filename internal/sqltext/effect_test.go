@@ -195,7 +195,10 @@ func withoutText(t *testing.T, sql string) sqltext.Effect {
 		if text := e.Temps[i].SQL; text != sql && !strings.HasPrefix(sql, "DO") {
 			t.Errorf("the text of the statement is %q", text)
 		}
-		e.Temps[i].SQL = ""
+		if rest := e.Temps[i].Rest; !strings.HasSuffix(sql, rest) && !strings.HasPrefix(sql, "DO") {
+			t.Errorf("the rest of the statement is %q", rest)
+		}
+		e.Temps[i].SQL, e.Temps[i].Rest = "", ""
 	}
 	return e
 }

@@ -10,6 +10,7 @@ type TempChange struct {
 	View         string   // a view, which is temporary if it reads a temporary relation
 	Extended     string   // a relation to which the statement may add expressions or triggers, if it is temporary
 	SQL          string   // the statement; "" if it is part of a body
+	Rest         string   // what follows the name of a table, Made or Extended, if all that it may run has a name there
 	Dropped      []string // relations that the statement drops, if they are temporary
 	Old, New     string   // a relation that is renamed, if it is temporary
 }
@@ -79,7 +80,13 @@ func (p *parser) created() (*TempChange, bool) {
 	}
 	switch {
 	case temp || IsTempSchema(schema):
-		return &TempChange{Made: name, IsView: view, DropOnCommit: p.dropsOnCommit()}, false
+		c := &TempChange{Made: name, IsView: view}
+		start := p.tok.start
+		var copies bool
+		if c.DropOnCommit, copies = p.tableOptions(); !view && !copies {
+			c.Rest = p.sql[start:]
+		}
+		return c, false
 	case view:
 		return &TempChange{View: name}, p.anyTempName()
 	}
@@ -106,7 +113,7 @@ func (p *parser) extended() *TempChange {
 		}
 		p.accept("only")
 		if schema, name, ok := p.relationName(); ok && (schema == "" || IsTempSchema(schema)) {
-			return &TempChange{Extended: name}
+			return &TempChange{Extended: name, Rest: p.sql[p.tok.start:]}
 		}
 		return nil
 	}
@@ -145,17 +152,18 @@ func NamesTempSchema(sql string) bool {
 	return p.anyTempName()
 }
 
-// dropsOnCommit reports whether the rest of a statement contains ON COMMIT DROP.
-func (p *parser) dropsOnCommit() bool {
+// tableOptions reads the rest of CREATE TABLE: whether it has ON COMMIT DROP, and may take expressions from another table.
+func (p *parser) tableOptions() (dropOnCommit, copies bool) {
 	for ; p.tok.kind != end; p.advance() {
+		copies = copies || p.is("like") || p.is("inherits") || p.is("of")
 		if p.accept("on") && p.accept("commit") && p.is("drop") {
-			return true
+			dropOnCommit = true
 		}
 		if p.tok.kind == end {
-			return false
+			break
 		}
 	}
-	return false
+	return dropOnCommit, copies
 }
 
 // dropped reads the rest of DROP.
@@ -196,7 +204,7 @@ func (p *parser) renamed() *TempChange {
 		return nil
 	}
 	if !p.accept("rename") || !p.accept("to") {
-		return &TempChange{Extended: old}
+		return &TempChange{Extended: old, Rest: p.sql[p.tok.start:]}
 	}
 	name, ok := p.identifier()
 	if !ok {

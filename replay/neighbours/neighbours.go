@@ -39,6 +39,7 @@ type (
 	Recreation       = build.Recreation
 	Part             = build.Part
 	RandomPart       = source.Random
+	MissingRights    = source.MissingRights
 )
 
 // The values of Relation, Method and Rule.
@@ -64,6 +65,10 @@ var (
 func MakePlan(ctx context.Context, o Options, refresh bool) (Plan, error) {
 	return build.MakePlan(ctx, o, refresh)
 }
+
+// CheckSource returns what prevents Create from reading the source: missing rights (a MissingRights), tables without a
+// path to the unit, and paths that cannot be followed. unread is why the source could not be examined.
+func CheckSource(ctx context.Context, o Options) (fault, unread error) { return source.Check(ctx, &o) }
 
 // Create creates a set; there must be none. It reports the faults of MakePlan before anything is written. On any fault,
 // and when ctx is done, it removes what it created. A killed process leaves records with which the next command removes

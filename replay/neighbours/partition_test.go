@@ -68,7 +68,7 @@ func TestPathOfPartition(t *testing.T) {
 		`CREATE TABLE p (id int, uid int REFERENCES u, other int, d int) PARTITION BY LIST (d);
 		CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
 		INSERT INTO p SELECT g, 1 + g % 3, 1 + (g + 1) % 3, 1 + g % 2 FROM generate_series(1, 12) g`)
-	o.Paths = []neighbours.Path{{Table: table("public.p2"), Columns: []string{"other"}, To: table("public.u")}}
+	o.Paths = []neighbours.Path{{Table: table("public.p2"), Columns: []string{"other"}, To: table("public.u")}, {Table: table("public.p2"), Columns: []string{"uid"}, Ignore: "tested"}}
 	create(t, o)
 	verified(t, o)
 	_, members, err := neighbours.List(t.Context(), o)
@@ -121,7 +121,7 @@ func TestPrunedPartition(t *testing.T) {
 		CREATE TABLE p_a_b_a PARTITION OF p_a_b FOR VALUES FROM (4) TO (8); CREATE TABLE p_a_b_b PARTITION OF p_a_b DEFAULT;
 		INSERT INTO p SELECT g, g / 4, 1 + g % 3, NULL FROM generate_series(0, 11) g`)
 	// The foreign key applies to all rows except those of p_a_a: a condition on the table.
-	o.Paths = []neighbours.Path{{Table: table("public.p_a_a"), Columns: []string{"other"}, To: table("public.u")}}
+	o.Paths = []neighbours.Path{{Table: table("public.p_a_a"), Columns: []string{"other"}, To: table("public.u")}, {Table: table("public.p_a_a"), Columns: []string{"uid"}, Ignore: "tested"}}
 	create(t, o)
 	d := verified(t, o)[0]
 	if got := lines(t, o.Target, "SELECT count(*)::text FROM d1.p_a_b_b")[0]; d.Removed["p_a_b_b"] < 1 || got != strconv.FormatInt(4-d.Removed["p_a_b_b"], 10) || d.Removed["p_a_a"] != 0 {

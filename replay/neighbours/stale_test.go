@@ -82,7 +82,8 @@ func TestNotCopied(t *testing.T) {
 		CREATE RULE nothing AS ON DELETE TO visits DO INSTEAD NOTHING;
 		ALTER TABLE visits ENABLE ROW LEVEL SECURITY; CREATE POLICY mine ON visits USING (mail = current_user);
 		CREATE FUNCTION total() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM accounts); END';
-		CREATE PUBLICATION all_users FOR TABLE users;
+		CREATE PUBLICATION all_users FOR TABLE users; CREATE TABLE kinds (id int PRIMARY KEY);
+		ALTER TABLE users ADD kind int CONSTRAINT users_kind REFERENCES kinds; ALTER TABLE accounts ADD kind int CONSTRAINT accounts_kind REFERENCES kinds;
 		COMMENT ON TABLE users IS 'people'`)
 	create(t, o)
 	got := notes()
@@ -92,6 +93,7 @@ func TestNotCopied(t *testing.T) {
 		`not copied: triggers ("Touch it" on public.users, touch on public.events): they act on writes alone`,
 		"not copied: rules (nothing on public.visits): they act on writes alone",
 		"not copied: publications (all_users of public.users)",
+		"not copied: foreign keys to tables that are not (users_kind of public.users to public.kinds, accounts_kind of public.accounts to public.kinds)",
 	} {
 		if !slices.ContainsFunc(got, func(n string) bool { return strings.HasPrefix(n, want) }) {
 			t.Errorf("nothing says %q but\n%s", want, strings.Join(got, "\n"))

@@ -71,9 +71,30 @@ func (f *forest) options(source, shadow string) neighbours.Options {
 				}
 				o.Paths = append(o.Paths, p)
 			}
+			o.Paths = append(o.Paths, f.ignored(n)...)
 		}
 	}
 	return o
+}
+
+// ignored returns lines for the foreign keys to the unit that a declared path replaces in a table: they name it still.
+func (f *forest) ignored(leaf *node) (out []neighbours.Path) {
+	if _, foreign := f.edges(leaf); foreign || leaf.within(f.unit) {
+		return nil
+	}
+	for n := leaf; n != nil; n = n.parent {
+		for _, j := range n.foreign {
+			to := n.tree.refs[j].to
+			p := neighbours.Path{Table: table(leaf.sql()), Columns: []string{fmt.Sprintf("r%d", j)}, Ignore: "tested"}
+			if to.tree.wide {
+				p.Columns = append(p.Columns, fmt.Sprintf("s%d", j))
+			}
+			if f.direct(route{j, to, to.tree.wide}) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
 }
 
 // check compares D0 and its neighbours with the rows that they must have, and the results of verify before and after a

@@ -249,8 +249,71 @@ func checkNeighbours(c config.Config) preflight.Task {
 			differ.Status, differ.Message, differ.Fix = preflight.OK, "verified "+verified.UTC().Format(time.RFC3339)+": no fault was found", ""
 		}
 		checks := append(preflight.Connect("neighbours.source", c.Neighbours.Source.Reveal(), stages.ConnectTimeout)(ctx), set, differ)
-		return append(checks, checkRandom(ctx, c)...)
+		return slices.Concat(checks, CheckPaths(ctx, c, true), checkUnits(ctx, c), checkRandom(ctx, c))
 	}
+}
+
+// CheckPaths checks that the source can be read, and that privacy.paths can be followed there: columns that do not exist,
+// types that cannot be compared, missing rights. connected: an error of the connection has been reported.
+func CheckPaths(ctx context.Context, c config.Config, connected bool) (checks []preflight.Check) {
+	o, err := stages.NeighbourOptions(c)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
+	defer cancel()
+	fault, unread := neighbours.CheckSource(ctx, o)
+	check := preflight.Check{Name: "privacy.paths", Object: "the tables of neighbours.source", Status: preflight.OK, Message: "each has a path to the unit"}
+	var rights *neighbours.MissingRights
+	switch {
+	case unread != nil && connected:
+		return nil
+	case unread != nil:
+		check.Status, check.Message = preflight.Unchecked, "whether they can be followed: "+unread.Error()
+	case errors.As(fault, &rights):
+		check.Status, check.Database, check.Fix = preflight.Fault, rights.Database, strings.Join(rights.Grants, "\n")
+		check.Message = "role " + rights.Role + " may not read all of them"
+	case fault != nil:
+		for _, text := range strings.Split(fault.Error(), "\n") {
+			check.Status, check.Message = preflight.Fault, text
+			checks = append(checks, check)
+		}
+		return checks
+	}
+	return []preflight.Check{check}
+}
+
+// checkUnits reports the neighbours that differ from D0 by more or less than a unit, as create counted it. No message
+// has a number of rows. An error is that of checkSet, which has reported it.
+func checkUnits(ctx context.Context, c config.Config) (checks []preflight.Check) {
+	o, err := stages.NeighbourOptions(c)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, setup.CheckTimeout)
+	defer cancel()
+	_, members, err := neighbours.List(ctx, o)
+	if err != nil {
+		return nil
+	}
+	for _, m := range members {
+		check := preflight.Check{
+			Name: "neighbours", Object: m.Schema, Status: preflight.Warning,
+			Fix: "dpwatch neighbours verify shows the lines to write under privacy.paths; then run `dpwatch neighbours create --replace`",
+		}
+		if m.Open() {
+			check.Status = preflight.Fault
+		}
+		if len(m.Names) > 0 {
+			check.Message = "names the unit that it lacks in " + strings.Join(m.Names, ", ")
+			checks = append(checks, check)
+		}
+		if m.Others > 0 {
+			check.Message = "lacks rows that name only other persons: honest answers may differ by more than a unit's"
+			checks = append(checks, check)
+		}
+	}
+	return checks
 }
 
 // checkRandom names what is random in a copy. An error is that of checkSet or of the connection, which have reported it.

@@ -36,7 +36,7 @@ func neighbourMembers(ctx context.Context, c config.Config, reveal bool) (member
 	members = map[string]read.Unit{}
 	for _, m := range list {
 		rule, value, _ := strings.Cut(m.Why, ": ")
-		u := read.Unit{Pseudonym: m.Unit, Rule: rule, Random: strings.HasPrefix(rule, string(neighbours.Random))}
+		u := read.Unit{Pseudonym: m.Unit, Rule: rule, Random: strings.HasPrefix(rule, string(neighbours.Random)), Remarks: m.Remarks()}
 		if reveal {
 			u.Value = fmt.Sprintf("%s, %d rows", value, m.Rows)
 		}

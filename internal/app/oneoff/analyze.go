@@ -108,9 +108,8 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 	} else {
 		found.Report = order.Temper(report, o.InOrder)
 		if plots != "" {
-			if _, err := plot.Write(plots, e.Audit(0).Figures(), found.Report); err != nil {
-				return read.Conclusion{}, err
-			}
+			_, err := plot.Write(plots, e.Audit(0).Figures(), found.Report)
+			found.Warnings = unwritten(found.Warnings, err)
 		}
 		if found.Input.Orders <= 1 { // the profile of an order that was chosen holds nothing
 			e.Audit(0).AddProfile(&found.Report)
@@ -121,6 +120,14 @@ func Analyze(d0, d1 string, o FileOptions, claim analysis.Claim, opt analysis.Op
 		found.Warnings = append(found.Warnings, withheld.Public(w))
 	}
 	return found, nil
+}
+
+// unwritten adds a warning that plots could not be written, on which no verdict depends.
+func unwritten(warnings []withheld.Text, err error) []withheld.Text {
+	if err != nil {
+		warnings = append(warnings, withheld.Public("the plots were not written: "+err.Error()))
+	}
+	return warnings
 }
 
 // orderWarnings returns warnings about the order of the files.

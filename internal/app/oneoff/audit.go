@@ -15,7 +15,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/curve"
@@ -145,22 +144,22 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 	case err != nil:
 		return read.Conclusion{}, err
 	}
-	c, err := f.conclude(shown, statement)
+	c := f.conclude(shown, statement)
 	c.Reads = reads
-	if f.Timing > 0 && err == nil {
+	if f.Timing > 0 {
 		progress.Begin("latencies", f.Timing)
-		var r timing.Report
-		r, err = once.Time(ctx, 1+slices.Index(f.D1, c.Neighbour), f.Timing)
-		c.Timing = &r
+		r, err := once.Time(ctx, 1+slices.Index(f.D1, c.Neighbour), f.Timing)
 		progress.End()
-		if trial.Unjudgeable(err) {
-			if c.Verdict != analysis.Violation { // which stays one
-				return f.unjudged(err, statement), nil
-			}
-			c.Timing, err = nil, nil
+		switch {
+		case trial.Unjudgeable(err) && c.Verdict != analysis.Violation: // which stays one
+			return f.unjudged(err, statement), nil
+		case err != nil:
+			c.Warnings = append(c.Warnings, withheld.Public("the latencies were not compared: "+err.Error()))
+		default:
+			c.Timing = &r
 		}
 	}
-	return c, err
+	return c, nil
 }
 
 // unlike returns how the shadow database differs from production, if there is a configuration that names production's.
@@ -248,7 +247,7 @@ func (f *Options) analysisOptions() analysis.Options {
 }
 
 // conclude reports on the neighbour with the strongest evidence, and writes its plots into Plot.
-func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.Conclusion, error) {
+func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) read.Conclusion {
 	var c read.Conclusion
 	worst, reports := shown.Worst()
 	for i, r := range reports {
@@ -274,9 +273,9 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) (read.C
 		figures := shown.Audit(worst).Figures()
 		c.Issue = f.issue(c, read.NewCharts(&figures, true))
 	}
-	if f.Plot == "" {
-		return c, nil
+	if f.Plot != "" {
+		_, err := plot.Write(f.Plot, shown.Audit(worst).Figures(), c.Report)
+		c.Warnings = unwritten(c.Warnings, err)
 	}
-	_, err := plot.Write(f.Plot, shown.Audit(worst).Figures(), c.Report)
-	return c, err
+	return c
 }

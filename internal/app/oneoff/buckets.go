@@ -79,9 +79,10 @@ func AnalyzeBuckets(d0, d1 string, o FileOptions, claim analysis.Claim, b Bucket
 		found.Warnings = append(found.Warnings, withheld.Public(w))
 	}
 	if b.Plots != "" {
-		_, err = plot.WriteBuckets(b.Plots, found.Report)
+		_, err := plot.WriteBuckets(b.Plots, found.Report)
+		found.Warnings = unwritten(found.Warnings, err)
 	}
-	return found, err
+	return found, nil
 }
 
 func collect(c *buckets.Collector, next func() (d0, d1 outcome.Outcome, err error), pairs int, inOrder bool, order *analysis.Order) error {

@@ -31,10 +31,6 @@ func Write(r *Report, o Options) ([]string, error) {
 	}
 	m := r.manifest()
 	for _, format := range o.Formats {
-		if format == "registry" {
-			m.Files = append(m.Files, r.registry()...)
-			continue
-		}
 		text, err := r.encode(format)
 		if err != nil {
 			return nil, fmt.Errorf("report: %s: %w", format, err)

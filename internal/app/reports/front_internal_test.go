@@ -8,6 +8,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/records"
 	"github.com/dpwatch/dpwatch/internal/app/show"
 	"github.com/dpwatch/dpwatch/internal/read"
+	"github.com/dpwatch/dpwatch/internal/report"
 )
 
 // TestFront: the table of the first page has the worst first, in words for people who do not know the ledger's; the
@@ -15,7 +16,7 @@ import (
 func TestFront(t *testing.T) {
 	t.Parallel()
 	row := func(verdict string, lower float64, accepted bool) ReportAudit {
-		a := claim(verdict, 1, 0, "")
+		a := ReportAudit{Audit: report.Audit{Engine: "main", Verdict: verdict, Epsilon: new(1.0), Delta: new(0.0)}}
 		a.ID, a.Lower, a.Accepted, a.Executions = verdict, show.Finite(lower), accepted, 10
 		return a
 	}

@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // Formats are the formats of reports.
-func Formats() []string { return []string{"html", "json", "sarif", "registry"} }
+func Formats() []string { return []string{"html", "json", "sarif"} }
 
 // Report is the contents of a report. Its JSON form is a contract with scripts.
 type Report struct {
@@ -332,8 +332,6 @@ func (o *Options) Check(all bool) error {
 	switch {
 	case (o.ID != "") == (all || period), all && period:
 		return errReportScope
-	case o.ID != "" && slices.Contains(o.Formats, "registry"):
-		return errors.New("-o registry describes all that an engine answers: give --all or a period instead of the ID of an audit")
 	case o.Since.IsZero() && !o.Until.IsZero():
 		return errors.New("--until needs --since")
 	case period && !o.Until.IsZero() && !o.Until.After(o.Since):

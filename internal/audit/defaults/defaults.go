@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	pause      = time.Second // the shortest time between two readings
-	maxPeriods = 64          // remembered; sessions that began before are taken to have begun in the first one
+	share      = 20          // readings take at most 1/share of the time, because queries wait for them:
+	maxPause   = time.Second // the pause after one is share times as long, within these limits
+	minPause   = 10 * time.Millisecond
+	maxPeriods = 64 // remembered; sessions that began before are taken to have begun in the first one
 )
 
 // Defaults remembers readings. It is safe for concurrent use; nil knows nothing.
@@ -27,7 +29,7 @@ type Defaults struct {
 
 	mu      sync.Mutex // guards the fields below, and read
 	periods []period   // oldest first
-	tried   time.Time  // when the last reading began
+	next    time.Time  // the earliest beginning of the next reading
 }
 
 // period is a time in which all readings gave the same settings: the first one ended at from, the last one began at to.
@@ -97,7 +99,7 @@ func (d *Defaults) around(ctx context.Context, at time.Time) (before, after []ca
 
 // again reads, after the pause, with a reading that begins after a time.
 func (d *Defaults) again(ctx context.Context, at time.Time) {
-	wait := time.NewTimer(max(time.Until(d.tried.Add(pause)), min(time.Until(at), pause))) // the relay's clock may be another
+	wait := time.NewTimer(max(time.Until(d.next), min(time.Until(at), maxPause))) // the relay's clock may be another
 	defer wait.Stop()
 	select {
 	case <-ctx.Done():
@@ -105,8 +107,8 @@ func (d *Defaults) again(ctx context.Context, at time.Time) {
 	case <-wait.C:
 	}
 	began := time.Now()
-	d.tried = began
 	settings, err := d.read(ctx)
+	d.next = time.Now().Add(min(max(share*time.Since(began), minPause), maxPause))
 	if err != nil {
 		return
 	}

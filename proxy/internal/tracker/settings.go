@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -111,10 +112,11 @@ func (s *settings) temporary(e sqltext.Effect, tag string) {
 // names nothing that matters. A statement within a body has no text: then only a table's rows are harmless.
 func (s *settings) define(name string, c sqltext.TempChange, tag string) *capture.Temp {
 	isView := c.IsView || c.View != ""
+	text := cmp.Or(c.Rest, c.SQL) // without CREATE or ALTER: what they define is seen by this session alone
 	switch {
-	case c.SQL == "" && !isView && c.Extended == "", c.Made != "" && !isView && !strings.HasPrefix(tag, "CREATE"), tag == "CREATE TABLE AS":
+	case c.SQL == "" && !isView && c.Extended == "", c.Made != "" && !isView && !strings.HasPrefix(tag, "CREATE"), tag == "CREATE TABLE AS", tag == "CREATE SEQUENCE":
 		return nil
-	case c.SQL != "" && !s.mayMatter(c.SQL):
+	case c.SQL != "" && !s.mayMatter(text):
 		return nil
 	case !isView || s.now.temps.size()+len(c.SQL) > maxDefinitions:
 		return &capture.Temp{Name: strings.Clone(name)}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/proxy/internal/tracker"
 )
 
@@ -102,6 +103,47 @@ func TestTemporaryDefinitions(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestTemporaryTables: with the names of the catalogs, a temporary table matters if creating, extending or filling it may
+// run what is protected, declared or unknown.
+func TestTemporaryTables(t *testing.T) {
+	t.Parallel()
+	filter := capture.NewFilter(capture.Names{Reaching: []string{"users", "leak", "leaky_domain"}, Known: []string{"users", "leak", "leaky_domain", "plain", "lower", "int4", "text", "=", ">"}})
+	matters := func(sql string) bool { return filter.Sight(sql) >= capture.Unknown }
+	for statement, want := range map[string]bool{
+		"CREATE TEMP TABLE tt (a int, b text)":                                   false,
+		"CREATE TEMP TABLE tt (a int, b numeric(8, 2) NOT NULL) ON COMMIT DROP":  false,
+		"CREATE TEMP TABLE tt (a int, b text DEFAULT lower('X'))":                false,
+		"CREATE TEMP SEQUENCE tt":                                                false,
+		"CREATE TEMP TABLE tt (a int DEFAULT leak())":                            true,
+		"CREATE TEMP TABLE tt (a int DEFAULT fresh())":                           true,
+		"CREATE TEMP TABLE tt (a int CHECK (a > leak()))":                        true,
+		"CREATE TEMP TABLE tt (a leaky_domain)":                                  true,
+		"CREATE TEMP TABLE tt (LIKE plain INCLUDING ALL)":                        true,
+		"CREATE TEMP TABLE tt (a int) INHERITS (plain)":                          true,
+		"CREATE INDEX ON tt (a)":                                                 false,
+		"CREATE INDEX ON tt (lower(b)) WHERE a > 1":                              false,
+		"CREATE INDEX ON tt (fresh(a))":                                          true,
+		"ALTER TABLE tt ADD c int":                                               false,
+		"ALTER TABLE tt ADD c int DEFAULT fresh()":                               true,
+		"CREATE TRIGGER g BEFORE INSERT ON tt FOR EACH ROW EXECUTE FUNCTION f()": true,
+	} {
+		t.Run(statement, func(t *testing.T) {
+			t.Parallel()
+			s := newScript()
+			if !strings.Contains(statement, "TEMP") {
+				s.run1("CREATE TEMP TABLE tt (a int, b text)", "CREATE TABLE", 'I')
+			}
+			tag, _, _ := strings.Cut(strings.Replace(statement, "TEMP ", "", 1), " tt")
+			tag = strings.Join(strings.Fields(tag)[:2], " ")
+			r := s.run1(statement, tag, 'I').run1("INSERT INTO tt VALUES (1)", "INSERT 0 1", 'I').feed(matters)
+			got := slices.ContainsFunc(r.Queries, func(q capture.Query) bool { return strings.HasPrefix(q.SQL, "INSERT") && len(q.Temps) > 0 })
+			if got != want {
+				t.Errorf("matters: %v, want %v: %+v", got, want, r.Queries)
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func FitOf(column, table, key string) Fit {
 	last, name := Singular(words[len(words)-1]), Singular(of[len(of)-1])
 	whole := strings.Join(words, "")
 	switch {
-	case last == name, whole == name+"id", whole == name+"uid", column == key && !keys[strings.ToLower(key)]:
+	case last == name, whole == name+"id", whole == name+"uid", column == key && len(Words(key)) > 1:
 		return Named
 	case Act(column), persons[last], roles[last]:
 		return Person

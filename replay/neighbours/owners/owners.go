@@ -23,7 +23,8 @@ import (
 type Options struct {
 	Unit   ident.Table
 	Key    []string      // of the unit; values are compared with a key of one column
-	Tables []ident.Table // the tables to examine, without partitions and children; nil = all of the database
+	Tables []ident.Table // the tables that there are, without partitions and children; nil = all of the database
+	Only   []ident.Table // of these, the tables to examine; nil = all
 	Rows   int           // of each table are examined at most; 0 = 5000
 	Time   time.Duration // the search takes at most; 0 = one minute
 	Query  time.Duration // one query takes at most; 0 = 5 s
@@ -75,8 +76,8 @@ func (f *Found) Of(table ident.Table) (out []Candidate) {
 	return out
 }
 
-// Find searches the tables of a database for columns that name the unit. The transaction is only read, its
-// statement_timeout is changed, and savepoints keep it usable.
+// Find searches the tables of a database for columns that name the unit. The transaction is only read, its search_path,
+// statement_timeout and jit are changed, and savepoints keep it usable.
 func Find(ctx context.Context, tx pgx.Tx, o Options) (*Found, error) {
 	if o.Rows == 0 {
 		o.Rows = 5000
@@ -87,13 +88,15 @@ func Find(ctx context.Context, tx pgx.Tx, o Options) (*Found, error) {
 	if o.Query == 0 {
 		o.Query = 5 * time.Second
 	}
+	if err := connect.Run(ctx, tx, "SET LOCAL search_path TO pg_catalog", "SET LOCAL jit TO off"); err != nil {
+		return nil, err
+	}
 	s := &search{o: o, tx: tx, places: map[ident.Table]*table{}}
 	if err := s.read(ctx); err != nil {
 		return nil, err
 	}
-	// Most tables are small, and compiling a query takes longer than running it. The number of distinct values is
-	// estimated too low, and a nested loop over all units is slow.
-	if err := connect.Run(ctx, tx, fmt.Sprintf("SET LOCAL statement_timeout TO %d", o.Query.Milliseconds()), "SET LOCAL jit TO off", "SET LOCAL enable_nestloop TO off"); err != nil {
+	// The number of distinct values is estimated too low, and a nested loop over all units is slow.
+	if err := connect.Run(ctx, tx, fmt.Sprintf("SET LOCAL statement_timeout TO %d", o.Query.Milliseconds()), "SET LOCAL enable_nestloop TO off"); err != nil {
 		return nil, err
 	}
 	s.ends = time.Now().Add(o.Time)
@@ -104,10 +107,16 @@ func Find(ctx context.Context, tx pgx.Tx, o Options) (*Found, error) {
 		return nil, err
 	}
 	for _, t := range s.byFit() {
+		if o.Only != nil && !slices.Contains(o.Only, t.Table) {
+			continue
+		}
 		s.keyed(t)
 		if err := s.examine(ctx, t); err != nil {
 			return nil, err
 		}
+	}
+	if err := connect.Run(ctx, tx, "SET LOCAL enable_nestloop TO DEFAULT"); err != nil {
+		return nil, err
 	}
 	s.indirect()
 	slices.SortStableFunc(s.found.Unread, func(a, b Unread) int { return ident.Compare(a.Table, b.Table) })

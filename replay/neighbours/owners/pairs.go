@@ -84,6 +84,10 @@ func (s *search) pair(ctx context.Context, t *table, p probe) (bool, error) {
 		if err != nil {
 			return true, err
 		}
+		if named == nil {
+			s.found.Unread = append(s.found.Unread, Unread{t.Table, p.column.Name, "a generic reference: what the kinds in " + kind.Name + " are cannot be read"})
+			continue
+		}
 		for _, f := range found {
 			if !named(f.Value) {
 				continue
@@ -117,7 +121,7 @@ func plainName(name string) bool {
 }
 
 // kindsOfUnit returns the function that reports whether a value of a column of kinds means the unit's table: its name,
-// or the key of a row that holds the name, in the table that the column refers to.
+// or the key of a row that holds the name, in the table that the column refers to. It is nil if that is not known.
 func (s *search) kindsOfUnit(ctx context.Context, t *table, kind column) (func(string) bool, error) {
 	for _, r := range t.refers {
 		if len(r.Columns) != 1 || r.Columns[0] != kind.Name {
@@ -125,7 +129,7 @@ func (s *search) kindsOfUnit(ctx context.Context, t *table, kind column) (func(s
 		}
 		to := s.named(r.To)
 		if to == nil || !to.Readable || len(r.On) != 1 {
-			return func(string) bool { return false }, nil
+			return nil, nil //nolint:nilnil // nothing is known
 		}
 		var texts []string
 		for _, c := range to.columns {
@@ -149,6 +153,9 @@ func (s *search) kindsOfUnit(ctx context.Context, t *table, kind column) (func(s
 			means[row.Key] = slices.ContainsFunc(row.Names, func(name *string) bool { return name != nil && NamesTable(*name, s.o.Unit.Name) })
 		}
 		return func(value string) bool { return means[value] }, err
+	}
+	if kind.family() == "number" {
+		return nil, nil //nolint:nilnil // nothing is known
 	}
 	return func(value string) bool { return NamesTable(value, s.o.Unit.Name) }, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
 
 // ErrTooLarge reports that the source's tables are larger than Options.MostBytes.
@@ -59,7 +60,7 @@ func prepare(ctx context.Context, o *spec.Options, refresh bool) (b *Builder, er
 	if err != nil && !errors.Is(err, shadow.ErrNoSet) {
 		return nil, err
 	}
-	return &Builder{DB: s, Options: o, current: current}, nil
+	return &Builder{DB: s, Options: o, current: current, found: p.found}, nil
 }
 
 // Create creates a set, or replaces the current one: see neighbours.Create and neighbours.Refresh.
@@ -72,11 +73,15 @@ func Create(ctx context.Context, o spec.Options, refresh bool) (shadow.Set, erro
 	if err = b.makeBase(ctx); err == nil {
 		err = b.makeNeighbours(ctx)
 	}
+	var accounts []shadow.Account
+	if err == nil {
+		accounts, err = b.account(ctx)
+	}
 	if err != nil {
 		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
 	b.progress.report("put in place")
-	if err := b.swap(ctx, b.current); err != nil {
+	if err := b.swap(ctx, b.current, accounts); err != nil {
 		return shadow.Set{}, b.undo(ctx, b.Explain(err))
 	}
 	// From here on the new set is current; the old one's rows are no longer needed.
@@ -92,7 +97,8 @@ type Builder struct {
 	*shadow.DB
 	Options *spec.Options
 	Model   *source.Model
-	current shadow.Set // the set to replace; zero = none
+	current shadow.Set    // the set to replace; zero = none
+	found   *owners.Found // columns that name units; nil = not searched
 	g       *source.Graph
 	units   []units.Chosen
 	part    string // table of the rows of D0 that copies are made of; "" = all: see Part
@@ -202,7 +208,7 @@ func (b *Builder) undo(ctx context.Context, fault error) error {
 
 // swap replaces the old set by the new one. Renaming a schema does not lock its objects: running replays end on the
 // copies with which they began.
-func (b *Builder) swap(ctx context.Context, current shadow.Set) error {
+func (b *Builder) swap(ctx context.Context, current shadow.Set, accounts []shadow.Account) error {
 	tx, err := b.Conn.Begin(ctx)
 	if err != nil {
 		return err
@@ -220,7 +226,8 @@ func (b *Builder) swap(ctx context.Context, current shadow.Set) error {
 		run(fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", ident.Quote(b.staging.stage(i)), ident.Quote(b.staging.final(i))))
 	}
 	for i, u := range b.units {
-		run("INSERT INTO "+b.Record("neighbour_unit")+" VALUES ($1, $2, $3, $4, $5)", b.staging.epoch, b.staging.final(i+1), u.Key, u.Why, u.Rows)
+		run("INSERT INTO "+b.Record("neighbour_unit")+" (epoch, schema, key, why, rows, account) VALUES ($1, $2, $3, $4, $5, $6::jsonb)",
+			b.staging.epoch, b.staging.final(i+1), u.Key, u.Why, u.Rows, accounts[i].JSON())
 	}
 	run("UPDATE "+b.Record("neighbour_set")+" SET state = 'current', made = clock_timestamp() WHERE epoch = $1", b.staging.epoch)
 	if err == nil {

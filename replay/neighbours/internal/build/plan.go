@@ -15,6 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/source"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/spec"
 	"github.com/dpwatch/dpwatch/replay/neighbours/internal/units"
+	"github.com/dpwatch/dpwatch/replay/neighbours/owners"
 )
 
 // Plan describes what create or refresh would do, and every fault known in advance.
@@ -35,7 +36,7 @@ type PlannedTable struct {
 	ident.Table
 	Kind  string // table, partitioned table, view, materialized view
 	Parts int    // partitions and children
-	Rows  int64  // the planner's estimate
+	Rows  *int64 // the planner's estimate; nil = a view, or a table that was never analysed
 	Bytes int64  // on disk, with indexes
 	Paths []string
 }
@@ -89,6 +90,7 @@ type planner struct {
 	b     *Builder // with the source's model; nil if that could not be read
 	types []source.TypeDefinition
 	needs []source.Extension
+	found *owners.Found // columns that name units; nil = not searched
 }
 
 func newPlanner(o *spec.Options) *planner {
@@ -189,7 +191,7 @@ func (p *planner) inspectSource(ctx context.Context, s *shadow.DB) error {
 // validate checks paths, measures and choices, and fills the plan.
 func (p *planner) validate(ctx context.Context, src *source.Snapshot) error {
 	b := p.b
-	faults := []error{source.CheckMeasures(b.Model, p.o), b.Plan()}
+	faults := []error{source.CheckMeasures(b.Model, p.o), source.CheckConditions(ctx, src.Tx, b.Model, p.o), b.Plan()}
 	if b.DB != nil {
 		faults = append(faults, b.noteCollation(ctx, src.Tx))
 	}
@@ -209,6 +211,7 @@ func (p *planner) validate(ctx context.Context, src *source.Snapshot) error {
 		return errors.Join(append(faults, err)...)
 	}
 	b.g = g
+	p.search(ctx)
 	if p.o.Relation == spec.Extreme {
 		_, err := g.Fresh()
 		faults = append(faults, err)
@@ -277,11 +280,19 @@ func (p *planner) list(g *source.Graph) {
 			continue
 		}
 		t := PlannedTable{Table: r.Table, Kind: kindNames[r.Kind]}
+		rows, known := int64(0), r.Kind != catalog.KindView
 		for _, x := range m.Relations {
-			if m.Within(x, r) {
-				t.Rows, t.Bytes = t.Rows+map[bool]int64{true: x.Rows}[x.Stores() || x.Kind == catalog.KindMaterialized], t.Bytes+x.Bytes
-				t.Parts++
+			if !m.Within(x, r) {
+				continue
 			}
+			if x.Stores() || x.Kind == catalog.KindMaterialized {
+				rows, known = rows+x.Rows, known && x.Estimated
+			}
+			t.Bytes += x.Bytes
+			t.Parts++
+		}
+		if known {
+			t.Rows = &rows
 		}
 		t.Parts--
 		if g != nil && r.IsTable() {

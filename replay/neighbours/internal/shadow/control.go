@@ -31,7 +31,7 @@ CREATE TABLE %[1]s.neighbour_set (epoch bigint PRIMARY KEY, state text NOT NULL 
 	tables text[] NOT NULL, made timestamptz NOT NULL DEFAULT now(), twin text NOT NULL DEFAULT '', guard text NOT NULL DEFAULT '', verified timestamptz);
 CREATE UNIQUE INDEX ON %[1]s.neighbour_set (state) WHERE state = 'current';
 CREATE TABLE %[1]s.neighbour_unit (epoch bigint NOT NULL, schema text NOT NULL, key text[] NOT NULL, why text NOT NULL,
-	rows bigint NOT NULL, PRIMARY KEY (epoch, schema));
+	rows bigint NOT NULL, account jsonb NOT NULL DEFAULT '{}', PRIMARY KEY (epoch, schema));
 CREATE TABLE %[1]s.neighbour_object (epoch bigint NOT NULL, number int NOT NULL, kind text NOT NULL, name text NOT NULL,
 	PRIMARY KEY (epoch, number));
 `
@@ -182,7 +182,8 @@ func (s *DB) Grant(ctx context.Context, tx pgx.Tx, schemas []string) error {
 
 // Begin records a set that is being built, before any of its objects is created.
 func (s *DB) Begin(ctx context.Context, source string, method spec.Method, tables []string) (epoch int64, err error) {
-	if err = connect.Run(ctx, s.Conn, "ALTER TABLE "+s.Record("neighbour_set")+" ADD COLUMN IF NOT EXISTS twin text NOT NULL DEFAULT '', ADD COLUMN IF NOT EXISTS guard text NOT NULL DEFAULT ''"); err != nil {
+	if err = connect.Run(ctx, s.Conn, "ALTER TABLE "+s.Record("neighbour_set")+" ADD COLUMN IF NOT EXISTS twin text NOT NULL DEFAULT '', ADD COLUMN IF NOT EXISTS guard text NOT NULL DEFAULT ''",
+		"ALTER TABLE "+s.Record("neighbour_unit")+" ADD COLUMN IF NOT EXISTS account jsonb NOT NULL DEFAULT '{}'"); err != nil {
 		return 0, err // the records are of an earlier version
 	}
 	err = s.Conn.QueryRow(ctx, `INSERT INTO `+s.Record("neighbour_set")+` (epoch, state, d0, d1, relation, method, source, tables, twin, guard)

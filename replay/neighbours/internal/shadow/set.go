@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -73,7 +74,56 @@ type Member struct {
 	Key    []string // the unit's key in text form
 	Why    string   // the rule that chose it, with its value
 	Rows   int64    // of the unit, in all tables
-	Unit   string   `db:"-"` // a pseudonym of the unit: the same in every set until drop, and useless without the records
+	Account
+	Unit string `db:"-"` // a pseudonym of the unit: the same in every set until drop, and useless without the records
+}
+
+// Account is what else than the unit's own rows a neighbour without the unit lacks, and where it names the unit. It
+// holds numbers of rows and names of columns.
+type Account struct {
+	Names      []string `json:"names"`      // columns that name the unit, as schema.table.column of the source
+	Others     int64    `json:"others"`     // rows that it lacks and that name only other persons
+	Undeclared int64    `json:"undeclared"` // of these, rows of tables whose ownership the configuration does not declare
+	Shared     int64    `json:"shared"`     // rows that it lacks and that more than two units own
+	Large      []string `json:"large"`      // tables of which it lacks more than LargeShare of the rows
+}
+
+// JSON returns the account as it is recorded.
+func (a Account) JSON() string {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return "{}" // of names and numbers: it cannot happen
+	}
+	return string(text)
+}
+
+// The shares of rows from which on a neighbour has a fault because of rows of others, and a unit is large.
+const (
+	OthersShare = 0.05
+	LargeShare  = 0.05
+)
+
+// Open reports whether the neighbour names the unit, or lacks so many rows of others that its answers may differ from
+// those of a true neighbour.
+func (m *Member) Open() bool {
+	return len(m.Names) > 0 || float64(m.Undeclared) > OthersShare*float64(m.Rows)
+}
+
+// Remarks describes the account, with numbers of rows.
+func (m *Member) Remarks() (out []string) {
+	if m.Others > 0 {
+		out = append(out, fmt.Sprintf("%d of the %d rows that it lacks name only other persons", m.Others, m.Rows))
+	}
+	if len(m.Names) > 0 {
+		out = append(out, "it names the unit that it lacks in "+strings.Join(m.Names, ", "))
+	}
+	if m.Shared > 0 {
+		out = append(out, fmt.Sprintf("%d of the %d rows that it lacks belong to more than two units", m.Shared, m.Rows))
+	}
+	if len(m.Large) > 0 {
+		out = append(out, fmt.Sprintf("the unit owns over %g %% of %s", 100*LargeShare, strings.Join(m.Large, ", ")))
+	}
+	return out
 }
 
 // Current returns the current set, or ErrNoSet.
@@ -102,7 +152,8 @@ func (s *DB) Members(ctx context.Context, set Set) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	members, err := connect.Structs[Member](ctx, s.Conn, "SELECT schema, key, why, rows FROM "+s.Record("neighbour_unit")+
+	members, err := connect.Structs[Member](ctx, s.Conn, "SELECT u.schema, u.key, u.why, u.rows, coalesce(a.names, '{}'), coalesce(a.others, 0), coalesce(a.undeclared, 0), coalesce(a.shared, 0), coalesce(a.large, '{}') FROM "+s.Record("neighbour_unit")+
+		" u, jsonb_to_record(coalesce(to_jsonb(u)->'account', '{}')) a(names text[], others bigint, undeclared bigint, shared bigint, large text[])"+ // earlier versions have none
 		" WHERE epoch = $1 ORDER BY array_position($2::text[], schema)", set.Epoch, set.D1)
 	for i := range members {
 		members[i].Unit = pseudonym(salt, members[i].Key)

@@ -29,7 +29,7 @@ func (d *Discovery) describe() error {
 	relations, err := rows[Relation](d, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relispartition,
 		coalesce(pg_get_partkeydef(c.oid), ''), coalesce(pg_get_expr(c.relpartbound, c.oid), ''), `+settable("c.reloptions", storageParameters)+`,
 		coalesce(CASE WHEN c.relkind IN ('v', 'm') THEN rtrim(pg_get_viewdef(c.oid), E'; \n') END, ''),
-		greatest(c.reltuples, 0)::int8, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
+		greatest(c.reltuples, 0)::int8, c.reltuples > 0 OR coalesce(pg_relation_size(c.oid), 0) = 0 OR c.reltuples = 0 AND c.relpages > 0, CASE WHEN c.relkind IN ('r', 'm') THEN coalesce(pg_total_relation_size(c.oid), 0) ELSE 0 END,
 		coalesce((SELECT array_agg(i.inhparent ORDER BY i.inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid), '{}'),
 		EXISTS (SELECT FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partstrat = 'h' AND (0 = ANY (p.partattrs::int2[]) OR EXISTS (
 			SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (p.partattrs::int2[]) AND a.atttypid >= 16384))),
@@ -137,6 +137,9 @@ func (d *Discovery) indexes() error {
 	return err
 }
 
+// maxNamed is the number of foreign keys that a note names.
+const maxNamed = 10
+
 // foreignKeys reads those between copied tables. Foreign keys to other tables are not copied, and those that a
 // partition inherits from a copied parent belong to the parent.
 func (d *Discovery) foreignKeys() error {
@@ -152,12 +155,20 @@ func (d *Discovery) foreignKeys() error {
 		FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid = ANY($1::oid[])
 		AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = k.conparentid AND p.conrelid = ANY($1::oid[]))
 		ORDER BY k.oid`, d.oids)
+	var left []string
 	for _, k := range keys {
 		if d.Model.ByOID(k.Parent) == nil {
-			d.Options.Notef("foreign key %s of %s is not copied: it references %s, which is not copied", k.Name, d.Model.ByOID(k.Child).Table, k.Other)
+			left = append(left, fmt.Sprintf("%s of %s to %s", k.Name, d.Model.ByOID(k.Child).Table, k.Other))
 			continue
 		}
 		d.Model.Keys = append(d.Model.Keys, k.foreignKey)
+	}
+	if len(left) > 0 {
+		more := len(left) - maxNamed
+		if more > 0 {
+			left = append(left[:maxNamed], fmt.Sprintf("and %d more", more))
+		}
+		d.Options.Notef("not copied: foreign keys to tables that are not (%s): such a column keeps its values", strings.Join(left, ", "))
 	}
 	return err
 }

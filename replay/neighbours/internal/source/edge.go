@@ -147,7 +147,7 @@ func (g *Graph) declare(o *spec.Options) (map[*Relation]bool, error) {
 		case p.Ignore != "":
 			for _, name := range p.Columns {
 				element, _ := ident.ParseElement(name)
-				g.ignored[Place{g.Model.Top(e.Child), element.Column}] = true
+				g.ignored[Place{e.Child, element.Column}] = true
 			}
 		case p.Act:
 			for _, r := range g.Model.Tables() {
@@ -180,9 +180,18 @@ func (g *Graph) Declares(e Edge) bool {
 	})
 }
 
-// Ignores reports whether the configuration says that the columns of an edge may name a removed unit.
-func (g *Graph) Ignores(e Edge) bool {
-	return !slices.ContainsFunc(e.Columns, func(c string) bool { return !g.ignored[Place{g.Model.Top(e.Child), c}] })
+// Leads reports whether rows of a table, or of one below it, belong to units.
+func (g *Graph) Leads(top *Relation) bool {
+	return slices.ContainsFunc(g.Edges, func(e Edge) bool {
+		return slices.ContainsFunc(g.Model.Tables(), func(r *Relation) bool { return e.Covers[r] && g.Model.Within(r, top) })
+	})
+}
+
+// Ignores reports whether the configuration says that columns of r may name a removed unit, for r or a table above it.
+func (g *Graph) Ignores(r *Relation, columns []string) bool {
+	return !slices.ContainsFunc(columns, func(c string) bool {
+		return !slices.ContainsFunc(g.Model.Tables(), func(above *Relation) bool { return g.ignored[Place{above, c}] && g.Model.Within(r, above) })
+	})
 }
 
 // Configured reports whether the configuration declares how the rows of a table, or of one below it, belong to units.

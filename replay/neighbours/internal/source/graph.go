@@ -65,22 +65,24 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 	for _, k := range m.Keys {
 		child, parent := m.ByOID(k.Child), m.ByOID(k.Parent)
 		e := Edge{Child: child, Parent: parent, Columns: k.Columns, On: k.On, Period: k.Period, Keyed: true, Covers: map[*Relation]bool{}}
-		if g.configured(child, k.Columns) {
-			continue
-		}
-		if e.Act = slices.ContainsFunc(k.Columns, owners.Act) || m.Within(child, g.Unit); e.Act {
-			for _, r := range m.Tables() {
-				e.Covers[r] = m.Within(r, child) && r.Stores()
-			}
-			if !m.Within(child, g.Unit) || g.related(parent) {
-				g.Acts = append(g.Acts, e)
-			}
-			continue
-		}
+		act, named := e, slices.ContainsFunc(k.Columns, owners.Act)
+		act.Act, act.Covers = true, map[*Relation]bool{}
 		for _, r := range m.Tables() {
-			if m.Within(r, child) && !m.Within(r, g.Unit) && len(g.declaring(r, declared)) == 0 {
+			switch ofUnit := m.Within(r, g.Unit); {
+			case !m.Within(r, child) || g.configured(r, k.Columns):
+			case ofUnit && g.related(parent), named && !ofUnit:
+				if r.Stores() {
+					act.Covers[r] = true
+				}
+			case !ofUnit && len(g.declaring(r, declared)) == 0:
 				e.Covers[r] = true
 			}
+		}
+		if len(act.Covers) > 0 {
+			g.Acts = append(g.Acts, act)
+		}
+		if named || m.Within(child, g.Unit) {
+			continue
 		}
 		if above := g.declaring(child, declared); len(above) > 0 && above[0] != child {
 			o.Notef("foreign key %s of %s is no path to the unit: privacy.paths declares how rows of %s belong to units, which holds for its partitions and children too; declare a path for %s itself if the key is one",
@@ -88,7 +90,7 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 		}
 		g.Edges = append(g.Edges, e)
 	}
-	g.narrow(declared)
+	g.narrow(declared, o)
 	return g, g.complete(o)
 }
 
@@ -97,19 +99,17 @@ func (g *Graph) related(r *Relation) bool {
 	return g.Model.Within(r, g.Unit) || g.Model.Within(g.Unit, r)
 }
 
-// configured reports whether the configuration declares that the columns are ignored, or those of an act.
-func (g *Graph) configured(child *Relation, columns []string) bool {
-	if !slices.ContainsFunc(columns, func(c string) bool { return !g.ignored[Place{g.Model.Top(child), c}] }) {
-		return true
-	}
-	return slices.ContainsFunc(g.Acts, func(e Edge) bool {
-		return e.Declared && g.Model.Within(child, e.Child) && slices.Equal(e.Columns, columns) && e.Element.Plain()
+// configured reports whether the configuration declares, for the rows of r, that columns are ignored, or
+// those of an act.
+func (g *Graph) configured(r *Relation, columns []string) bool {
+	return g.Ignores(r, columns) || slices.ContainsFunc(g.Acts, func(e Edge) bool {
+		return e.Declared && e.Covers[r] && slices.Equal(e.Columns, columns) && e.Element.Plain()
 	})
 }
 
 // narrow removes the longer paths of tables with a person's column of their own: an edge to the unit's table, or to one
 // with one row for each unit.
-func (g *Graph) narrow(declared map[*Relation]bool) {
+func (g *Graph) narrow(declared map[*Relation]bool, o *spec.Options) {
 	g.persons = map[*Relation]bool{}
 	for _, r := range g.Model.Tables() {
 		g.persons[r] = g.related(r)
@@ -133,12 +133,27 @@ func (g *Graph) narrow(declared map[*Relation]bool) {
 	for _, r := range g.Model.Tables() {
 		if r.Stores() && len(g.declaring(r, declared)) == 0 && direct(r) {
 			for _, e := range g.Edges {
-				if !g.persons[e.Parent] {
+				if !g.persons[e.Parent] && e.Covers[r] {
 					delete(e.Covers, r)
+					g.noteNull(r, e, o)
 				}
 			}
 		}
 	}
+}
+
+// noteNull notes that rows of r with NULL in the person's columns belong to nobody, although they have a longer path.
+func (g *Graph) noteNull(r *Relation, longer Edge, o *spec.Options) {
+	var null []string
+	for _, e := range g.edgesOf(r) {
+		if i := slices.IndexFunc(e.Columns, func(c string) bool { return !r.Column(c).NotNull }); g.persons[e.Parent] && i < 0 {
+			return
+		} else if g.persons[e.Parent] {
+			null = append(null, e.Columns[i])
+		}
+	}
+	o.Notef("rows of %s in which %s is NULL belong to no unit: where a table has a person's column of its own, %s is no path; declare both under privacy.paths if it is one",
+		r.Table, strings.Join(null, ", "), longer.String())
 }
 
 // unique reports whether no two rows of r have the same values in the columns.

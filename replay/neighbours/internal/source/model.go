@@ -32,6 +32,7 @@ type Relation struct {
 	Options     []string // storage parameters, name=value
 	View        string   // the query of a view, without semicolon
 	Rows        int64    // the planner's estimate
+	Estimated   bool     // otherwise the table was never analysed, and its rows are not known
 	Bytes       int64    // on disk, with indexes
 	Parents     []uint32
 	Rehashed    bool   // partitioned by a hash of values that another database may hash differently, such as an enum's

@@ -28,7 +28,7 @@ func (d *Discovery) Rights() error {
 	}
 	var faults []error
 	if len(grants) > 0 {
-		faults = append(faults, fmt.Errorf("role %s of neighbours.source lacks rights at the source, database %s: run there: %s", d.Tx.Conn().Config().User, d.Model.Database, strings.Join(grants, "; ")))
+		faults = append(faults, &MissingRights{d.Tx.Conn().Config().User, d.Model.Database, grants})
 	}
 	// The setting row_security, which row_security_active ignores, is off here: if it were on, the server would hide
 	// rows, which would be missing from the copy.
