@@ -33,7 +33,7 @@ var facts = map[kind]struct {
 	weight int
 }{
 	email: {"e-mail", 3}, phone: {"phone", 2}, address: {"address", 1}, network: {"IP address", 0}, password: {"password", 4}, login: {"user name", 2}, lastLogin: {"last login", 3},
-	firstName: {"first name", 3}, lastName: {"last name", 3}, fullName: {"full name", 2}, name: {"name", 0}, birth: {"birth date", 4}, number: {"personal number", 3}, sex: {"sex", 1},
+	firstName: {"first name", 3}, lastName: {"last name", 3}, fullName: {"full name", 2}, name: {"name", 1}, birth: {"birth date", 4}, number: {"personal number", 3}, sex: {"sex", 1},
 }
 
 // kindOf has the kinds of columns by their words, joined.

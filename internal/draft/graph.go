@@ -38,8 +38,8 @@ func newGraph(s schema) *graph {
 	return g
 }
 
-// acts reports whether columns name who did something to the row: created_by, creator_id. The row is not that person's.
-func acts(columns []string) bool { return len(columns) == 1 && owners.Act(columns[0]) }
+// acts reports whether columns that refer to a table name who did something to the row: created_by, creator_id. The row is not that person's.
+func acts(columns []string, to ident.Table) bool { return len(columns) == 1 && owners.Act(columns[0], to.Name) }
 
 // path says that the rows of a table belong to the unit with the same value in a column, without a foreign key.
 type path struct {
@@ -61,7 +61,7 @@ func (g *graph) reaching(unit int, paths []path) map[ident.Table]string {
 	for i := 0; i < len(queue); i++ {
 		for _, e := range g.children[queue[i]] {
 			t := g.tables[e.from].Table
-			if t == queue[0] || reached[t] != "" || acts(e.columns) {
+			if t == queue[0] || reached[t] != "" || acts(e.columns, queue[i]) {
 				continue
 			}
 			reached[t] = fmt.Sprintf("its foreign key %s refers to %s", columnNames(e.columns), word(queue[i].String()))

@@ -134,7 +134,7 @@ func sure(c owners.Candidate, unit ident.Table) bool {
 // keysOf returns the foreign keys of a table by which its rows belong to those of others.
 func (g *graph) keysOf(t table, reached map[ident.Table]string) (keys []owners.Candidate) {
 	for _, r := range t.refers {
-		if reached[r.to] != "" && r.to != t.Table && !acts(r.columns) {
+		if reached[r.to] != "" && r.to != t.Table && !acts(r.columns, r.to) {
 			keys = append(keys, owners.Candidate{Table: t.Table, Columns: r.columns, To: r.to, On: r.on, Keyed: true, Why: []string{"a foreign key"}})
 		}
 	}

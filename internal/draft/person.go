@@ -81,11 +81,14 @@ func (g *graph) belongs(a, b candidate) string {
 	more := slices.ContainsFunc(identity, func(k kind) bool { return b.own[k] != "" && a.own[k] == "" })
 	little := 2*a.evidence <= b.evidence
 	refers := func(columns []string, named bool) bool {
-		if acts(columns) {
+		if acts(columns, b.Table) {
 			return false
 		}
 		one := slices.Equal(columns, a.key) || len(columns) == 1 && slices.Contains(a.unique, columns[0])
 		named = named || slices.Contains(wordsOf(strings.Join(columns, " ")), b.word)
+		if a.word == b.word && len(columns) < len(a.key) && !slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(a.key, c) }) {
+			return true // versions, addresses of one customer
+		}
 		always := !slices.ContainsFunc(a.columns, func(c column) bool { return slices.Contains(columns, c.name) && c.null })
 		return (one || named) && (always && more || little)
 	}
@@ -220,9 +223,13 @@ func (g *graph) lookAt() string {
 	var all []found
 	for _, t := range g.tables {
 		columns := t.personal()
+		if role, _, sure := named(wordsOf(t.Name)); sure && role > thing && len(t.key) == 0 {
+			all = append(all, found{word(t.String()) + " (it has no primary key: add one, or write privacy.unit by hand)", 100})
+			continue
+		}
 		for _, c := range t.columns {
 			sure := slices.ContainsFunc(wordsOf(c.name), func(w string) bool { r, sure := roleOf(w); return sure && r > staff })
-			if sure && !owners.Act(c.name) && !slices.Contains(columns, c.name) {
+			if sure && !owners.Act(c.name, "") && !slices.Contains(columns, c.name) {
 				columns = append(columns, c.name)
 			}
 		}

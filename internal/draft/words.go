@@ -39,22 +39,22 @@ var vocabulary = map[string]role{}
 
 // ambiguous words name other things as well: accounts of a ledger, clients of an interface, subjects of lessons. A table
 // with one of these is one of persons only if its columns say so.
-var ambiguous = strings.Fields(`account client profile identity login owner subject party partner principal contact lead holder agent driver provider candidate visitor manager
+var ambiguous = strings.Fields(`account client profile login owner subject party partner principal contact lead holder agent driver provider candidate visitor manager
 	konto compte cuenta cliente klient parent player`)
 
 // fillers are last words that say nothing of what a row is.
-var fillers = strings.Fields("entity data info information table tbl master base record dim detail model account profile identity main")
+var fillers = strings.Fields("entity data dimension demographic info information table tbl master base record dim detail model account profile identity main")
 
 // served are words before a name of persons that make them the keepers of others' data.
 var served = strings.Fields("admin administration staff backend backoffice internal")
 
 func init() {
 	for r, words := range map[role]string{
-		subject: `customer patient subscriber client student pupil citizen voter respondent participant passenger donor shopper buyer patron cardholder policyholder accountholder
+		subject: `customer patient member constituent supporter enrollee registrant traveler traveller renter lessee offender defendant claimant pensioner subscriber client student pupil citizen voter respondent participant passenger donor shopper buyer patron cardholder policyholder accountholder
 			insured insuree beneficiary borrower debtor taxpayer resident inmate learner applicant candidate guest attendee visitor consumer contact lead holder rider cust
-			kunde kunden patienten teilnehmer versicherter versicherte schueler cliente paciente paziente pacjent klant eleve etudiant abonne alumno estudiante studente asiakas potilas`,
-		person: `user usr person individual member human household profile account identity login owner player subject party partner principal parent guardian pers
-			benutzer nutzer anwender personen mitglied mitglieder konto personne utilisateur membre compte usuario persona miembro socio cuenta utente gebruiker persoon bruker anvandare
+			mitglied mitglieder membre miembro socio kunde kunden patienten teilnehmer versicherter versicherte schueler cliente paciente paziente pacjent klant eleve etudiant abonne alumno estudiante studente asiakas potilas`,
+		person: `user usr person individual human household profile account identity login owner player subject party partner principal parent guardian pers
+			benutzer nutzer anwender personen konto personne utilisateur compte usuario persona cuenta utente gebruiker persoon bruker anvandare
 			uzytkownik osoba pessoa klient`,
 		staff: `employee staff worker doctor physician nurse teacher instructor admin administrator agent operator clerk editor author moderator driver clinician practitioner provider
 			caregiver seller salesperson salesman manager emp mitarbeiter angestellter lehrer arzt empleado employe salarie dipendente medewerker pracownik funcionario`,
@@ -76,7 +76,7 @@ func roleOf(word string) (r role, sure bool) {
 			return vocabulary[rest], !slices.Contains(ambiguous, rest)
 		}
 	}
-	for _, end := range []string{"customer", "patient", "subscriber", "student", "user", "person", "employee", "profile", "account"} {
+	for _, end := range []string{"customer", "patient", "subscriber", "student", "user", "person", "employee", "profile", "account", "benutzer", "kunde", "kunden", "konto", "mitarbeiter"} {
 		if strings.HasSuffix(word, end) {
 			return vocabulary[end], !slices.Contains(ambiguous, end)
 		}

@@ -128,7 +128,7 @@ func TestWhatD1Lacks(t *testing.T) {
 	d := report.Pairs[0]
 	for _, want := range []string{
 		"table replies: 8 cells of author_user_id name the unit", "table notes: 2 cells of record_id name the unit", "table orders: 2 cells of guest_email name the unit",
-		"table events: 2 cells of data->actor->user_id name the unit", "9 of the 19 rows that it lacks name only other persons (replies 7 of 8, events 2 of 2)",
+		"table events: 2 cells of data->actor->user_id name the unit", "9 of the 19 rows that it lacks name only other persons (replies 7 of 8, by comment_id -> comments, events 2 of 2, by order_id -> orders)",
 		"columns: [guest_email], to: public.users, on: [email]} - {table: public.orders, columns: [user_id], to: public.users} or,",
 	} {
 		if !slices.ContainsFunc(d.Faults, func(f string) bool { return strings.Contains(f, want) }) || !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, want) }) {

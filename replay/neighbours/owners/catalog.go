@@ -63,7 +63,8 @@ func (t *table) references(name string) bool {
 
 const ours = `n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT LIKE 'dpwatch%' AND n.nspname <> 'information_schema'`
 
-// columnsQuery lists the columns of tables; $1 and $2 are their schemas and names, NULL = all.
+// columnsQuery lists the columns of the tables with the schemas $1 and the names $2, and if $3 is true of all others that
+// are no partitions or children.
 const columnsQuery = `SELECT n.nspname, c.relname, (SELECT CASE WHEN c.relkind = 'p' THEN coalesce(sum(greatest(p.reltuples, 0)), 0) ELSE c.reltuples END
 		FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class p ON p.oid = i.inhrelid WHERE i.inhparent = c.oid)::float8,
 	pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid),
@@ -78,7 +79,7 @@ const columnsQuery = `SELECT n.nspname, c.relname, (SELECT CASE WHEN c.relkind =
 	coalesce((SELECT max(s.avg_width) FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname), 0)
 	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 	JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
-	WHERE c.relkind IN ('r', 'p') AND ($1::text[] IS NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) AND ` + ours + `
+	WHERE c.relkind IN ('r', 'p') AND ($3 AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) AND ` + ours + `
 		AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 		OR (n.nspname, c.relname) IN (SELECT * FROM unnest($1::text[], $2::text[])))
 	ORDER BY 1, 2, a.attnum`
@@ -92,19 +93,16 @@ const referencesQuery = `SELECT n.nspname, c.relname, tn.nspname, t.relname,
 
 // read reads the tables.
 func (s *search) read(ctx context.Context) error {
-	var schemas, names []string
-	if s.o.Tables != nil {
-		schemas, names = []string{}, []string{}
-		for _, t := range append(slices.Clone(s.o.Tables), s.o.Unit) {
-			schemas, names = append(schemas, t.Schema), append(names, t.Name)
-		}
+	schemas, names := []string{s.o.Unit.Schema}, []string{s.o.Unit.Name}
+	for _, t := range slices.Concat(s.o.Tables, s.o.Only) {
+		schemas, names = append(schemas, t.Schema), append(names, t.Name)
 	}
 	columns, err := connect.Structs[struct {
 		ident.Table
 		Rows            float64
 		Readable, Empty bool
 		column
-	}](ctx, s.tx, columnsQuery, schemas, names)
+	}](ctx, s.tx, columnsQuery, schemas, names, s.o.Tables == nil)
 	if err != nil {
 		return err
 	}

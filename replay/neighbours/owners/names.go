@@ -73,6 +73,8 @@ var (
 		blocked pinned flagged hidden restored inserted entered recorded registered maintained managed authorized authorised accepted declined triggered executed scheduled issued
 		creator updater modifier editor approver reviewer uploader locker resolver deleter moderator publisher verifier validator inviter assigner assignor operator handler
 		registrar maintainer manager supervisor creation modification deletion approval`)
+	// verbs begin the name of a column of an act if a word for a user follows.
+	verbs = set("create write update modify delete edit")
 	// filler are words that say nothing about whose row it is.
 	filler = set("id ids uuid guid uid fk key pk ref oid last first current original user users person account staff admin member employee auth app the is")
 	// addresses are words of columns by which a person can be identified besides the key.
@@ -81,8 +83,13 @@ var (
 
 // Act reports whether a column that refers to a person is, by its name, one of an act: locked_by, updated_by_user_id,
 // creator_id, user_created. It names who did something with the row, which does not belong to them for that reason.
-func Act(column string) bool {
+//
+// The name of the table that it refers to is none of an act: an editor_id that refers to editors.
+func Act(column, table string) bool {
 	words := Words(column)
+	if one, of := thing(column), Words(table); len(one) == 1 && len(of) > 0 && Singular(one[0]) == Singular(of[len(of)-1]) {
+		return false
+	}
 	for i, w := range words {
 		if w == "by" && i > 0 && !owning[words[i-1]] {
 			return true
@@ -91,7 +98,10 @@ func Act(column string) bool {
 	if slices.Contains(words, "by") {
 		return false
 	}
-	act := false
+	act := len(words) > 1 && verbs[words[0]] && (words[1] == "uid" || words[1] == "user") // create_uid
+	if act {
+		return true
+	}
 	for _, w := range words {
 		act = act || acts[w]
 		if !acts[w] && !filler[w] {
@@ -122,10 +132,16 @@ func FitOf(column, table, key string) Fit {
 	switch {
 	case last == name, whole == name+"id", whole == name+"uid", column == key && len(Words(key)) > 1:
 		return Named
-	case Act(column), persons[last], roles[last]:
+	case Act(column, table), persons[last], roles[last]:
 		return Person
 	}
 	return Unfit
+}
+
+// PersonTable reports whether the name of a table is one for persons: customers, auth_user, staff_profile.
+func PersonTable(name string) bool {
+	words := Words(name)
+	return len(words) > 0 && persons[Singular(words[len(words)-1])]
 }
 
 // NamesTable reports whether a text is a name of a table or of the class of its rows, as generic references have it:

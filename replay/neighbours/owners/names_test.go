@@ -10,18 +10,21 @@ func TestAct(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"locked_by", "locked_by_id", "resolved_by", "updated_by_user_id", "last_modified_by", "createdBy", "creator_id", "creator", "user_created", "user_updated", "approved_by",
-		"reviewed_by_id", "deleted_by", "uploaded_by", "uploader_id", "last_editor_id", "archived_by", "checked_out_by", "editor", "created_user_id", "prescribed_by",
+		"reviewed_by_id", "deleted_by", "uploaded_by", "uploader_id", "last_editor_id", "archived_by", "checked_out_by", "editor", "created_user_id", "prescribed_by", "create_uid", "write_uid",
 	} {
-		if !owners.Act(name) {
+		if !owners.Act(name, "things") {
 			t.Errorf("%s is no act", name)
 		}
 	}
 	for _, name := range []string{
 		"user_id", "owner_id", "author_id", "author_user_id", "customer", "sender_id", "assignee_id", "placed_by", "owned_by", "written_by_id", "booked_by", "created_at", "approval_status_user_id", "by", "",
 	} {
-		if owners.Act(name) {
+		if owners.Act(name, "things") {
 			t.Errorf("%s is an act", name)
 		}
+	}
+	if owners.Act("editor", "editor") || owners.Act("editor_id", "app_editors") || !owners.Act("updated_by_editor", "editor") {
+		t.Error("the editor of a table of editors")
 	}
 }
 

@@ -212,7 +212,7 @@ func (s *search) keyed(t *table) {
 		if !slices.Equal(r.On, s.o.Key) {
 			c.On = r.On
 		}
-		c.Act = len(r.Columns) == 1 && Act(r.Columns[0])
+		c.Act = len(r.Columns) == 1 && Act(r.Columns[0], r.To.Name)
 		s.found.Candidates = append(s.found.Candidates, c)
 	}
 }
@@ -235,7 +235,7 @@ func (s *search) indirect() {
 		}
 		for _, t := range s.tables {
 			for _, r := range t.refers {
-				if !(len(r.Columns) == 1 && Act(r.Columns[0])) {
+				if !(len(r.Columns) == 1 && Act(r.Columns[0], r.To.Name)) {
 					add(t.Table, r.To)
 				}
 			}

@@ -218,7 +218,7 @@ func comparison(c column) (column, value string) {
 
 // judge adds a candidate for what was counted.
 func (s *search) judge(t *table, p probe, n counts) {
-	c := Candidate{Table: t.Table, Columns: []string{p.path}, To: s.o.Unit, Act: Act(p.name), Values: n.Distinct}
+	c := Candidate{Table: t.Table, Columns: []string{p.path}, To: s.o.Unit, Act: Act(p.name, s.o.Unit.Name), Values: n.Distinct}
 	fit := FitOf(p.name, s.o.Unit.Name, s.o.Key[0])
 	if rival := s.rival(t, p); rival != nil && fit < Named {
 		s.toTarget(t, p, n) // its name says that it is another table's
@@ -304,7 +304,7 @@ func (s *search) toTarget(t *table, p probe, n counts) {
 			continue
 		}
 		c := Candidate{
-			Table: t.Table, Columns: []string{p.path}, To: p.target.Table, On: []string{key.Name}, Act: Act(p.name), Values: n.Distinct, Found: n.Target,
+			Table: t.Table, Columns: []string{p.path}, To: p.target.Table, On: []string{key.Name}, Act: Act(p.name, p.target.Name), Values: n.Distinct, Found: n.Target,
 			Sure: n.Target*20 >= n.Distinct*19 && key.family() == p.column.family(), Why: []string{"it holds keys of " + p.target.String() + ", without a foreign key"},
 		}
 		if n.Distinct == 0 {
@@ -355,7 +355,6 @@ func (s *search) namedBy(column string) (all []*table) {
 // ambiguous reports whether there are other tables of persons, with whose keys numbers can be confused.
 func (s *search) ambiguous() bool {
 	return slices.ContainsFunc(s.tables, func(x *table) bool {
-		words := Words(x.Name)
-		return x != s.unit && len(words) > 0 && persons[Singular(words[len(words)-1])] && !slices.ContainsFunc(x.refers, func(r reference) bool { return r.To == s.o.Unit })
+		return x != s.unit && PersonTable(x.Name) && !slices.ContainsFunc(x.refers, func(r reference) bool { return r.To == s.o.Unit })
 	})
 }

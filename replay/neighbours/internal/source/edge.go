@@ -180,6 +180,17 @@ func (g *Graph) Declares(e Edge) bool {
 	})
 }
 
+// Paths returns how rows of a table, and of those below it, belong to units, in short.
+func (g *Graph) Paths(top *Relation) (out []string) {
+	for _, e := range g.Edges {
+		text := strings.Join(e.names(), ", ") + " -> " + e.Parent.Name
+		if !slices.Contains(out, text) && slices.ContainsFunc(g.Model.Tables(), func(r *Relation) bool { return e.Covers[r] && g.Model.Within(r, top) }) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
 // Leads reports whether rows of a table, or of one below it, belong to units.
 func (g *Graph) Leads(top *Relation) bool {
 	return slices.ContainsFunc(g.Edges, func(e Edge) bool {

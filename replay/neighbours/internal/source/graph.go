@@ -65,7 +65,7 @@ func NewGraph(m *Model, o *spec.Options) (*Graph, error) {
 	for _, k := range m.Keys {
 		child, parent := m.ByOID(k.Child), m.ByOID(k.Parent)
 		e := Edge{Child: child, Parent: parent, Columns: k.Columns, On: k.On, Period: k.Period, Keyed: true, Covers: map[*Relation]bool{}}
-		act, named := e, slices.ContainsFunc(k.Columns, owners.Act)
+		act, named := e, slices.ContainsFunc(k.Columns, func(c string) bool { return owners.Act(c, e.Parent.Name) })
 		act.Act, act.Covers = true, map[*Relation]bool{}
 		for _, r := range m.Tables() {
 			switch ofUnit := m.Within(r, g.Unit); {
@@ -124,7 +124,7 @@ func (g *Graph) narrow(declared map[*Relation]bool, o *spec.Options) {
 		grown = false
 		for _, r := range g.Model.Tables() {
 			for _, e := range g.Edges {
-				if !g.persons[r] && e.Child == r && e.Where == "" && e.Element.Plain() && g.persons[e.Parent] && r.unique(e.Columns) {
+				if !g.persons[r] && e.Child == r && e.Where == "" && e.Element.Plain() && g.persons[e.Parent] && r.onePerPerson(e.Columns) {
 					g.persons[r], grown = true, true
 				}
 			}
@@ -154,6 +154,14 @@ func (g *Graph) noteNull(r *Relation, longer Edge, o *spec.Options) {
 	}
 	o.Notef("rows of %s in which %s is NULL belong to no unit: where a table has a person's column of its own, %s is no path; declare both under privacy.paths if it is one",
 		r.Table, strings.Join(null, ", "), longer.String())
+}
+
+// onePerPerson reports whether a table that references persons has one row for each: it shares their key, or has the
+// name of a table of persons, as profiles has. One row for each person alone makes no person: a person may own one site.
+func (r *Relation) onePerPerson(columns []string) bool {
+	return r.unique(columns) && (owners.PersonTable(r.Name) || slices.ContainsFunc(r.Indexes, func(i index) bool {
+		return strings.HasPrefix(i.Constraint, "PRIMARY KEY") && len(i.Unique) == len(columns) && !slices.ContainsFunc(i.Unique, func(c string) bool { return !slices.Contains(columns, c) })
+	}))
 }
 
 // unique reports whether no two rows of r have the same values in the columns.

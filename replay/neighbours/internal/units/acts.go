@@ -34,7 +34,14 @@ func (o Owned) NamesOther(e source.Edge, row string, unit int) string {
 
 // rows is a query of a unit's own rows p of an edge's parent.
 func (o Owned) rows(e source.Edge, unit int) string {
-	return fmt.Sprintf("SELECT FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND g.round >= 0", o.Table, ident.Quote(o.World, e.Parent.Copy), unit)
+	var leaves []string // so that an index finds the few rows of the unit there
+	for _, r := range o.Graph.Model.Tables() {
+		if r.Stores() && o.Graph.Model.Within(r, e.Parent) {
+			leaves = append(leaves, ident.Literal(ident.Quote(o.World, r.Copy))+"::regclass::oid")
+		}
+	}
+	return fmt.Sprintf("SELECT FROM %s g JOIN %s p ON p.tableoid = g.rel AND p.ctid = g.tid WHERE g.unit = %d AND g.rel IN (%s) AND g.round >= 0",
+		o.Table, ident.Quote(o.World, e.Parent.Copy), unit, strings.Join(leaves, ", "))
 }
 
 // Cleared returns the expression for a column of a row t of r in a neighbour without a unit: names that are acts of the

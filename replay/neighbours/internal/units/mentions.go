@@ -146,7 +146,8 @@ type Loss struct {
 	Table    *source.Relation // the topmost table
 	Rows     int64            // that the neighbour lacks
 	Others   int64            // of these, rows that name only other persons
-	Declared bool             // the configuration declares how the rows belong to units
+	Paths    []string         // by which the rows belong to units
+	Declared bool             // in the configuration
 	Left     []Left           // columns that name the unit in the neighbour
 	All      int64            // rows of D0
 }
@@ -163,7 +164,7 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 		if len(r.Parents) > 0 {
 			continue
 		}
-		loss := Loss{Table: r, Declared: o.Graph.Configured(r)}
+		loss := Loss{Table: r, Paths: o.Graph.Paths(r), Declared: o.Graph.Configured(r)}
 		var unitNamed, otherNamed []string
 		for _, x := range m.Of(r) {
 			if x.Parent == o.Graph.Unit && x.Sure {
@@ -249,7 +250,7 @@ func Judge(losses []Loss) (faults, warnings []string) {
 		rows += l.Rows
 		others += l.Others
 		if l.Others > 0 {
-			tables = append(tables, fmt.Sprintf("%s %d of %d", l.Table.Name, l.Others, l.Rows))
+			tables = append(tables, fmt.Sprintf("%s %d of %d, by %s", l.Table.Name, l.Others, l.Rows, strings.Join(l.Paths, " and ")))
 			if !l.Declared {
 				undeclared += l.Others
 			}
@@ -266,7 +267,7 @@ func Judge(losses []Loss) (faults, warnings []string) {
 	if others > 0 {
 		text := fmt.Sprintf("%d of the %d rows that it lacks name only other persons (%s)", others, rows, strings.Join(tables, ", "))
 		if float64(undeclared) > shadow.OthersShare*float64(rows) {
-			faults = append(faults, text+": declare under privacy.paths whose rows they are")
+			faults = append(faults, text+": declare under privacy.paths whose rows they are, by these columns or by others")
 		} else {
 			warnings = append(warnings, text)
 		}

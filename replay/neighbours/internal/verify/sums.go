@@ -67,7 +67,11 @@ func (v *verifier) sums(ctx context.Context, schema string, keys map[int][]strin
 		if err := w.Fill(ctx, "true"); err != nil {
 			return nil, err
 		}
-		own = w.Table("own")
+		if own = w.Table("own"); schema == v.set.D0 {
+			if err := connect.Run(ctx, v.Conn, "CREATE INDEX ON "+own+" (unit, rel, tid)", "ANALYZE "+own); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, r := range v.m.Tables() {
 		if !r.Stores() && !views {
