@@ -228,7 +228,7 @@ func (f *filling) guess(t *filledTable) {
 		}
 		stem, ok := strings.CutSuffix(strings.Replace(c.name, "item", "collection_id", 1), "_id")
 		for _, kind := range []string{stem + "_type", stem, strings.TrimSuffix(stem, "object") + "content_type_id", "base_content_type_id"} {
-			if k := t.column(kind); ok && k >= 0 && k != i && (t.keyed(k) == nil && isText(t.columns[k].kind) || stem != kind && strings.HasSuffix(stem, "object")) {
+			if k := t.column(kind); ok && k >= 0 && k != i && (t.keyed(k) == nil && isText(t.columns[k].kind) && t.columns[k].holdsText(f.person.name) || stem != kind && strings.HasSuffix(stem, "object")) {
 				t.pairs = append(t.pairs, [2]int{k, i})
 				break
 			}
@@ -396,14 +396,19 @@ func (f *filling) object(t *filledTable, row []*string, pair [2]int) {
 	if f.random.IntN(3) > 0 || len(kind.labels) > 0 {
 		to = f.tables[f.random.IntN(len(f.tables))]
 	}
+	if !kind.holdsText(to.name) {
+		to = f.person
+	}
 	label := to.name
 	if k := t.keyed(pair[0]); k != nil {
 		n := f.kindOf(k.to, to)
 		if n < 0 {
-			if n = f.kindOf(k.to, f.person); n < 0 {
-				return
+			if n, to = f.kindOf(k.to, f.person), f.person; n < 0 && t.columns[pair[1]].notNull {
+				n, to = f.pick(k.to), t
 			}
-			to = f.person
+		}
+		if n < 0 {
+			return
 		}
 		label = *k.to.rows[n][k.target[0]]
 	} else if len(kind.labels) > 0 {
@@ -510,6 +515,9 @@ func (t *filledTable) holding(name *regexp.Regexp) int {
 }
 
 func quoted(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
+
+// holdsText reports whether a text is not too long for the type of a column.
+func (c *filledColumn) holdsText(text string) bool { return c.length == 0 || len(text) <= c.length }
 
 func isText(kind string) bool {
 	return kind == "text" || strings.HasPrefix(kind, "character") || kind == "citext"

@@ -220,7 +220,7 @@ func comparison(c column) (column, value string) {
 func (s *search) judge(t *table, p probe, n counts) {
 	c := Candidate{Table: t.Table, Columns: []string{p.path}, To: s.o.Unit, Act: Act(p.name, s.o.Unit.Name), Values: n.Distinct}
 	fit := FitOf(p.name, s.o.Unit.Name, s.o.Key[0])
-	if rival := s.rival(t, p); rival != nil && fit < Named {
+	if rival := s.rival(t, p); rival != nil && fit < Named && !address(p.name) {
 		s.toTarget(t, p, n) // its name says that it is another table's
 		return
 	}
@@ -324,7 +324,8 @@ func (s *search) rival(t *table, p probe) *table {
 	return nil
 }
 
-// namedBy returns the tables whose name a column's fits as Named.
+// namedBy returns the tables whose name a column's fits as Named, those of the fewest words first: vouchers before
+// basket_vouchers.
 func (s *search) namedBy(column string) (all []*table) {
 	if s.byWord == nil {
 		s.byWord = map[string][]*table{}
@@ -349,6 +350,7 @@ func (s *search) namedBy(column string) (all []*table) {
 	for _, name := range names {
 		all = append(all, s.byWord[name]...)
 	}
+	slices.SortStableFunc(all, func(a, b *table) int { return len(Words(a.Name)) - len(Words(b.Name)) })
 	return all
 }
 
