@@ -2,6 +2,7 @@ package draft
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -205,15 +206,15 @@ func (g guess) writeOthers(line func(string, ...any)) {
 	if len(g.others) > 0 {
 		line("  # Without a path and without a personal column, and not audited (%s): %s", count(len(g.others), "table", "tables"), folded(tableNames(g.others)))
 	}
-	if len(g.unread) > 0 {
-		var names []string
-		for _, u := range g.unread {
-			name := u.Table.String()
-			if u.Column != "" {
-				name += "." + u.Column
-			}
-			names = append(names, word(name)+" ("+u.Why+")")
+	unread := map[string][]string{}
+	for _, u := range g.unread {
+		name := u.Table.String()
+		if u.Column != "" {
+			name += "." + u.Column
 		}
-		line("  # Not searched for persons (%s): %s", count(len(names), "column or table", "columns and tables"), folded(names))
+		unread[u.Why] = append(unread[u.Why], word(name))
+	}
+	for _, why := range slices.Sorted(maps.Keys(unread)) {
+		line("  # Not searched for persons: %s (%d): %s", why, len(unread[why]), folded(unread[why]))
 	}
 }

@@ -20,6 +20,7 @@ type candidate struct {
 	own      map[kind]string
 	evidence int    // of its columns
 	reach    int    // the number of tables with a path to it
+	deals    bool   // orders, visits or the like are among these
 	paths    []path // without a foreign key
 	of       string // why its rows belong to another candidate; "" = they do not
 }
@@ -55,14 +56,25 @@ func (g *graph) candidateOf(place int) (c candidate, ok bool) {
 		if !identified || c.evidence < 6 || len(words) > 0 && slices.Contains(things, words[at]) || t.technical() {
 			return c, false
 		}
-		c.reach = len(g.reaching(place, g.implied(place)))
+		c.reached(g)
 		return c, c.reach > 0
 	case t.technical() && c.evidence < 5 || !c.sure && c.evidence < 2:
 		return c, false
 	}
 	c.word, c.paths = words[at], g.resembling(place)
-	c.reach = len(g.reaching(place, g.implied(place)))
+	c.reached(g)
 	return c, true
+}
+
+// dealings are words for what somebody does whom the data are about.
+var dealings = strings.Fields("order invoice payment booking purchase sale reservation visit encounter admission treatment enrollment enrolment loan claim contract transaction rental appointment")
+
+func (c *candidate) reached(g *graph) {
+	all := g.reaching(c.place, g.implied(c.place))
+	c.reach = len(all)
+	for t := range all {
+		c.deals = c.deals || slices.ContainsFunc(wordsOf(t.Name), func(w string) bool { return slices.Contains(dealings, w) })
+	}
 }
 
 func (t table) technical() bool {
@@ -105,8 +117,8 @@ func (g *graph) belongs(a, b candidate) string {
 	return ""
 }
 
-// rank orders candidates: those who order before those who may be anybody, and these before the staff, as long as
-// tables refer to them; then by the evidence of columns, by name, and by the number of tables with a path.
+// rank orders candidates: those with orders, visits or enough other tables before those who may be anybody, and these
+// before the staff; then by the evidence of columns, by name, and by the number of tables with a path.
 func rank(all []candidate) {
 	most := 0
 	for _, c := range all {
@@ -118,7 +130,7 @@ func rank(all []candidate) {
 		switch {
 		case c.of != "":
 			return 0
-		case c.role == subject && c.evidence >= 2 && c.reach > 0 && 4*c.reach >= most:
+		case c.role == subject && c.evidence >= 2 && (c.deals || c.reach > 0 && 4*c.reach >= most):
 			return 3
 		case c.role == subject || c.role == person:
 			return 2
@@ -135,6 +147,9 @@ func (c candidate) score() int {
 	score := min(c.evidence, 15) + min(bits.Len(uint(c.reach)), 6)
 	if c.sure {
 		score += 3
+	}
+	if strings.ContainsAny(c.Name, "0123456789") { // users_2024
+		score--
 	}
 	return score
 }

@@ -109,6 +109,10 @@ var applications = []struct{ name, ddl, unit, text string }{
 		CREATE TABLE sylius_order (id int PRIMARY KEY, customer_id int REFERENCES sylius_customer)`, "public.sylius_customer", ""},
 	{"a dashboard", `CREATE TABLE org (id int PRIMARY KEY, name text); CREATE TABLE "user" (id int PRIMARY KEY, login text, email text, password text); CREATE TABLE org_user (id int PRIMARY KEY, org_id int, user_id int); CREATE TABLE temp_user (id int PRIMARY KEY, org_id int, email text, role text, invited_by_user_id int);
 		CREATE TABLE data_source (id int PRIMARY KEY, org_id int, "user" text, password text); CREATE TABLE star (id int PRIMARY KEY, user_id int)`, "public.user", ""},
+	{"an old copy", `CREATE TABLE users (id int PRIMARY KEY, email text); CREATE TABLE users_2023 (id int PRIMARY KEY, email text)`, "public.users", ""},
+	{"authors and books", `CREATE TABLE authors (id int PRIMARY KEY, name text); CREATE TABLE books (id int PRIMARY KEY, author_id int REFERENCES authors); CREATE TABLE personas (id int PRIMARY KEY, name text)`, "", "no table looks like that of the privacy unit"},
+	{"many tables of users", `CREATE TABLE users (id int PRIMARY KEY, email text, password text); CREATE TABLE customers (id int PRIMARY KEY, email text, password text); CREATE TABLE orders (id int PRIMARY KEY, customer_id int REFERENCES customers); CREATE TABLE a (id int PRIMARY KEY, user_id int REFERENCES users);
+		CREATE TABLE b (id int PRIMARY KEY, a int REFERENCES a); CREATE TABLE c (id int PRIMARY KEY, a int REFERENCES a); CREATE TABLE d (id int PRIMARY KEY, a int REFERENCES a); CREATE TABLE e (id int PRIMARY KEY, a int REFERENCES a)`, "public.customers", ""},
 	{"no key", `CREATE TABLE users (id int, email text); CREATE TABLE logins (user_id int)`, "", "Look at public.users (it has no primary key"},
 	{"a service of identities", `CREATE TABLE identities (id uuid PRIMARY KEY, traits jsonb, schema_id text); CREATE TABLE sessions (id uuid PRIMARY KEY, identity_id uuid REFERENCES identities); CREATE TABLE courier_messages (id uuid PRIMARY KEY, recipient text)`, "public.identities", ""},
 	{"German compounds", `CREATE TABLE kd_privatkunden (nr int PRIMARY KEY, anrede text, nachname text, strasse text, plz text); CREATE TABLE bankkonten (nr int PRIMARY KEY, kunde int REFERENCES kd_privatkunden); CREATE TABLE buchungen (nr int PRIMARY KEY, konto int REFERENCES bankkonten)`, "public.kd_privatkunden", ""},
@@ -165,7 +169,7 @@ func TestProposals(t *testing.T) {
 		"\n  #   - {table: public.document, columns: [uploaded_by], to: public.person}  # a foreign key; of an act: no row belongs to who did it; it names somebody in 6 of 10 rows",
 		"\n  #   - {table: public.address, columns: [COLUMN], to: public.person}  # street", "public.contact_point, columns: [COLUMN], to: public.person}  # supportEmail", "public.courier_staff, columns: [COLUMN], to: public.person}  # name", "public.device, columns: [COLUMN], to: public.person}  # client_ip",
 		"public.newsletter, columns: [COLUMN], to: public.person}  # mail", "public.shop, columns: [COLUMN], to: public.person}  # phone",
-		"\n  # public: [public.country]\n", "not audited (2 tables): public.secret, public.setting\n", "Not searched for persons (1 column or table): public.secret.data (bytea, perhaps encrypted)\n",
+		"\n  # public: [public.country]\n", "not audited (2 tables): public.secret, public.setting\n", "Not searched for persons: bytea, perhaps encrypted (1): public.secret.data\n",
 	} {
 		at := strings.Index(file, want)
 		if at <= before {

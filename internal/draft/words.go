@@ -39,7 +39,8 @@ var vocabulary = map[string]role{}
 
 // ambiguous words name other things as well: accounts of a ledger, clients of an interface, subjects of lessons. A table
 // with one of these is one of persons only if its columns say so.
-var ambiguous = strings.Fields(`account client profile login owner subject party partner principal contact lead holder agent driver provider candidate visitor manager
+var ambiguous = strings.Fields(`account client profile login owner subject party partner principal contact lead holder agent driver provider candidate visitor manager worker consumer
+		operator editor author moderator admin administrator seller persona
 	konto compte cuenta cliente klient parent player`)
 
 // fillers are last words that say nothing of what a row is.
