@@ -255,7 +255,7 @@ func (s *search) judge(t *table, p probe, n counts) {
 			return
 		}
 	case fit == Named:
-		c.Sure = part >= 0.5 || !chance
+		c.Sure = (part >= 0.5 || !chance) && !marks[Words(p.name)[0]]
 	case fit == Person:
 		c.Sure = part >= 0.95 && (c.Found >= 2 && !s.ambiguous() || !chance)
 		if part < 0.5 && chance {
@@ -263,6 +263,8 @@ func (s *search) judge(t *table, p probe, n counts) {
 		}
 	case !chance:
 		c.Sure = part >= 0.9
+	case p.column.Array && part >= 0.95 && c.Found >= 10:
+		// a list of keys, though perhaps of another table's
 	default: // a number whose name says nothing: dense keys are found by chance
 		s.toTarget(t, p, n)
 		return
