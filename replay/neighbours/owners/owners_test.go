@@ -105,7 +105,7 @@ func TestFindUUIDs(t *testing.T) {
 		`CREATE TABLE auth_user (id uuid PRIMARY KEY); INSERT INTO auth_user SELECT `+u("i")+` FROM generate_series(1, 300) i`,
 		`CREATE TABLE staff (id uuid PRIMARY KEY)`,
 		`CREATE TABLE logs (id int PRIMARY KEY, whom uuid, what text, item uuid, collection text, "user" uuid); INSERT INTO logs SELECT i, `+u("1 + i % 100")+`, `+u("i % 2 * i")+`,
-			`+u("1 + i % 2 * 1000")+`, CASE i % 2 WHEN 0 THEN 'auth_user' ELSE 'logs' END, NULL FROM generate_series(1, 500) i`,
+			`+u("1 + i % 2 * 1000")+`, CASE WHEN i % 6 = 2 THEN 'profile' WHEN i % 2 = 0 THEN 'auth_user' ELSE 'logs' END, NULL FROM generate_series(1, 500) i`,
 		`CREATE TABLE profile (id uuid PRIMARY KEY); INSERT INTO profile SELECT id FROM auth_user`)
 	var got []string
 	for _, c := range found.Candidates {
@@ -113,6 +113,7 @@ func TestFindUUIDs(t *testing.T) {
 	}
 	want := []string{
 		`- {table: public.logs, columns: [item], to: public.auth_user, where: "collection = 'auth_user'"}true`,
+		`- {table: public.logs, columns: [item], to: public.auth_user, where: "collection = 'profile'"}true`,
 		`- {table: public.logs, columns: [user], to: public.auth_user}true`,
 		`- {table: public.logs, columns: [what], to: public.auth_user}true`,
 		`- {table: public.logs, columns: [whom], to: public.auth_user}true`,
