@@ -20,7 +20,7 @@ func TestGrowingFile(t *testing.T) {
 			draws[p.Name] = drawWindow(t, p, true)
 		}
 	}
-	const all = 700
+	const all = 400
 	for name, d := range draws {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestGrowingFile(t *testing.T) {
 				return a.DetectedAt(), wealth
 			}
 			found, want := audit(all)
-			for _, pairs := range []int{5, 15, 31, 60, 63, 101, 128, 300, 519} {
+			for _, pairs := range []int{15, 31, 60, 101, 260} {
 				at, wealth := audit(pairs)
 				for i, w := range wealth {
 					if math.Abs(w-want[i]) > 1e-9 { // sums in another order are rounded differently

@@ -48,7 +48,7 @@ func fileOf(g guess, at server) string {
 	}
 	line("    key: [%s]  # its rows' key", strings.Join(key, ", "))
 	if len(g.notTaken) > 0 {
-		line("    # Not taken, the best first; --unit takes another one:")
+		line("    # Other candidates, the best first; --unit selects another table:")
 		for _, text := range g.notTaken {
 			line("    #   %s", text)
 		}

@@ -178,7 +178,7 @@ func (s *search) counting(target string) string {
 			all = append(all, match(x.table, x.column)+"::int::int8")
 		} else {
 			column, value := comparison(x.column)
-			joins += fmt.Sprintf(" LEFT JOIN (SELECT DISTINCT %s AS v FROM %s u) i%d ON i%d.v = %s", column, x.table.SQL(), i, i, value)
+			joins += fmt.Sprintf(" LEFT JOIN (SELECT DISTINCT %[1]s AS v FROM %[2]s u WHERE %[1]s IN (SELECT %[3]s FROM d)) i%[4]d ON i%[4]d.v = %[3]s", column, x.table.SQL(), value, i)
 			all = append(all, fmt.Sprintf("(i%d.v IS NOT NULL)::int::int8", i))
 		}
 		sums = append(sums, fmt.Sprintf("coalesce(sum(m[%d]), 0)::int8", i+1))
