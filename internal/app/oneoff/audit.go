@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/plot"
@@ -90,7 +92,7 @@ func (f *Options) audit(ctx context.Context, env setup.Environment, progress Pro
 	if err != nil {
 		return read.Conclusion{}, err
 	}
-	c, err := f.run(ctx, env, trial.Replays(player), copies, statement, progress)
+	c, err := f.run(ctx, env, step.Replays(player), copies, statement, progress)
 	if err != nil || !f.Shrink {
 		return c, err
 	}
@@ -112,46 +114,40 @@ func identity(plans []*rewrite.Plan) (key, summary string) {
 }
 
 // run runs the trials of a statement until it is decided.
-func (f *Options) run(ctx context.Context, env setup.Environment, player trial.Player, copies *trial.Copies, statement replay.Statement, progress Progress) (read.Conclusion, error) {
-	once := trial.Once{
-		Unlike: f.unlike(ctx, env, statement),
-		Worlds: trial.Worlds{Player: player, Statement: statement, Twin: f.twin}, Copies: copies, VaryText: f.VaryText, Measure: f.Measure,
-		Claim: f.claimed(), Analysis: f.analysisOptions(),
-		Begin:       func() { progress.Begin("trials", f.MaxTrials) },
-		Controlling: func() { progress.Begin("controlling", f.MaxTrials) },
-		Confirming:  func() { progress.Begin("confirming", f.MaxTrials) },
-		Measuring: func(failed error) {
-			if failed != nil {
-				fmt.Fprintln(env.Stderr, "dpwatch: warning: the violation is not measured:", failed)
-				return
-			}
-			progress.Begin("measuring", f.Measure)
-		},
-		Progress: progress.Add,
-	}
+func (f *Options) run(ctx context.Context, env setup.Environment, player step.Player, copies *step.Copies, statement replay.Statement, progress Progress) (read.Conclusion, error) {
+	alone := step.Alone{Copies: copies, Add: progress.Add, Begin: func(what string, measuring bool) {
+		total := f.MaxTrials
+		if measuring {
+			total = f.Measure
+		}
+		progress.Begin(what, total)
+	}}
 	if f.renewable() {
 		r := &renewal{options: f, env: env, statement: statement}
 		defer r.close(ctx)
-		once.Renew = r.make
+		alone.Renew = r.make
 	}
-	var reads *read.Reads
-	once.Read = func(r *replay.Reads, places []int) { reads = f.reads(reads, r, places) }
-	shown, err := once.Run(ctx)
+	a, found, err := f.decide(ctx, env, player, &alone, statement)
 	progress.End()
 	switch {
-	case trial.Unjudgeable(err):
+	case step.Unjudgeable(err):
 		return f.unjudged(err, statement), nil
 	case err != nil:
 		return read.Conclusion{}, err
 	}
-	c := f.conclude(shown, statement)
-	c.Reads = reads
+	c := f.conclude(a.Evidence, statement)
+	for _, one := range found {
+		if one.Kind == step.Read {
+			c.Reads = f.reads(c.Reads, one.Reads, one.Places)
+		}
+	}
 	if f.Timing > 0 {
 		progress.Begin("latencies", f.Timing)
-		r, err := once.Time(ctx, 1+slices.Index(f.D1, c.Neighbour), f.Timing)
+		r, err := f.latencies(ctx, player, statement, 1+slices.Index(f.D1, c.Neighbour), progress)
+		err = copies.Explain(ctx, err)
 		progress.End()
 		switch {
-		case trial.Unjudgeable(err) && c.Verdict != analysis.Violation: // which stays one
+		case step.Unjudgeable(err) && c.Verdict != analysis.Violation: // which stays one
 			return f.unjudged(err, statement), nil
 		case err != nil:
 			c.Warnings = append(c.Warnings, withheld.Public("the latencies were not compared: "+err.Error()))
@@ -160,6 +156,41 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 		}
 	}
 	return c, nil
+}
+
+// decide runs the steps of a statement's audit, with that which measures a violation.
+func (f *Options) decide(ctx context.Context, env setup.Environment, player step.Player, alone *step.Alone, s replay.Statement) (a step.Audit, found []step.Finding, err error) {
+	a = step.Audit{Statement: s, Twin: f.twin, Hoist: s.Hoist, VaryText: f.VaryText}
+	if a.Evidence, err = step.Evidence(f.claimed(), f.analysisOptions(), s); err != nil {
+		return a, nil, err
+	}
+	a.Evidence.SetUnlike(f.unlike(ctx, env, s))
+	if a, found, err = alone.Decide(ctx, player, a); err != nil || f.Measure == 0 || !a.Evidence.Found() {
+		return a, found, err
+	}
+	a.Measure = f.Measure
+	measured, _, err := alone.Step(ctx, player, a)
+	if err != nil {
+		fmt.Fprintln(env.Stderr, "dpwatch: warning: the violation is not measured:", err)
+	}
+	return measured, found, nil
+}
+
+// latencies compares those of a statement on D0 and on a neighbour, by its number from 1.
+func (f *Options) latencies(ctx context.Context, player step.Player, s replay.Statement, neighbour int, progress Progress) (timing.Report, error) {
+	s.Hoist = nil
+	run, err := player.Start(s, rand.Uint64())
+	if err != nil {
+		return timing.Report{}, err
+	}
+	defer run.Close()
+	var compared timing.Comparison
+	err = run.Time(ctx, neighbour, func(d0, d1 time.Duration) bool {
+		compared.Add(d0, d1)
+		progress.Add(1)
+		return compared.Pairs() < f.Timing
+	})
+	return compared.Report(f.Confidence), err
 }
 
 // unlike returns how the shadow database differs from production, if there is a configuration that names production's.
@@ -179,7 +210,7 @@ func (f *Options) unlike(ctx context.Context, env setup.Environment, s replay.St
 	return strings.Join(how, ", ")
 }
 
-// unjudged reports that a statement cannot be judged, as trial.Unjudgeable says of an error.
+// unjudged reports that a statement cannot be judged, as step.Unjudgeable says of an error.
 func (f *Options) unjudged(err error, s replay.Statement) read.Conclusion {
 	report := refused(f.claimed(), f.Confidence, err.Error())
 	report.Claimed.Source = f.source
@@ -206,7 +237,7 @@ func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.
 }
 
 // prepare connects, and rewrites the query for all copies, whose rows are read if they are to be watched.
-func (f *Options) prepare(ctx context.Context, env setup.Environment, watch bool) (player *replay.Player, copies *trial.Copies, s replay.Statement, err error) {
+func (f *Options) prepare(ctx context.Context, env setup.Environment, watch bool) (player *replay.Player, copies *step.Copies, s replay.Statement, err error) {
 	options := f.ReplayOptions()
 	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
 	if player, err = replay.New(options); err != nil {
@@ -225,7 +256,7 @@ func (f *Options) prepare(ctx context.Context, env setup.Environment, watch bool
 		if fault != "" {
 			watched = f.schemas()
 		}
-		if copies, err = trial.WatchCopies(ctx, player, watched); err != nil {
+		if copies, err = step.WatchCopies(ctx, player, watched); err != nil {
 			return nil, nil, s, err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/read"
 )
 
@@ -46,7 +46,7 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 	if f.Recreate {
 		return AuditPlan{}, errors.New("--dry-run makes no copies: leave out --recreate, which replays the same statements")
 	}
-	player, copies, s, err := f.prepare(ctx, env, false)
+	_, _, s, err := f.prepare(ctx, env, false)
 	if err != nil {
 		return AuditPlan{}, err
 	}
@@ -65,8 +65,7 @@ func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, er
 			p.Control *= 2
 		}
 	}
-	once := trial.Once{Worlds: trial.Worlds{Player: trial.Replays(player), Statement: s}, Copies: copies, Claim: claim, Analysis: f.analysisOptions()}
-	if _, err := once.Evidence(); err != nil {
+	if _, err := step.Evidence(claim, f.analysisOptions(), s); err != nil {
 		p.Infeasible = err.Error()
 	}
 	return p, nil

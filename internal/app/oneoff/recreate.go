@@ -13,7 +13,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
@@ -78,7 +78,7 @@ func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress
 	d0, d1, hoist := f.D0, f.D1, f.Hoist
 	f.D0, f.D1, f.Hoist = first[0], first[1:], false
 	player, _, statement, err := f.prepare(ctx, env, true)
-	r.Player, r.options, r.plans = trial.Replays(player), f.ReplayOptions(), f.plans
+	r.Player, r.options, r.plans = step.Replays(player), f.ReplayOptions(), f.plans
 	if f.D0, f.D1, f.Hoist = d0, d1, hoist; err != nil {
 		return c, err
 	}
@@ -95,14 +95,14 @@ func closeRecreation(ctx context.Context, env setup.Environment, r *neighbours.R
 // recreation is a player of trials, each pair of which has its own copies. The first copies, with whose names the
 // statement is written, are those of trials that do not count: what they read is verified.
 type recreation struct {
-	trial.Player // on the first copies
-	pairs        *neighbours.Recreation
-	options      replay.Options
-	plans        []*rewrite.Plan // of the statement and of those after it
+	step.Player // on the first copies
+	pairs       *neighbours.Recreation
+	options     replay.Options
+	plans       []*rewrite.Plan // of the statement and of those after it
 }
 
 // Start prepares trials.
-func (r *recreation) Start(s replay.Statement, seed uint64) (trial.Trials, error) {
+func (r *recreation) Start(s replay.Statement, seed uint64) (step.Trials, error) {
 	if s.Separate == nil {
 		s.Separate = &replay.Separation{}
 	}
@@ -112,7 +112,7 @@ func (r *recreation) Start(s replay.Statement, seed uint64) (trial.Trials, error
 
 // recreatedTrials are the trials of a statement.
 type recreatedTrials struct {
-	trial.Trials // on the first copies
+	step.Trials // on the first copies
 	*recreation
 	statement replay.Statement
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
@@ -31,7 +31,7 @@ func (f *Options) renewable() bool {
 
 // make makes D0, the neighbours and the twin anew. It returns nil, and warns unless the reason is their size, if that
 // cannot be done: the violation is then confirmed on the first copies.
-func (r *renewal) make(ctx context.Context) (*trial.Worlds, error) {
+func (r *renewal) make(ctx context.Context) (*step.Worlds, error) {
 	w, err := r.try(ctx)
 	if err != nil && ctx.Err() == nil {
 		if !errors.Is(err, neighbours.ErrTooLarge) {
@@ -42,7 +42,7 @@ func (r *renewal) make(ctx context.Context) (*trial.Worlds, error) {
 	return w, err
 }
 
-func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
+func (r *renewal) try(ctx context.Context) (*step.Worlds, error) {
 	r.close(ctx) // those of a suspicion that was not confirmed
 	f := r.options
 	o, err := stages.NeighbourOptions(*f.Loaded)
@@ -79,7 +79,7 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 		return nil, err
 	}
 	last := len(schemas) - 1
-	w := &trial.Worlds{Twin: []string{s.Worlds[last]}}
+	w := &step.Worlds{Twin: []string{s.Worlds[last]}}
 	s.Worlds = s.Worlds[:last]
 	for i := range s.Then {
 		w.Twin, s.Then[i].Worlds = append(w.Twin, s.Then[i].Worlds[last]), s.Then[i].Worlds[:last]
@@ -88,7 +88,7 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 	options := f.ReplayOptions()
 	options.Copies, options.Twin = schemas[:last], schemas[last]
 	player, err := replay.New(options)
-	w.Player = trial.Replays(player)
+	w.Player = step.Replays(player)
 	return w, err
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
@@ -148,9 +149,7 @@ func (s *shrinking) budget() error {
 	}
 	alpha := 1 - s.options.Confidence
 	s.found.MaxPairs = max(leastShrinkPairs, int(math.Ceil(shrinkSlack*float64(needed)*math.Log(shrinkAttempts/alpha)/math.Log(1/alpha))))
-	once := s.once(trial.Worlds{Statement: s.statement})
-	once.Statement.Worlds = once.Statement.Worlds[:2]
-	_, err := once.Evidence()
+	_, err := s.evidence(s.statement)
 	var infeasible *analysis.InfeasibleError
 	if errors.As(err, &infeasible) {
 		s.found.MaxPairs, err = shrinkSlack*infeasible.Pairs, nil
@@ -158,11 +157,12 @@ func (s *shrinking) budget() error {
 	return err
 }
 
-// once returns the audit of an attempt.
-func (s *shrinking) once(w trial.Worlds) trial.Once {
+// evidence returns the empty evidence of an attempt, which has one neighbour.
+func (s *shrinking) evidence(q replay.Statement) (*evidence.Evidence, error) {
 	opt := s.options.analysisOptions()
 	opt.MaxTrials, opt.Confidence = s.found.MaxPairs, 1-(1-s.options.Confidence)/shrinkAttempts
-	return trial.Once{Worlds: w, VaryText: s.options.VaryText, Claim: s.options.claimed(), Analysis: opt, Progress: func(rounds int) { s.found.Pairs += rounds }}
+	q.Worlds = q.Worlds[:2]
+	return step.Evidence(s.options.claimed(), opt, q)
 }
 
 // reduce takes parts of the rows away as long as that leaves the violation.
@@ -257,15 +257,18 @@ func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
 		return false, err
 	}
 	var seen kinds
-	w.Player = noting{w.Player, &seen}
-	once := s.once(w)
-	e, err := once.Suspect(ctx)
-	if err != nil || !e.Found() {
+	a := step.Audit{Statement: w.Statement, Hoist: w.Statement.Hoist}
+	if a.Evidence, err = s.evidence(w.Statement); err != nil {
+		return false, undoes(err)
+	}
+	alone := step.Alone{Add: func(rounds int) { s.found.Pairs += rounds }}
+	a, found, err := alone.Step(ctx, noting{w.Player, &seen}, a)
+	if err != nil || !slices.ContainsFunc(found, func(f step.Finding) bool { return f.Kind == step.Suspected }) {
 		var reads *replay.ReadsError
 		if s.why = ""; errors.As(err, &reads) {
 			s.why = reads.Error()
 		} else if err == nil {
-			s.why = e.Report(0).Reason
+			s.why = a.Evidence.Report(0).Reason
 		}
 		return false, undoes(err)
 	}
@@ -276,13 +279,13 @@ func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
 }
 
 // worlds returns the options and the worlds of trials on copies in schemas: D0, D1, and the twin if there are three.
-func (s *shrinking) worlds(schemas []string) (*Options, trial.Worlds, error) {
+func (s *shrinking) worlds(schemas []string) (*Options, step.Worlds, error) {
 	f := *s.options
 	f.Given = map[string]bool{"d0": true} // no copies are made anew beside these
 	f.D0, f.D1, f.Twin, f.twin, f.Plot, f.Issue, f.Timing, f.Measure = schemas[0], schemas[1:2], "", nil, "", false, 0, 0
 	statement, err := onSchemas(s.statement, f.plans, schemas)
 	if err != nil {
-		return nil, trial.Worlds{}, err
+		return nil, step.Worlds{}, err
 	}
 	if len(schemas) > 2 {
 		f.Twin, f.twin = schemas[2], []string{statement.Worlds[2]}
@@ -296,9 +299,9 @@ func (s *shrinking) worlds(schemas []string) (*Options, trial.Worlds, error) {
 	}
 	player, err := replay.New(f.ReplayOptions())
 	if err != nil {
-		return nil, trial.Worlds{}, err
+		return nil, step.Worlds{}, err
 	}
-	return &f, trial.Worlds{Player: trial.Replays(player), Statement: statement, Twin: f.twin}, nil
+	return &f, step.Worlds{Player: step.Replays(player), Statement: statement, Twin: f.twin}, nil
 }
 
 // describe keeps the numbers of rows of copies and, where values are shown, what makes them.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -79,18 +79,18 @@ func (k *kinds) within(other *kinds) bool {
 
 // noting is a Player that notes the kinds of the answers.
 type noting struct {
-	trial.Player
+	step.Player
 	seen *kinds
 }
 
 // Start prepares trials.
-func (n noting) Start(s replay.Statement, seed uint64) (trial.Trials, error) {
+func (n noting) Start(s replay.Statement, seed uint64) (step.Trials, error) {
 	t, err := n.Player.Start(s, seed)
 	return notingTrials{t, n.seen}, err
 }
 
 type notingTrials struct {
-	trial.Trials
+	step.Trials
 	seen *kinds
 }
 

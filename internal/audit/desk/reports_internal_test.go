@@ -5,7 +5,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -18,7 +18,7 @@ func TestReportWithoutEvidence(t *testing.T) {
 		D1: []string{"d1"}, Analysis: analysis.Options{Confidence: 0.95, MaxTrials: 100}, MaxAudits: 1, Seed: func() uint64 { return 1 },
 		Contain: func(_ string, f func() error) error { return f() },
 	}, "")
-	j := &job{Audit: schedule.NewAudit("", "", schedule.Owner{}), plan: &rewrite.Plan{Claim: &rewrite.Claim{Epsilon: 2}}, worlds: []turn.World{{Schema: "d1"}}}
+	j := &job{Audit: schedule.NewAudit("", "", schedule.Owner{}), plan: &rewrite.Plan{Claim: &rewrite.Claim{Epsilon: 2}}, worlds: []step.World{{Schema: "d1"}}}
 	d.jobs["k"], d.order = j, append(d.order, j)
 	if err := d.Beginnings.resetEvidence(j, 1); err != nil || j.evidence == nil {
 		t.Fatalf("evidence with the whole error rate: %v", err)
