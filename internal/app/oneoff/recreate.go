@@ -21,7 +21,7 @@ import (
 )
 
 // recreatable returns why the copies cannot be made anew, and leaves one neighbour in D1.
-func (f *Options) recreatable() error {
+func (f *question) recreatable() error {
 	if err := f.copyable("--recreate"); err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func (f *Options) recreatable() error {
 }
 
 // copyable returns why copies with new names cannot be made for a flag.
-func (f *Options) copyable(flag string) error {
-	if f.Loaded == nil || !f.Loaded.Neighbours.Configured() {
+func (f *question) copyable(flag string) error {
+	if f.config == nil || !f.config.Neighbours.Configured() {
 		return fmt.Errorf("%s needs --config with neighbours.source, from which copies are made; for copies made by hand, make others and audit once more", flag)
 	}
 	for _, name := range []string{"dsn", "d0", "from", "twin"} {
@@ -49,7 +49,7 @@ func (f *Options) copyable(flag string) error {
 		return fmt.Errorf("%s needs queries that go to the shadow database, or one engine for all copies: an engine for each copy (shadow.engine.dsn, --engine) does not find copies with new names", flag)
 	}
 	for _, d1 := range f.D1 {
-		if known := f.Loaded.Shadow.D1; !slices.Contains(known, d1) {
+		if known := f.config.Shadow.D1; !slices.Contains(known, d1) {
 			return fmt.Errorf("--d1 %s is none of shadow.d1: name one of %s", d1, strings.Join(known, ", "))
 		}
 	}
@@ -57,32 +57,33 @@ func (f *Options) copyable(flag string) error {
 }
 
 // auditAnew is Audit with copies that are made anew for each pair of trials.
-func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress Progress) (c read.Conclusion, err error) {
-	o, err := stages.NeighbourOptions(*f.Loaded)
+func (f question) auditAnew(ctx context.Context, env setup.Environment, progress Progress) (c read.Conclusion, configured *rewrite.Claim, err error) {
+	o, err := stages.NeighbourOptions(*f.config)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	if env.Removes != nil {
 		env.Removes()
 	}
 	pairs, err := neighbours.OpenRecreation(ctx, o, []int{neighbours.AllRows, slices.Index(o.D1, f.D1[0])}, 0)
 	if err != nil {
-		return c, fmt.Errorf("make copies: %w", err)
+		return c, nil, fmt.Errorf("make copies: %w", err)
 	}
 	defer closeRecreation(ctx, env, pairs)
-	r := &recreation{pairs: pairs}
-	first, err := pairs.Make(ctx)
+	schemas, err := pairs.Make(ctx)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
-	d0, d1, hoist := f.D0, f.D1, f.Hoist
-	f.D0, f.D1, f.Hoist = first[0], first[1:], false
-	player, _, statement, err := f.prepare(ctx, env, true)
-	r.Player, r.options, r.plans = step.Replays(player), f.ReplayOptions(), f.plans
-	if f.D0, f.D1, f.Hoist = d0, d1, hoist; err != nil {
-		return c, err
+	first := f
+	first.D0, first.D1, first.Hoist = schemas[0], schemas[1:], false
+	a, err := first.prepare(ctx, env, progress, true)
+	if err != nil {
+		return c, nil, err
 	}
-	return f.run(ctx, env, r, nil, statement, progress)
+	a.player, a.copies = &recreation{a.player, pairs, first.replayOptions(), a.plans}, nil
+	a.D0, a.D1 = f.D0, f.D1
+	c, err = a.run(ctx)
+	return c, a.configured, err
 }
 
 // closeRecreation removes the copies that were made anew.
