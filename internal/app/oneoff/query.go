@@ -118,7 +118,7 @@ func (f *question) rewrite(ctx context.Context, env setup.Environment, player *r
 		}
 		return nil, Refusal(q.SQL, err)
 	}
-	r := &rewritten{sorted: plan.Sorted, facts: plan.Facts, configured: plan.Claim}
+	r := &rewritten{plans: []*rewrite.Plan{plan}, sorted: plan.Sorted, facts: plan.Facts, configured: plan.Claim}
 	if r.claim, err = f.claimOf(plan); err != nil {
 		return nil, err
 	}
@@ -140,10 +140,12 @@ func (f *question) rewrite(ctx context.Context, env setup.Environment, player *r
 		}
 		s.Hoist = replay.NewHoisting(noise)
 	}
-	if s.Worlds, err = r.texts(f, plan); err != nil {
+	if err := r.sequence(f, all, func(next capture.Query) (*rewrite.Plan, error) { return f.analyze(ctx, rewriter, player, next) }); err != nil {
 		return nil, err
 	}
-	return r, r.sequence(f, all, func(next capture.Query) (*rewrite.Plan, error) { return f.analyze(ctx, rewriter, player, next) })
+	w, err := onSchemas(r.statement, r.plans, f.withTwin(), len(f.schemas()), len(f.Engines) > 1)
+	r.statement, r.twin = w.Statement, w.Twin
+	return r, err
 }
 
 // claimed returns the claim that is tested.
@@ -158,24 +160,6 @@ func (f *question) analyze(ctx context.Context, rewriter *rewrite.Rewriter, play
 		return rewriter.Analyze(q)
 	}
 	return recognize.Analyze(ctx, rewriter, q, stages.Evaluate(*f.config, player))
-}
-
-// texts returns the text of a statement for each schema, D0 first. It keeps that for the twin.
-func (r *rewritten) texts(f *question, plan *rewrite.Plan) (texts []string, err error) {
-	r.plans = append(r.plans, plan)
-	for _, schema := range f.withTwin() {
-		text := plan.Text()
-		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy
-			if text, err = plan.For(schema); err != nil {
-				return nil, err
-			}
-		}
-		texts = append(texts, text)
-	}
-	if last := len(f.schemas()); len(texts) > last {
-		r.twin, texts = append(r.twin, texts[last]), texts[:last]
-	}
-	return texts, nil
 }
 
 // rewriteOptions returns the options of dpwatch run if there is a configuration. Without one, or with --from, every

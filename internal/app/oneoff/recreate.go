@@ -172,7 +172,7 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.pairs.Drop(ctx, pair)) }()
-	s, err := onSchemas(t.statement, t.plans, pair)
+	w, err := onSchemas(t.statement, t.plans, pair, len(pair), false)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 	if err != nil {
 		return nil, err
 	}
-	run, err := player.Start(s, mathrand.Uint64())
+	run, err := player.Start(w.Statement, mathrand.Uint64())
 	if err != nil {
 		return nil, err
 	}
@@ -190,22 +190,32 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 	return run.Rounds(ctx, 1)
 }
 
-// onSchemas returns a statement with a text for each schema; plans are those of the statement and of those after it.
-func onSchemas(s replay.Statement, plans []*rewrite.Plan, schemas []string) (replay.Statement, error) {
-	s.Then = slices.Clone(s.Then)
+// onSchemas returns a statement with a text for each world, whose schemas are the first ones, and its texts on the twin,
+// whose schema is the last one if there is one more; plans are those of the statement and of those after it. If
+// each engine sees only its own copy, the texts stay as they are.
+func onSchemas(s replay.Statement, plans []*rewrite.Plan, schemas []string, worlds int, ownEngines bool) (step.Worlds, error) {
+	w := step.Worlds{Statement: s}
+	w.Statement.Then = slices.Clone(s.Then)
 	for i, plan := range plans {
 		texts := make([]string, len(schemas))
 		for world, schema := range schemas {
 			var err error
-			if texts[world], err = plan.For(schema); err != nil {
-				return s, err
+			if texts[world] = plan.Text(); !ownEngines {
+				texts[world], err = plan.For(schema)
+			}
+			switch {
+			case err != nil && i > 0:
+				return w, fmt.Errorf("%s: %w", placeOf(i-1), err)
+			case err != nil:
+				return w, err
 			}
 		}
+		w.Twin = append(w.Twin, texts[worlds:]...)
 		if i == 0 {
-			s.Worlds = texts
+			w.Statement.Worlds = texts[:worlds]
 		} else {
-			s.Then[i-1].Worlds = texts
+			w.Statement.Then[i-1].Worlds = texts[:worlds]
 		}
 	}
-	return s, nil
+	return w, nil
 }

@@ -71,22 +71,16 @@ func (r *renewal) try(ctx context.Context) (*step.Worlds, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := onSchemas(f.statement, f.plans, schemas)
+	last := len(schemas) - 1
+	w, err := onSchemas(f.statement, f.plans, schemas, last, false)
 	if err != nil {
 		return nil, err
 	}
-	last := len(schemas) - 1
-	w := &step.Worlds{Twin: []string{s.Worlds[last]}}
-	s.Worlds = s.Worlds[:last]
-	for i := range s.Then {
-		w.Twin, s.Then[i].Worlds = append(w.Twin, s.Then[i].Worlds[last]), s.Then[i].Worlds[:last]
-	}
-	w.Statement = s
 	options := f.replayOptions()
 	options.Copies, options.Twin = schemas[:last], schemas[last]
 	player, err := replay.New(options)
 	w.Player = step.Replays(player)
-	return w, err
+	return &w, err
 }
 
 // sameUnit returns an error unless the unit that a new copy lacks is that of the neighbour with its name.

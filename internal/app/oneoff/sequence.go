@@ -37,12 +37,9 @@ func (r *rewritten) sequence(f *question, all capture.Query, analyze func(captur
 		if f.config != nil && !maps.Equal(s.Settings, plan.Settings) || s.SearchPath != nil && !slices.Equal(s.SearchPath, plan.SearchPath) {
 			return fmt.Errorf("%s: its settings or its search path differ from those of the first query: a sequence runs in one session, with one path", where)
 		}
-		texts, err := r.texts(f, plan)
-		if err != nil {
-			return fmt.Errorf("%s: %w", where, err)
-		}
+		r.plans = append(r.plans, plan)
 		asCaptured := f.captured != nil
-		s.Then = append(s.Then, replay.Step{Worlds: texts, Params: q.Params, Simple: asCaptured && q.Protocol == capture.Simple, Named: asCaptured && q.Named})
+		s.Then = append(s.Then, replay.Step{Params: q.Params, Simple: asCaptured && q.Protocol == capture.Simple, Named: asCaptured && q.Named})
 		s.Beside = slices.Concat(s.Beside, plan.Beside)
 		r.sorted, r.facts = r.sorted && plan.Sorted, r.facts.With(plan.Facts)
 		if r.configured != nil && plan.Claim != nil {

@@ -279,26 +279,22 @@ func (s *shrinking) on(schemas []string) (*audit, error) {
 	f, r := *s.audit, *s.rewritten
 	f.rewritten, f.copies = &r, nil
 	f.Given = map[string]bool{"d0": true} // no copies are made anew beside these
-	f.D0, f.D1, f.Twin, f.twin, f.Plot, f.Issue, f.Timing, f.Measure = schemas[0], schemas[1:2], "", nil, "", false, 0, 0
-	statement, err := onSchemas(f.statement, f.plans, schemas)
+	f.D0, f.D1, f.Twin, f.Plot, f.Issue, f.Timing, f.Measure = schemas[0], schemas[1:2], "", "", false, 0, 0
+	w, err := onSchemas(f.statement, f.plans, schemas, 2, false)
 	if err != nil {
 		return nil, err
 	}
-	if len(schemas) > 2 {
-		f.Twin, f.twin = schemas[2], []string{statement.Worlds[2]}
-		statement.Worlds = statement.Worlds[:2]
-		for i := range statement.Then {
-			f.twin, statement.Then[i].Worlds = append(f.twin, statement.Then[i].Worlds[2]), statement.Then[i].Worlds[:2]
-		}
+	if f.statement, f.twin = w.Statement, w.Twin; len(schemas) > 2 {
+		f.Twin = schemas[2]
 	}
-	if statement.Hoist != nil {
-		statement.Hoist = replay.NewHoisting(stages.NoiseFunctions(*f.config))
+	if f.statement.Hoist != nil {
+		f.statement.Hoist = replay.NewHoisting(stages.NoiseFunctions(*f.config))
 	}
 	player, err := replay.New(f.replayOptions())
 	if err != nil {
 		return nil, err
 	}
-	f.statement, f.player = statement, step.Replays(player)
+	f.player = step.Replays(player)
 	return &f, nil
 }
 

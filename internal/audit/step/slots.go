@@ -2,6 +2,7 @@ package step
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
@@ -91,7 +92,9 @@ func (s *Slots) Step(ctx context.Context, a Audit, kind Kind, h Hooks) (Audit, [
 	kept := s.sessions.take(&a, s.Hoisting)
 	a.VaryText, a.Hoist, a.Resting = s.VaryText, kept.hoist, kept.wake()
 	after, found, err := Step(ctx, s.Player, a, limits)
-	s.sessions.rest(kept, after.Resting, s.Recovered)
+	if !errors.As(err, new(*ReplacedError)) {
+		s.sessions.rest(kept, after.Resting, s.Recovered)
+	}
 	after.Resting = nil
 	return after, found, err
 }

@@ -68,6 +68,10 @@ func Step(ctx context.Context, p Player, a Audit, l Limits) (Audit, []Finding, e
 	default:
 		err = s.trials(ctx)
 	}
+	if err != nil && a.Resting != nil {
+		a.Resting.Close()
+		a.Resting = nil
+	}
 	return a, s.found, err
 }
 
