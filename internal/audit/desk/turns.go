@@ -76,7 +76,7 @@ func (t *Turns) TakeOutcome(key string, o Outcome) {
 func (t *Turns) End(key string, stopping bool, o Outcome) {
 	j := t.job(key)
 	progress := t.store.progress(j)
-	if j.stored && o.Trouble == nil && (j.evidence == nil || !j.evidence.Decided()) {
+	if j.stored && o.Trouble == nil && o.Stop == nil && o.Broken == nil && (j.evidence == nil || !j.evidence.Decided()) {
 		progress = nil // a worker has stored it
 	}
 	if j.Measuring {
