@@ -110,13 +110,16 @@ func identity(plans []*rewrite.Plan) (key, summary string) {
 
 // run runs trials until the audit is decided.
 func (f *audit) run(ctx context.Context) (read.Conclusion, error) {
-	alone := step.Alone{Copies: f.copies, Add: f.progress.Add, Begin: func(what string, measuring bool) {
-		total := f.MaxTrials
-		if measuring {
-			total = f.Measure
-		}
-		f.progress.Begin(what, total)
-	}}
+	alone := step.Alone{
+		Copies: f.copies, Played: func(b replay.Batch) { f.progress.Add(len(b.Rounds)) },
+		Begin: func(what string, measuring bool) {
+			total := f.MaxTrials
+			if measuring {
+				total = f.Measure
+			}
+			f.progress.Begin(what, total)
+		},
+	}
 	if f.renewable() {
 		r := &renewal{audit: f}
 		defer r.close(ctx)

@@ -257,8 +257,13 @@ func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
 	if a.Evidence, err = s.evidence(on.statement); err != nil {
 		return false, undoes(err)
 	}
-	alone := step.Alone{Add: func(rounds int) { s.found.Pairs += rounds }}
-	a, found, err := alone.Step(ctx, noting{on.player, &seen}, a)
+	alone := step.Alone{Played: func(b replay.Batch) {
+		s.found.Pairs += len(b.Rounds)
+		for _, round := range b.All() {
+			seen.add(round, b.Spared)
+		}
+	}}
+	a, found, err := alone.Step(ctx, on.player, a)
 	if err != nil || !slices.ContainsFunc(found, func(f step.Finding) bool { return f.Kind == step.Suspected }) {
 		var reads *replay.ReadsError
 		if s.why = ""; errors.As(err, &reads) {

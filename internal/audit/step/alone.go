@@ -15,7 +15,7 @@ type Alone struct {
 	Copies *Copies // nil = they are not replaced
 	Renew  func(context.Context) (*Worlds, error)
 	Begin  func(what string, measuring bool) // is called before each step; may be nil
-	Add    func(rounds int)                  // is called after each batch of rounds; may be nil
+	Played func(replay.Batch)                // is called after each batch; may be nil
 }
 
 // Minimal number of rounds per batch. Separate trials take longer.
@@ -63,8 +63,8 @@ func (o *Alone) Step(ctx context.Context, p Player, a Audit) (Audit, []Finding, 
 		}
 	}
 	limits.More = func(b replay.Batch) bool {
-		if o.Add != nil {
-			o.Add(len(b.Rounds))
+		if o.Played != nil {
+			o.Played(b)
 		}
 		return o.Copies == nil || e.Decided() || o.Copies.stay(ctx)
 	}
