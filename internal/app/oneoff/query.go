@@ -153,8 +153,8 @@ func (r *rewritten) claimed() analysis.Claim {
 	return analysis.CurveClaim(r.claim.Curve, r.claim.Epsilon, r.claim.Delta)
 }
 
-// analyze analyzes a statement. Where there is a configuration, the shadow database and the engine answer questions about
-// its claim.
+// analyze analyzes a statement. Where there is a configuration, the shadow database and the engine answer questions
+// about its claim.
 func (f *question) analyze(ctx context.Context, rewriter *rewrite.Rewriter, player *replay.Player, q capture.Query) (*rewrite.Plan, error) {
 	if f.config == nil {
 		return rewriter.Analyze(q)

@@ -190,8 +190,8 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 	return run.Rounds(ctx, 1)
 }
 
-// onSchemas returns a statement with a text for each world, whose schemas are the first ones, and its texts on the twin,
-// whose schema is the last one if there is one more; plans are those of the statement and of those after it. If
+// onSchemas returns a statement with a text for each world, whose schemas are the first ones, and its texts on the
+// twin, whose schema is the last one if there is one more; plans are those of the statement and of those after it. If
 // each engine sees only its own copy, the texts stay as they are.
 func onSchemas(s replay.Statement, plans []*rewrite.Plan, schemas []string, worlds int, ownEngines bool) (step.Worlds, error) {
 	w := step.Worlds{Statement: s}

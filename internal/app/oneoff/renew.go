@@ -12,8 +12,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// renewal makes the copies of an audit anew, between the control of a suspicion and its confirmation: what was drawn for
-// the first copies is not what shows the violation on the second ones.
+// renewal makes the copies of an audit anew, between the control of a suspicion and its confirmation: what was drawn
+// for the first copies is not what shows the violation on the second ones.
 type renewal struct {
 	audit *audit
 	open  *neighbours.Recreation // nil = none

@@ -41,8 +41,8 @@ func TestReportWithoutEvidence(t *testing.T) {
 	}
 }
 
-// TestDelivered: a suspicion that fresh trials of a worker did not confirm is over, and a measurement that a worker stopped
-// ends in the ledger, too.
+// TestDelivered: a suspicion that fresh trials of a worker did not confirm is over, and a measurement that a worker
+// stopped ends in the ledger, too.
 func TestDelivered(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

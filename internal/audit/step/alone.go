@@ -36,7 +36,8 @@ func Evidence(claim analysis.Claim, opt analysis.Options, s replay.Statement) (*
 	return evidence.NewReplayed(claim, opt, neighbours, s.Hoist != nil)
 }
 
-// Decide runs steps until an audit is decided. Unjudgeable says of an error whether the audit ends without a conclusion.
+// Decide runs steps until an audit is decided. Unjudgeable says of an error whether the audit ends without a
+// conclusion.
 func (o *Alone) Decide(ctx context.Context, p Player, a Audit) (Audit, []Finding, error) {
 	var all []Finding
 	for done := false; !done; done = a.Evidence.Decided() {

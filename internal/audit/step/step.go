@@ -1,9 +1,9 @@
 // Package step has the one sequencing of an audit: search, control by the twin, confirmation, measurement, watching.
 //
 // An Audit is a value: everything that its trials need is in it, with what they have shown. Step takes it and gives it
-// back, so that nothing else has it meanwhile, and a step can run in any process. It does no input or output but through
-// its Player and its Limits. Slots run steps as turns of a process and keep between two of them only what can be made
-// again: sessions and the tables of hoisted queries. Alone runs steps until an audit is decided.
+// back, so that nothing else has it meanwhile, and a step can run in any process. It does no input or output but
+// through its Player and its Limits. Slots run steps as turns of a process and keep between two of them only what can
+// be made again: sessions and the tables of hoisted queries. Alone runs steps until an audit is decided.
 package step
 
 import (
@@ -54,9 +54,9 @@ type ReplacedError struct{ Environment *environment.Environment }
 func (*ReplacedError) Error() string { return "the copies or the engine were replaced" }
 
 // Step runs trials of an audit until its stage ends or a limit is reached. It returns the audit in the stage that
-// follows, unless there is an error, and what was found. After an error the evidence may have more trials, which are not
-// verified, except in a measurement: then it is as before. After a *ReplacedError of another stage it must not be used.
-// Unjudgeable says of other errors whether another step may succeed.
+// follows, unless there is an error, and what was found. After an error the evidence may have more trials, which are
+// not verified, except in a measurement: then it is as before. After a *ReplacedError of another stage it must not be
+// used. Unjudgeable says of other errors whether another step may succeed.
 func Step(ctx context.Context, p Player, a Audit, l Limits) (Audit, []Finding, error) {
 	s := step{Player: p, Audit: &a, limits: &l}
 	var err error
@@ -158,9 +158,9 @@ func (s *step) start(seed uint64) (Trials, error) {
 	return s.Start(s.statement(), seed)
 }
 
-// proceed notes what the trials of a stage have shown, and begins what follows: the control of a violation on the twin of
-// D0, and on copies that are made anew, and then its confirmation, on new trials of the whole query, so that no assumption
-// of hoisting matters.
+// proceed notes what the trials of a stage have shown, and begins what follows: the control of a violation on the twin
+// of D0, and on copies that are made anew, and then its confirmation, on new trials of the whole query, so that no
+// assumption of hoisting matters.
 func (s *step) proceed(ctx context.Context) error {
 	e, wealth := s.Evidence, s.Evidence.Wealth()
 	if e.Found() && !e.Confirming() {

@@ -18,8 +18,8 @@ import (
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// laplace is a Player whose answers are numbers with Laplace noise, which are larger on some places: D0, a neighbour and
-// the twin. The coin is not random.
+// laplace is a Player whose answers are numbers with Laplace noise, which are larger on some places: D0, a neighbour
+// and the twin. The coin is not random.
 type laplace struct {
 	step.Player
 	shifts [3]float64
@@ -78,7 +78,8 @@ func newAudit(t *testing.T, twin bool) step.Audit {
 	return a
 }
 
-// TestStages: search, control and confirmation follow each other until an audit is decided, on the copies that they need.
+// TestStages: search, control and confirmation follow each other until an audit is decided, on the copies that they
+// need.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	leaks := []float64{0, 10, 0}
@@ -124,8 +125,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestMeasurement: a violation is measured after its verdict. If that fails, or the copies are other ones at its end, the
-// evidence is as before.
+// TestMeasurement: a violation is measured after its verdict. If that fails, or the copies are other ones at its end,
+// the evidence is as before.
 func TestMeasurement(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func() (*environment.Environment, error){

@@ -42,17 +42,17 @@ func (r replays) Start(s replay.Statement, seed uint64) (Trials, error) {
 	return run, nil
 }
 
-// look makes a Player that can read the rows of the copies, whatever counters say, do so when it is asked for their state
-// the next time.
+// look makes a Player that can read the rows of the copies, whatever counters say, do so when it is asked for their
+// state the next time.
 func look(p Player) {
 	if of, ok := p.(interface{ Look() }); ok {
 		of.Look()
 	}
 }
 
-// readsOf verifies, unless that was done for the evidence before, that trials read the copies, and whether they read the
-// same on all. reads is what they read; nil = it was done before. The error may be a *replay.ReadsError. The evidence may
-// be decided afterwards: no trials are needed.
+// readsOf verifies, unless that was done for the evidence before, that trials read the copies, and whether they read
+// the same on all. reads is what they read; nil = it was done before. The error may be a *replay.ReadsError. The
+// evidence may be decided afterwards: no trials are needed.
 func readsOf(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay.Reads, err error) {
 	if e.ReadsKnown() {
 		return nil, nil //nolint:nilnil // see above
