@@ -30,7 +30,7 @@ PACKAGES := ./cmd/dpwatch ./internal/audit ./analysis ./replay/neighbours ./repl
 AT_A_TIME ?= 4
 TEST_FLAGS = -tags $(TAGS) -vet=off -ldflags=-w -timeout 60m -p $(AT_A_TIME) -parallel 4 -exec '$(CURDIR)/internal/longtest/nice.sh'
 
-.PHONY: build demo test test-fast test-long test-long-part chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines size docker clean help
+.PHONY: build demo test test-fast test-long test-long-part chaos pg18 race lint fmt fuzz bench bench-proxy bench-replay bench-hoist bench-power bench-honest bench-peers bench-neighbours bench-schedule bench-flood bench-workers engines size docker clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -120,6 +120,8 @@ bench-hoist: bin/bench ## what hoisting gains for the queries of a directory: ma
 	@bindir=$(BINDIR) && DPWATCH_PG_BINDIR="$$bindir" ./bin/bench hoist $(ARGS)
 bench-power: bin/bench ## pairs of trials to a violation, and false alarms, of right and wrong mechanisms: markdown (minutes; ARGS="-runs 50"); lower bounds with ARGS="-bounds 100000", several neighbours with ARGS="-neighbours 8"
 	nice -n 19 ./bin/bench power $(ARGS)
+bench-honest: bin/bench ## audits of mechanisms exactly at their claims: how many raise an alarm; writes docs/measured/honest.md (an hour of one processor); ARGS="-runs 10"
+	nice -n 19 ./bin/bench honest $(ARGS)
 PEERS := bin/peers
 PYTHON ?= python3
 bench-peers: bin/bench ## the same samples read by dpwatch and by other testers of differential privacy: pairs to a violation, lower bounds, false alarms: markdown (an hour; needs Python 3.8 to 3.11); ARGS="-cells Laplace"

@@ -51,8 +51,8 @@ func TestOrders(t *testing.T) {
 			t.Errorf("a violation: %s (%s) in %d orders, want one in the first", report.Verdict, report.Reason, used)
 		case seed < 12 && violation:
 			found++
-		case seed < 12 && used != 5:
-			t.Errorf("seed %d: %d orders, want 5", seed, used)
+		case seed < 12 && used < 2:
+			t.Errorf("seed %d: %d orders, want 2 or more", seed, used)
 		}
 	}
 	if found > 7 {

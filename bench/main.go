@@ -25,7 +25,7 @@ import (
 )
 
 var benchmarks = map[string]func(ctx context.Context, args []string) error{
-	"flood": flood.Run, "hoist": hoist.Run, "neighbours": neighbours.Run, "peers": power.Peers, "power": power.Run, "proxy": proxy.Run, "replay": replay.Run, "schedule": schedule.Run,
+	"flood": flood.Run, "honest": power.Honest, "hoist": hoist.Run, "neighbours": neighbours.Run, "peers": power.Peers, "power": power.Run, "proxy": proxy.Run, "replay": replay.Run, "schedule": schedule.Run,
 	"workers": workers.Run,
 }
 

@@ -89,3 +89,13 @@ func MakeTwice(ctx context.Context, p *Player, worlds []string, between func(tab
 	release()
 	return ""
 }
+
+// LeftOutOf returns whom a query leaves out, without trials.
+func LeftOutOf(ctx context.Context, p *Player, worlds []string) ([]LeftOut, error) {
+	run, err := p.Start(Statement{Worlds: worlds}, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	return run.leftOut(ctx)
+}

@@ -24,10 +24,10 @@ const harmlessFunctions = `random random_normal setseed gen_random_uuid uuidv4 c
 const transactionWords = `current_timestamp current_time current_date localtimestamp localtime today yesterday tomorrow execute local`
 
 // readWords lists words in the body of a function that reads relations, or executes text that may.
-const readWords = `from execute table query_to_xml query_to_xmlschema query_to_xml_and_xmlschema dblink`
+const readWords = `from execute table update merge returning query_to_xml query_to_xmlschema query_to_xml_and_xmlschema dblink`
 
-// word is an identifier in a function's text.
-var word = regexp.MustCompile(`[\pL_][\pL\pN_$]*`)
+// word is an identifier or an operator in a function's text.
+var word = regexp.MustCompile("[\\pL_][\\pL\\pN_$]*|[-+*/<>=~!@#%^&|`?]+")
 
 // readBodies sets in k the traits of functions that their declarations do not show. Traits.Draws and Traits.Reads are
 // those of the functions whose text contains the name of a volatile function, or one of readWords or the name of a
@@ -47,7 +47,8 @@ func readBodies(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) err
 				WHEN p.prokind IN ('a', 'w') AND a.aggfnoid IS NOT NULL THEN pg_catalog.concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
 					a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
 				WHEN l.lanname IN ('sql', 'plpgsql') THEN pg_catalog.pg_get_functiondef(p.oid) END, '')
-		FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang LEFT JOIN pg_catalog.pg_aggregate a ON a.aggfnoid = p.oid`)
+		FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang LEFT JOIN pg_catalog.pg_aggregate a ON a.aggfnoid = p.oid
+		UNION ALL SELECT name, false, 'sql', false, text FROM (`+namesQuery+`) n`)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func readBodies(ctx context.Context, conn *pgconn.PgConn, k hoist.Knowledge) err
 			}
 			class := builtin.Of(name)
 			reads[name] = reads[name] || class != builtin.Safe && class != builtin.Volatile
-		case text != "": // SQL, PL/pgSQL, aggregates
+		case text != "": // SQL, PL/pgSQL, aggregates, operators, types
 			texts[name] = append(texts[name], text)
 		default:
 			dependent[name] = dependent[name] || language != "c" && language != "internal"
@@ -101,7 +102,8 @@ func spread(words map[string][]string, marked map[string]bool) {
 		changed = false
 		for name, named := range words {
 			for _, w := range named {
-				if (marked[w] || marked[strings.ToLower(w)]) && !marked[name] {
+				// An operator may end with a sign that belongs to the next word.
+				if (marked[w] || marked[strings.ToLower(w)] || marked[strings.TrimRight(w, "+-")]) && !marked[name] {
 					marked[name], changed = true, true
 				}
 			}

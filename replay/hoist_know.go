@@ -12,26 +12,39 @@ import (
 // maxViewDepth bounds the nesting of views that is followed.
 const maxViewDepth = 32
 
-// knowledge reads the catalog facts that hoisting needs from the shadow database: the properties of all functions and
-// operators, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever
+// namesQuery returns the operators and the types that are not built in, with the functions of the operators, of the casts to
+// a type and of the checks of a domain, and with a text that names further ones.
+const namesQuery = `SELECT o.oprname AS name, o.oprcode::pg_catalog.oid AS function,
+		pg_catalog.concat_ws(' ', o.oprcode, o.oprleft::pg_catalog.regtype, o.oprright::pg_catalog.regtype) AS text
+	FROM pg_catalog.pg_operator o WHERE o.oid >= 16384
+	UNION ALL SELECT t.typname, c.castfunc, c.castfunc::pg_catalog.regproc::pg_catalog.text
+	FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_type t ON t.oid = c.casttarget WHERE c.oid >= 16384 AND c.castfunc <> 0
+	UNION ALL SELECT t.typname, 0, pg_catalog.concat_ws(' ', t.typbasetype::pg_catalog.regtype, pg_catalog.pg_get_constraintdef(c.oid))
+	FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_constraint c ON c.contypid = t.oid WHERE t.typtype = 'd' AND t.oid >= 16384`
+
+// knowledge reads the catalog facts that hoisting needs from the shadow database: the properties of all functions,
+// operators and types, and of the relations that the queries read. noise lists DP functions, which count as volatile whatever
 // their declaration, as do functions of pg_catalog that package builtin does not list: they may depend on anything.
 func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ...string) (hoist.Knowledge, error) {
-	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Operators: map[string]bool{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]string{}}
+	k := hoist.Knowledge{Functions: map[string]hoist.Traits{}, Relations: map[hoist.Relation]bool{}, Views: map[hoist.Relation]string{}}
 	const op = "read the volatility of functions"
 	// View definitions qualify the names of relations that are not in this path.
 	if _, err := ask(ctx, conn, op, 1, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
 		return k, err
 	}
 	// The catalog declares every aggregate immutable; the volatility of its support functions counts.
-	rows, err := ask(ctx, conn, op, 5, `SELECT p.proname, pg_catalog.bool_or(p.provolatile = 'v' OR coalesce(parts.volatile, false)),
-		pg_catalog.bool_or(p.prokind IN ('a', 'w')), pg_catalog.bool_or(p.proretset),
-		pg_catalog.bool_or(p.pronamespace = 'pg_catalog'::regnamespace AND NOT 'internal'::regtype = ANY (p.proargtypes))
-		FROM pg_catalog.pg_proc p LEFT JOIN (
-			SELECT a.aggfnoid, pg_catalog.bool_or(f.provolatile = 'v') AS volatile
-			FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
-				a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
-			GROUP BY a.aggfnoid) parts ON parts.aggfnoid = p.oid
-		GROUP BY p.proname`)
+	rows, err := ask(ctx, conn, op, 5, `SELECT name, pg_catalog.bool_or(volatile), pg_catalog.bool_or(kind IN ('a', 'w')), pg_catalog.bool_or(set), pg_catalog.bool_or(builtin)
+		FROM (
+			SELECT p.proname AS name, p.provolatile = 'v' OR coalesce(parts.volatile, false) AS volatile, p.prokind AS kind, p.proretset AS set,
+				p.pronamespace = 'pg_catalog'::regnamespace AND NOT 'internal'::regtype = ANY (p.proargtypes) AS builtin
+			FROM pg_catalog.pg_proc p LEFT JOIN (
+				SELECT a.aggfnoid, pg_catalog.bool_or(f.provolatile = 'v') AS volatile
+				FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
+					a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
+				GROUP BY a.aggfnoid) parts ON parts.aggfnoid = p.oid
+			UNION ALL SELECT n.name, coalesce(p.provolatile = 'v', false), ' ', false, false
+			FROM (`+namesQuery+`) n LEFT JOIN pg_catalog.pg_proc p ON p.oid = n.function) all_names
+		GROUP BY name`)
 	if err != nil {
 		return k, err
 	}
@@ -46,14 +59,6 @@ func knowledge(ctx context.Context, conn *pgconn.PgConn, noise []string, sqls ..
 		traits := k.Functions[name]
 		traits.Volatile = true
 		k.Functions[name] = traits
-	}
-	rows, err = ask(ctx, conn, op, 1, `SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o
-		JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode WHERE p.provolatile = 'v'`)
-	if err != nil {
-		return k, err
-	}
-	for _, r := range rows {
-		k.Operators[string(r[0])] = true
 	}
 	reader := relationReader{conn: conn, know: &k, seen: map[hoist.Relation]bool{}}
 	for _, sql := range sqls {

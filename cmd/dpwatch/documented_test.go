@@ -57,8 +57,7 @@ func documentedCommands(t *testing.T) (all []documented) {
 // elsewhere are the commands, by their beginnings, that another test runs, or that need what a test does not have; each
 // with the file that runs what can be run of them.
 var elsewhere = map[string]string{
-	"make demo": ".ci/run", "make test": ".ci/run", "make lint": ".ci/run", "make build": "Makefile", "make bench": "Makefile",
-	"go test ":                           "Makefile",                       // go test
+	"make demo": ".ci/run", "make test": ".ci/run", "make lint": ".ci/run", "make build": "Makefile",
 	"kill -HUP ":                         "cmd/dpwatch/reload_test.go",     // SIGHUP
 	"systemctl ":                         "deploy/test/systemd_test.go",    // the units
 	"install ":                           "deploy/test/systemd_test.go",    // into the places of the units

@@ -28,6 +28,22 @@ func parsed(t *testing.T, dsn, unit string) (config.Config, string, string) {
 	return c, file, sql
 }
 
+// TestOddNames: names with line breaks and variables of the environment leave the file valid.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	const odd = `"x
+y: ${HOME} # '\` + "\u2028" + `z"`
+	pgtest.Exec(t, dsn, "CREATE SCHEMA "+odd, "SET search_path TO "+odd+"; CREATE TABLE users ("+odd+" text PRIMARY KEY, \"e\nmail ${x}\" text UNIQUE, "+odd[:len(odd)-1]+"_type\" bytea)",
+		"SET search_path TO "+odd+"; INSERT INTO users SELECT md5(i::text), 'a' || i || '@example.org' FROM generate_series(1, 9) i",
+		"SET search_path TO "+odd+"; CREATE TABLE "+odd+" (id int PRIMARY KEY, "+odd+" text, \"kind\n${y} type\" text, \"kind\n${y} id\" text, email text, \"created\nby\" text REFERENCES users)",
+		"SET search_path TO "+odd+"; INSERT INTO "+odd+" SELECT row_number() OVER (), "+odd+", 'users', "+odd+", \"e\nmail ${x}\", "+odd+" FROM users")
+	c, file, _ := parsed(t, dsn, "")
+	if !strings.HasSuffix(c.Privacy.Unit.Table, ".users") || len(c.Privacy.Paths) == 0 {
+		t.Errorf("%+v\n%s", c.Privacy, file)
+	}
+}
+
 // tables returns the protected tables, sorted.
 func tables(c config.Config) []string { return slices.Sorted(slices.Values(c.Privacy.Protected)) }
 

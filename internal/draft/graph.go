@@ -39,7 +39,9 @@ func newGraph(s schema) *graph {
 }
 
 // acts reports whether columns that refer to a table name who did something to the row: created_by, creator_id. The row is not that person's.
-func acts(columns []string, to ident.Table) bool { return len(columns) == 1 && owners.Act(columns[0], to.Name) }
+func acts(columns []string, to ident.Table) bool {
+	return len(columns) == 1 && owners.Act(columns[0], to.Name)
+}
 
 // path says that the rows of a table belong to the unit with the same value in a column, without a foreign key.
 type path struct {

@@ -2,6 +2,7 @@ package draft
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -166,14 +167,14 @@ func (g guess) writePaths(line func(string, ...any)) {
 	if len(g.paths) > 0 {
 		line("  paths:  # columns that name a person without a foreign key. The foreign keys of a table with a line are no paths, unless they are lines too")
 		for _, c := range g.paths {
-			line("    %s  # %s", c.Line(), strings.Join(c.Why, "; "))
+			line("    %s  # %s", c.Line(), comment(strings.Join(c.Why, "; ")))
 		}
 	}
 	if len(g.maybe) > 0 {
 		line("  # Columns that may name a person. If a row belongs to that person, add the line to paths, and the table to protected; otherwise `ignore: REASON` instead of `to`:")
 	}
 	for _, c := range g.maybe[:min(len(g.maybe), maxLines)] {
-		line("  #   %s  # %s", c.Line(), strings.Join(c.Why, "; "))
+		line("  #   %s  # %s", c.Line(), comment(strings.Join(c.Why, "; ")))
 	}
 	if more := len(g.maybe) - maxLines; more > 0 {
 		line("  #   and %d more: dpwatch neighbours create --plan", more)
@@ -205,15 +206,15 @@ func (g guess) writeOthers(line func(string, ...any)) {
 	if len(g.others) > 0 {
 		line("  # Without a path and without a personal column, and not audited (%s): %s", count(len(g.others), "table", "tables"), folded(tableNames(g.others)))
 	}
-	if len(g.unread) > 0 {
-		var names []string
-		for _, u := range g.unread {
-			name := u.Table.String()
-			if u.Column != "" {
-				name += "." + u.Column
-			}
-			names = append(names, word(name)+" ("+u.Why+")")
+	unread := map[string][]string{}
+	for _, u := range g.unread {
+		name := u.Table.String()
+		if u.Column != "" {
+			name += "." + u.Column
 		}
-		line("  # Not searched for persons (%s): %s", count(len(names), "column or table", "columns and tables"), folded(names))
+		unread[u.Why] = append(unread[u.Why], word(name))
+	}
+	for _, why := range slices.Sorted(maps.Keys(unread)) {
+		line("  # Not searched for persons: %s (%d): %s", comment(why), len(unread[why]), folded(unread[why]))
 	}
 }

@@ -20,14 +20,15 @@ type candidate struct {
 	own      map[kind]string
 	evidence int    // of its columns
 	reach    int    // the number of tables with a path to it
+	deals    bool   // orders, visits or the like are among these
 	paths    []path // without a foreign key
 	of       string // why its rows belong to another candidate; "" = they do not
 }
 
-// strong kinds make a person of a row whose table has another name, if they identify it.
+// strong kinds are evidence for persons in a table with another name.
 var strong = []kind{password, birth, lastLogin, number}
 
-// things are last words of tables that have such columns and are no persons.
+// things are last words of tables that have such columns without one row for each person.
 var things = strings.Fields(`tenant organizer organiser organization organisation company firm supplier vendor manufacturer shop store branch school hospital department team group role
 	permission session token invite invitation order invoice booking reservation message mail ticket log history audit event setting config configuration server host connection source
 	datasource credential domain site realm address`)
@@ -35,7 +36,7 @@ var things = strings.Fields(`tenant organizer organiser organization organisatio
 // technical columns are those of a client or an account of a program.
 var technical = strings.Fields("secret clientsecret redirecturi redirecturl granttype baseurl host hostname port")
 
-// candidateOf returns what a table says for persons; false if that is not enough.
+// candidateOf returns the evidence that a table has one row for each person; false if it is not enough.
 func (g *graph) candidateOf(place int) (c candidate, ok bool) {
 	t := g.tables[place]
 	words := wordsOf(t.Name)
@@ -55,14 +56,25 @@ func (g *graph) candidateOf(place int) (c candidate, ok bool) {
 		if !identified || c.evidence < 6 || len(words) > 0 && slices.Contains(things, words[at]) || t.technical() {
 			return c, false
 		}
-		c.reach = len(g.reaching(place, g.implied(place)))
+		c.reached(g)
 		return c, c.reach > 0
 	case t.technical() && c.evidence < 5 || !c.sure && c.evidence < 2:
 		return c, false
 	}
 	c.word, c.paths = words[at], g.resembling(place)
-	c.reach = len(g.reaching(place, g.implied(place)))
+	c.reached(g)
 	return c, true
+}
+
+// dealings are names of tables with what subjects do.
+var dealings = strings.Fields("order invoice payment booking purchase sale reservation visit encounter admission treatment enrollment enrolment loan claim contract transaction rental appointment")
+
+func (c *candidate) reached(g *graph) {
+	all := g.reaching(c.place, g.implied(c.place))
+	c.reach = len(all)
+	for t := range all {
+		c.deals = c.deals || slices.ContainsFunc(wordsOf(t.Name), func(w string) bool { return slices.Contains(dealings, w) })
+	}
 }
 
 func (t table) technical() bool {
@@ -72,8 +84,8 @@ func (t table) technical() bool {
 // identity has the kinds that say who somebody is.
 var identity = []kind{email, password, login, firstName, lastName, fullName, birth, number}
 
-// belongs returns the column by which each row of a belongs to a row of b, or that of a profile, a membership or an
-// address does: the persons are then those of b. "" = none.
+// belongs returns the column by which the rows of a belong to those of b; "" = none. Each row of a has one of b that says
+// more about the person, or a has few columns of a person: profiles, memberships, addresses.
 func (g *graph) belongs(a, b candidate) string {
 	if a.place == b.place || b.role == staff && a.role > staff {
 		return ""
@@ -105,8 +117,8 @@ func (g *graph) belongs(a, b candidate) string {
 	return ""
 }
 
-// rank orders candidates: those who order before those who may be anybody, and these before the staff, as long as
-// tables refer to them; then by the evidence of columns, by name, and by the number of tables with a path.
+// rank orders candidates: those with orders, visits or enough other tables before those who may be anybody, and these
+// before the staff; then by the evidence of columns, by name, and by the number of tables with a path.
 func rank(all []candidate) {
 	most := 0
 	for _, c := range all {
@@ -118,7 +130,7 @@ func rank(all []candidate) {
 		switch {
 		case c.of != "":
 			return 0
-		case c.role == subject && c.evidence >= 2 && c.reach > 0 && 4*c.reach >= most:
+		case c.role == subject && c.evidence >= 2 && (c.deals || c.reach > 0 && 4*c.reach >= most):
 			return 3
 		case c.role == subject || c.role == person:
 			return 2
@@ -136,10 +148,13 @@ func (c candidate) score() int {
 	if c.sure {
 		score += 3
 	}
+	if strings.ContainsAny(c.Name, "0123456789") { // users_2024
+		score--
+	}
 	return score
 }
 
-// reason returns what speaks for a candidate.
+// reason returns the evidence for a candidate.
 func (c candidate) reason() string {
 	var parts []string
 	if c.role != thing {
@@ -202,7 +217,7 @@ func (g *graph) chooseUnit(name string) (place int, why string, others []string,
 	first := all[0]
 	for _, c := range all[1:] {
 		if c.of == "" && c.role == first.role && c.score() == first.score() && c.reach == first.reach {
-			return 0, "", nil, fmt.Errorf("nothing decides between two tables of persons: %s (%s) and %s (%s). Give one of them: --unit schema.table",
+			return 0, "", nil, fmt.Errorf("two tables have equal evidence for persons: %s (%s) and %s (%s). Select one: --unit schema.table",
 				word(first.String()), first.reason(), word(c.String()), c.reason())
 		}
 	}

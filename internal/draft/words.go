@@ -23,15 +23,15 @@ func wordsOf(name string) (words []string) {
 	return words
 }
 
-// role is what the persons of a table are to those who keep it.
+// role is the relation of the persons of a table to those who operate the database.
 type role int
 
 // The roles, in the order in which one is preferred to another: orders, visits and treatments are those of subjects.
 const (
 	thing   role = iota
-	staff        // keeps the data of others
+	staff        // works with the data of others
 	person       // may be anybody
-	subject      // whom the data are about
+	subject      // the data are about them
 )
 
 // vocabulary is the role of each word for persons.
@@ -39,13 +39,14 @@ var vocabulary = map[string]role{}
 
 // ambiguous words name other things as well: accounts of a ledger, clients of an interface, subjects of lessons. A table
 // with one of these is one of persons only if its columns say so.
-var ambiguous = strings.Fields(`account client profile login owner subject party partner principal contact lead holder agent driver provider candidate visitor manager
+var ambiguous = strings.Fields(`account client profile login owner subject party partner principal contact lead holder agent driver provider candidate visitor manager worker consumer
+		operator editor author moderator admin administrator seller persona
 	konto compte cuenta cliente klient parent player`)
 
-// fillers are last words that say nothing of what a row is.
+// fillers are last words without information about the rows.
 var fillers = strings.Fields("entity data dimension demographic info information table tbl master base record dim detail model account profile identity main")
 
-// served are words before a name of persons that make them the keepers of others' data.
+// served are words before a name of persons that make them staff.
 var served = strings.Fields("admin administration staff backend backoffice internal")
 
 func init() {

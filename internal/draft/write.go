@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 )
@@ -47,7 +48,7 @@ func fileOf(g guess, at server) string {
 	}
 	line("    key: [%s]  # its rows' key", strings.Join(key, ", "))
 	if len(g.notTaken) > 0 {
-		line("    # Not taken, the best first; --unit takes another one:")
+		line("    # Other candidates, the best first; --unit selects another table:")
 		for _, text := range g.notTaken {
 			line("    #   %s", text)
 		}
@@ -146,8 +147,15 @@ func sqlOf(g guess, at server) string {
 	return b.String()
 }
 
-// comment writes a name in a comment of one line.
-func comment(name string) string { return strings.ReplaceAll(name, "\n", " ") }
+// comment writes a text in a comment of one line.
+func comment(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {
+			return ' '
+		}
+		return c
+	}, text)
+}
 
 // shell quotes a path for the shell.
 func shell(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

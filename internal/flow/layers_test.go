@@ -47,7 +47,7 @@ var layers = []layer{
 	{"the command", [][]string{{"cmd/dpwatch"}}},
 	{"tests alone, which nothing imports", alone(
 		"deploy/compose", "deploy/image", "deploy/package", "examples/engines", "examples/gateway", "examples/gateway/noisy", "examples/hostile", "internal/chaos", "internal/flow",
-		"internal/golden", "internal/leaktest", "internal/longtest", "internal/program",
+		"internal/golden", "internal/leaktest", "internal/longtest", "internal/planted", "internal/program",
 	)},
 }
 

@@ -1,8 +1,6 @@
 package hoist
 
 import (
-	"slices"
-
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -94,6 +92,7 @@ type analysis struct {
 	selects map[*pg_query.SelectStmt]*properties
 	counted bool   // cte.references are complete
 	reason  string // why no part of the statement can be split
+	readers bool   // a name that may read relations counts as one
 }
 
 // query returns the properties of a query in a scope, and adds them, and those of the queries below it, to a.selects.
@@ -197,21 +196,12 @@ func (a *analysis) visitNode(m protoreflect.Message, in *scope, props *propertie
 		props.varies = true
 	case *pg_query.RangeTableSample:
 		props.varies = props.varies || n.GetRepeatable() == nil
-	case *pg_query.A_Expr:
-		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetName())]
-	case *pg_query.SubLink:
-		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetOperName())]
-	case *pg_query.SortBy:
-		props.varies = props.varies || a.know.Operators[pgparse.Last(n.GetUseOp())]
-	case *pg_query.ColumnRef:
-		props.varies = props.varies || len(n.GetFields()) > 1 && a.know.attributeVaries(pgparse.Last(n.GetFields()))
-	case *pg_query.A_Indirection:
-		props.varies = props.varies || slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool {
-			return a.know.attributeVaries(i.GetString_().GetSval())
-		})
 	case *pg_query.A_Const:
 		props.varies = props.varies || isTimeWord(n.GetSval().GetSval())
+	default:
+		props.varies = props.varies || a.know.any(n, func(t Traits) bool { return t.Volatile })
 	}
+	props.readsTable = props.readsTable || a.readers && a.know.reader(m.Interface()) != ""
 	return true
 }
 

@@ -16,9 +16,8 @@ func knowledge() hoist.Knowledge {
 	k := hoist.Knowledge{
 		Functions: map[string]hoist.Traits{
 			"random": {Volatile: true}, "laplace": {Volatile: true}, "anon_sum": {Volatile: true, Aggregate: true},
-			"generate_series": {ReturnsSet: true}, "row_number": {Aggregate: true},
+			"generate_series": {ReturnsSet: true}, "row_number": {Aggregate: true}, "~~~": {Volatile: true, Transaction: true},
 		},
-		Operators: map[string]bool{"~~~": true},
 		Relations: map[hoist.Relation]bool{{Schema: "d0", Name: "noisy_view"}: true},
 		Views:     map[hoist.Relation]string{{Schema: "d0", Name: "seen"}: "SELECT 1"},
 	}

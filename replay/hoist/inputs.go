@@ -3,6 +3,7 @@ package hoist
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -13,12 +14,20 @@ import (
 )
 
 // Inputs is everything that the random part of a query reads: where the rows of Queries are the same, so is the
-// distribution of the answer, unless Functions read more.
+// distribution of the answer, unless Readers read more.
 type Inputs struct {
-	// Queries are deterministic. They read relations; the random part reads none but through them.
+	// Queries are deterministic. They read relations; the random part reads none but through them and through Readers.
 	Queries []string
-	// Functions are those that the random part calls, by name, sorted.
-	Functions []string
+	// Readers are the functions, operators and types of the random part that may read relations, sorted.
+	Readers []string
+}
+
+// InputOptions selects how inputs are found.
+type InputOptions struct {
+	Options
+	// Nest evaluates what a subquery of the random part reads for each row of the query that it is in, whose columns it may
+	// refer to.
+	Nest bool
 }
 
 // errRandomRelation: a relation varies, and no query gives its rows without noise.
@@ -26,21 +35,24 @@ var errRandomRelation = errors.New("a relation has other rows in each trial")
 
 // FindInputs returns the inputs of a query. Unlike the pieces of Split, they need not save time, and the random part need
 // not be a query that PostgreSQL would execute in the same way. The error says why they cannot be found.
-func FindInputs(sql string, opt Options) (Inputs, error) {
+func FindInputs(sql string, opt InputOptions) (Inputs, error) {
 	stmt, err := parse(sql)
 	if err != nil {
 		return Inputs{}, err
 	}
 	expandViews(stmt.ProtoReflect(), &opt.Knowledge, opt.Knowledge.relationVaries, 0)
-	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*properties{}}
+	if readsStorage(stmt) {
+		return Inputs{}, errors.New("it reads a temporary relation or a system column")
+	}
+	a := &analysis{know: opt.Knowledge, selects: map[*pg_query.SelectStmt]*properties{}, readers: true}
 	a.query(stmt, nil)
 	if a.reason != "" {
 		return Inputs{}, errors.New(a.reason)
 	}
 	a.counted = true
 	f := &finder{
-		hoister:   &hoister{analysis: a, opt: opt, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{}},
-		functions: map[string]bool{}, followed: map[*cte]bool{},
+		hoister: &hoister{analysis: a, opt: opt.Options, kept: map[*cte]bool{}, tables: map[*cte]*piece{}, same: map[string]*piece{}},
+		nest:    opt.Nest, readers: map[string]bool{}, followed: map[*cte]bool{},
 	}
 	f.query(stmt, false)
 	if f.fault != nil {
@@ -54,10 +66,7 @@ func FindInputs(sql string, opt Options) (Inputs, error) {
 		}
 		in.Queries = append(in.Queries, text)
 	}
-	for name := range f.functions {
-		in.Functions = append(in.Functions, name)
-	}
-	slices.Sort(in.Functions)
+	in.Readers = slices.Sorted(maps.Keys(f.readers))
 	return in, nil
 }
 
@@ -98,12 +107,32 @@ func expandViews(m protoreflect.Message, k *Knowledge, which func(*pg_query.Rang
 	pgparse.Children(m, func(c protoreflect.Message) { expandViews(c, k, which, depth) })
 }
 
+// systemColumns are no columns of SELECT *, and depend on where rows are stored.
+var systemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
+
+// readsStorage reports whether a statement names a relation of the session's schema for temporary ones, or a system
+// column.
+func readsStorage(stmt *pg_query.SelectStmt) (found bool) {
+	pgparse.Inspect(stmt.ProtoReflect(), func(m proto.Message) bool {
+		switch n := m.(type) {
+		case *pg_query.RangeVar:
+			found = found || n.GetSchemaname() == tempSchema
+		case *pg_query.ColumnRef:
+			found = found || slices.Contains(systemColumns, pgparse.Last(n.GetFields()))
+		}
+		return !found
+	})
+	return found
+}
+
 // finder collects the inputs of a statement as pieces. The statement is not used afterwards.
 type finder struct {
 	*hoister
-	functions map[string]bool
-	followed  map[*cte]bool
-	fault     error // why the inputs are not known; nil = they are
+	nest     bool
+	row      *[]*pg_query.Node // where inputs become further columns of an enclosing query; nil = nowhere
+	readers  map[string]bool
+	followed map[*cte]bool
+	fault    error // why the inputs are not known; nil = they are
 }
 
 // query finds the inputs of a query. mayCorrelate: it may read columns of an enclosing one.
@@ -121,51 +150,109 @@ func (f *finder) query(s *pg_query.SelectStmt, mayCorrelate bool) {
 			f.walk(m, props.scope, mayCorrelate)
 		}
 	}
-	f.split(s, props, mayCorrelate)
-	from := slices.Concat(s.GetFromClause())
-	read := len(from) == 1 && from[0].GetRangeVar().GetSchemaname() == tempSchema
-	random := slices.ContainsFunc(from, func(n *pg_query.Node) bool { return f.varies(n.ProtoReflect(), props.scope) })
-	if read || random || len(from) == 0 {
+	if f.row == nil {
+		f.split(s, props, mayCorrelate)
+	} else if props.with != nil {
+		f.fault = errors.New("a subquery that refers to other rows has a WITH clause")
+		return
+	}
+	from := f.parts(s, props.scope)
+	if f.row != nil && len(from.random) > 0 {
+		f.fault = errors.New("a subquery that refers to other rows has a random part in FROM") // whose names they may have
+		return
+	}
+	if read := len(from.fixed) == 1 && from.fixed[0].GetRangeVar().GetSchemaname() == tempSchema; read || len(from.fixed) == 0 {
 		pgparse.Children(s.ProtoReflect(), own)
 		return
 	}
-	left := f.rows(s, props, mayCorrelate)
+	left := f.rows(s, props, from, mayCorrelate)
 	pgparse.Children(left.ProtoReflect(), own)
 }
 
-// rows adds the rows of FROM that meet the deterministic conditions, with the deterministic subqueries of expressions as
-// further columns. It returns the rest of the query.
-func (f *finder) rows(s *pg_query.SelectStmt, props *properties, mayCorrelate bool) (left *pg_query.SelectStmt) {
+// rows adds the rows of the deterministic part of FROM that meet the deterministic conditions, with subqueries as further
+// columns: if they are deterministic, or what they read. It returns the rest of the query.
+func (f *finder) rows(s *pg_query.SelectStmt, props *properties, from parts, mayCorrelate bool) (left *pg_query.SelectStmt) {
+	left = proto.CloneOf(s)
+	left.FromClause, left.WithClause, left.WhereClause = nil, nil, nil
 	rows := selectFrom(nil, "")
-	rows.FromClause = s.GetFromClause()
-	var random []*pg_query.Node
-	var fixed []*pg_query.Node
-	for _, c := range conjuncts(s.GetWhereClause()) {
-		if f.varies(c.ProtoReflect(), props.scope) {
-			random = append(random, c)
-		} else {
-			fixed = append(fixed, c)
-		}
+	rest := &pg_query.SelectStmt{FromClause: from.random, WhereClause: conjunction(from.conditions)}
+	f.takeSubqueries(rest.ProtoReflect(), props.scope, &rows.TargetList)
+	if !f.alwaysReturns(left) { // otherwise its subqueries are evaluated also if FROM has no rows
+		f.takeSubqueries(left.ProtoReflect(), props.scope, &rows.TargetList)
 	}
-	rows.WhereClause = conjunction(fixed)
-	shell := proto.CloneOf(s)
-	shell.FromClause, shell.WithClause, shell.WhereClause = nil, nil, conjunction(random)
-	left = proto.CloneOf(shell)
-	f.takeSubqueries(left.ProtoReflect(), props.scope, &rows.TargetList)
-	of := f.propertiesOf(rows.ProtoReflect(), props.scope)
-	f.selects[rows] = of
-	f.input(rows, of.reads.list, mayCorrelate)
+	left.FromClause, left.WhereClause = rest.FromClause, rest.WhereClause
+	all := []parts{from}
+	if len(from.random) > 0 && len(rows.TargetList) == 1 {
+		all = from.components()
+	}
+	for _, p := range all {
+		one := proto.CloneOf(rows)
+		one.FromClause, one.WhereClause = p.fixed, conjunction(p.filters)
+		of := f.propertiesOf(one.ProtoReflect(), props.scope)
+		f.selects[one] = of
+		f.input(one, of.reads.list, mayCorrelate)
+	}
 	return left
 }
 
-// takeSubqueries moves the deterministic subqueries of expressions into a target list.
+// alwaysReturns reports whether a query may return a row although FROM has none: an aggregation without GROUP BY or with
+// grouping sets.
+func (f *finder) alwaysReturns(s *pg_query.SelectStmt) (always bool) {
+	if len(s.GetGroupClause()) > 0 {
+		return slices.ContainsFunc(s.GetGroupClause(), func(n *pg_query.Node) bool { return n.GetGroupingSet() != nil })
+	}
+	always = s.GetHavingClause() != nil
+	for _, n := range slices.Concat(s.GetTargetList(), s.GetSortClause()) {
+		pgparse.Inspect(n.ProtoReflect(), func(m proto.Message) bool {
+			call, ok := m.(*pg_query.FuncCall)
+			if ok {
+				traits, known := f.know.Functions[functionName(call)]
+				always = always || !known || traits.Aggregate
+			}
+			_, sub := m.(*pg_query.SelectStmt)
+			return !sub
+		})
+	}
+	return always
+}
+
+// takeSubqueries moves subqueries of expressions, and those in FROM, into a target list.
 func (f *finder) takeSubqueries(m protoreflect.Message, in *scope, list *[]*pg_query.Node) {
-	if n, ok := m.Interface().(*pg_query.Node); ok && n.GetSubLink() != nil && !f.varies(m, in) {
+	n, ok := m.Interface().(*pg_query.Node)
+	link, item := n.GetSubLink(), n.GetRangeSubselect()
+	switch {
+	case !ok || link == nil && item == nil:
+		pgparse.Children(m, func(c protoreflect.Message) { f.takeSubqueries(c, in, list) })
+	case item != nil && f.nest:
+		f.nestedIn(item.GetSubquery().GetSelectStmt(), in, list)
+		n.Node = rangeNode(tempSchema, "dpwatch_subquery").Node
+	case link != nil && !f.varies(m, in):
 		*list = append(*list, targetNode("", proto.CloneOf(n)))
 		n.Node = columnNode("dpwatch_subquery").Node
-		return
+	case link != nil && f.nest:
+		if test := link.GetTestexpr(); test != nil {
+			f.takeSubqueries(test.ProtoReflect(), in, list)
+			f.walk(test.ProtoReflect(), in, true)
+		}
+		f.names(link)
+		f.nestedIn(link.GetSubselect().GetSelectStmt(), in, list)
+		n.Node = columnNode("dpwatch_subquery").Node
 	}
-	pgparse.Children(m, func(c protoreflect.Message) { f.takeSubqueries(c, in, list) })
+}
+
+// names adds what a node calls that may read relations.
+func (f *finder) names(m proto.Message) {
+	if reader := f.know.reader(m); reader != "" {
+		f.readers[reader] = true
+	}
+}
+
+// nestedIn adds what a query reads to the columns of the query that it is in.
+func (f *finder) nestedIn(s *pg_query.SelectStmt, in *scope, list *[]*pg_query.Node) {
+	outer := f.row
+	f.row = list
+	f.nested(s, in, true)
+	f.row = outer
 }
 
 // walk finds the inputs below a node that is no query.
@@ -184,15 +271,11 @@ func (f *finder) walk(m protoreflect.Message, in *scope, mayCorrelate bool) {
 		if n.GetTestexpr() != nil {
 			f.walk(n.GetTestexpr().ProtoReflect(), in, mayCorrelate)
 		}
+		f.names(n)
 		f.nested(n.GetSubselect().GetSelectStmt(), in, true)
 		return
-	case *pg_query.FuncCall:
-		f.functions[functionName(n)] = true
-	case *pg_query.ColumnRef:
-		if f.know.attributeVaries(pgparse.Last(n.GetFields())) { // it may be a call: x.f is f(x)
-			f.functions[pgparse.Last(n.GetFields())] = true
-		}
 	}
+	f.names(m.Interface())
 	pgparse.Children(m, func(c protoreflect.Message) { f.walk(c, in, mayCorrelate) })
 }
 
@@ -210,6 +293,9 @@ func (f *finder) relation(n *pg_query.RangeVar, in *scope) {
 		return
 	}
 	if c := in.find(n.GetRelname()); n.GetSchemaname() == "" && c != nil {
+		outer := f.row
+		f.row = nil // other queries may read it, too
+		defer func() { f.row = outer }()
 		switch query := c.node.GetCtequery().GetSelectStmt(); {
 		case f.followed[c]:
 		case c.properties.varies:
@@ -239,9 +325,25 @@ func (f *finder) input(s *pg_query.SelectStmt, reads []*cte, mayCorrelate bool) 
 	if (props == nil || !props.readsTable) && !slices.ContainsFunc(all.list, func(c *cte) bool { return c.properties.readsTable }) {
 		return
 	}
+	if f.row != nil {
+		*f.row = append(*f.row, targetNode("", rowsNode(s)))
+		return
+	}
 	if f.piece(s, reads, mayCorrelate) == nil {
 		f.fault = errors.New("a part of the query cannot be executed alone")
 	}
+}
+
+// rowsNode returns an expression for the texts of the rows of a query.
+func rowsNode(s *pg_query.SelectStmt) *pg_query.Node {
+	const row = "dpwatch_row"
+	texts := selectFrom(&pg_query.Node{Node: &pg_query.Node_RangeSubselect{RangeSubselect: &pg_query.RangeSubselect{
+		Subquery: selectNode(s), Alias: &pg_query.Alias{Aliasname: row},
+	}}}, "")
+	texts.TargetList = []*pg_query.Node{targetNode("", &pg_query.Node{Node: &pg_query.Node_TypeCast{TypeCast: &pg_query.TypeCast{
+		Arg: columnNode(row), TypeName: &pg_query.TypeName{Names: []*pg_query.Node{stringNode("pg_catalog"), stringNode("text")}, Typemod: -1},
+	}}})}
+	return &pg_query.Node{Node: &pg_query.Node_SubLink{SubLink: &pg_query.SubLink{SubLinkType: pg_query.SubLinkType_ARRAY_SUBLINK, Subselect: selectNode(texts)}}}
 }
 
 // conjuncts returns the conditions that AND combines.

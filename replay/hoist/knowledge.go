@@ -1,9 +1,11 @@
 package hoist
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/dpwatch/dpwatch/internal/pg/ident"
 	"github.com/dpwatch/dpwatch/internal/pgparse"
@@ -17,8 +19,8 @@ func relationOf(n *pg_query.RangeVar) Relation {
 	return Relation{Schema: n.GetSchemaname(), Name: n.GetRelname()}
 }
 
-// Traits are the properties of a function name. A trait is set if it holds for any function of that name, in any
-// schema.
+// Traits are the properties of a name. A trait is set if it holds for any function of that name, in any schema, or for the
+// functions of an operator of that name, or those of the casts to and the checks of a type of that name.
 type Traits struct {
 	Volatile   bool // pg_proc.provolatile = 'v', a DP function, or a built-in one that is not listed
 	Aggregate  bool // pg_proc.prokind is 'a' or 'w'
@@ -34,8 +36,9 @@ type Traits struct {
 
 // Knowledge holds facts from the catalog of the query's database. It is read-only.
 type Knowledge struct {
-	Functions map[string]Traits // by name, as stored in the catalog; a missing function counts as volatile
-	Operators map[string]bool   // the operators whose function is volatile
+	// Functions are by name, as stored in the catalog, with operators and types that are not built in. A missing function
+	// counts as volatile.
+	Functions map[string]Traits
 	// Relations holds the relations that the query reads, except CTEs. The value is true if a relation varies between
 	// trials: a random view, a foreign table, a table with row security.
 	Relations map[Relation]bool
@@ -57,9 +60,52 @@ func (k *Knowledge) callVaries(n *pg_query.FuncCall) bool {
 	return false
 }
 
-// attributeVaries reports whether x.name may be a call of a volatile function, name(x).
-func (k *Knowledge) attributeVaries(name string) bool {
-	return k.Functions[name].Volatile
+// namesOf returns the names by which a node other than a call may call functions: its operator, its type, or what may be
+// the name of a column or that of a function, as x.f is f(x).
+func namesOf(m proto.Message) (kind string, names []string) {
+	switch n := m.(type) {
+	case *pg_query.A_Expr:
+		return "operator", []string{pgparse.Last(n.GetName())}
+	case *pg_query.SubLink:
+		return "operator", []string{pgparse.Last(n.GetOperName())}
+	case *pg_query.SortBy:
+		return "operator", []string{pgparse.Last(n.GetUseOp())}
+	case *pg_query.TypeName:
+		return "type", []string{pgparse.Last(n.GetNames())}
+	case *pg_query.ColumnRef:
+		if len(n.GetFields()) > 1 {
+			return "function", []string{pgparse.Last(n.GetFields())}
+		}
+	case *pg_query.A_Indirection:
+		for _, i := range n.GetIndirection() {
+			names = append(names, i.GetString_().GetSval())
+		}
+		return "function", names
+	}
+	return "", nil
+}
+
+// any reports whether a node other than a call has a name with a trait.
+func (k *Knowledge) any(m proto.Message, trait func(Traits) bool) bool {
+	_, names := namesOf(m)
+	return slices.ContainsFunc(names, func(name string) bool { return trait(k.Functions[name]) })
+}
+
+// reader names a function, an operator or a type in a node that may read relations; "" = none.
+func (k *Knowledge) reader(m proto.Message) string {
+	if n, ok := m.(*pg_query.FuncCall); ok {
+		if traits, known := k.Functions[functionName(n)]; !known || traits.Reads {
+			return "the function " + functionName(n)
+		}
+		return ""
+	}
+	kind, names := namesOf(m)
+	for _, name := range names {
+		if k.Functions[name].Reads {
+			return "the " + kind + " " + name
+		}
+	}
+	return ""
 }
 
 // relationVaries reports whether a relation that is not a CTE may give different rows in two trials. A name without a

@@ -1,8 +1,6 @@
 package hoist
 
 import (
-	"slices"
-
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
 
@@ -44,18 +42,6 @@ func (k *Knowledge) independent(m proto.Message, ctes map[string]bool) bool {
 		return false
 	case *pg_query.A_Const:
 		return !isTimeWord(n.GetSval().GetSval())
-	case *pg_query.ColumnRef: // x.f may be the call f(x)
-		return len(n.GetFields()) < 2 || !k.Functions[pgparse.Last(n.GetFields())].Transaction
-	case *pg_query.A_Indirection:
-		return !slices.ContainsFunc(n.GetIndirection(), func(i *pg_query.Node) bool {
-			return k.Functions[i.GetString_().GetSval()].Transaction
-		})
-	case *pg_query.A_Expr:
-		return !k.Operators[pgparse.Last(n.GetName())]
-	case *pg_query.SubLink:
-		return !k.Operators[pgparse.Last(n.GetOperName())]
-	case *pg_query.SortBy:
-		return !k.Operators[pgparse.Last(n.GetUseOp())]
 	case *pg_query.RangeVar:
 		switch n.GetSchemaname() {
 		case "":
@@ -68,5 +54,5 @@ func (k *Knowledge) independent(m proto.Message, ctes map[string]bool) bool {
 		_, view := k.Views[r]
 		return known && !varies && !view
 	}
-	return true
+	return !k.any(m, func(t Traits) bool { return t.Transaction })
 }

@@ -63,7 +63,9 @@ var (
 	// roles are words for a person to whom a row may belong.
 	roles = set(`owner author sender recipient receiver assignee reporter requester requestor buyer seller purchaser payer payee beneficiary follower followee friend invitee
 		actor holder donor host rider borrower lender tenant applicant candidate attendee caller callee speaker winner voter rater writer poster commenter originator debtor creditor
-		physician doctor nurse teacher agent initiator from to by`)
+		physician doctor nurse teacher agent initiator watcher from to by`)
+	// marks are words before a person's key that is a bound or a position, of a job that reads all of them.
+	marks = set("max min next prev previous first last")
 	// owning are participles before "by" of what makes a row that of the person.
 	owning = set(`owned written authored posted sent submitted placed ordered booked bought purchased paid requested reserved rented borrowed used held claimed donated given rated
 		liked followed viewed watched played answered asked voted commented said`)

@@ -20,21 +20,36 @@ var (
 )
 
 // kindColumns returns the columns of a table that may say what a column refers to: record_type for record_id,
-// content_type_id for object_id, collection for item.
+// content_type_id for object_id, to_content_type_id for to_object_id, collection for item, reference for reference_id.
 func kindColumns(t *table, name string) []column {
 	var exact, generic []column
 	base := thing(name)
+	if len(base) == 0 {
+		return nil
+	}
+	role, general := base[:len(base)-1], things[base[len(base)-1]]
 	for _, c := range t.columns {
 		words := thing(c.Name)
-		if c.Name == name || len(words) == 0 || !kinds[words[len(words)-1]] || c.Array || c.family() != "text" && c.family() != "number" && !enum(c) {
+		if c.Name == name || len(words) == 0 || c.Array || c.family() != "text" && c.family() != "number" && !enum(c) {
+			continue
+		}
+		if !kinds[words[len(words)-1]] {
+			if general && slices.Equal(words, base) && c.family() == "text" && c.Name == strings.Join(words, "_") {
+				exact = append(exact, c)
+			}
 			continue
 		}
 		before := words[:len(words)-1]
-		switch {
-		case slices.Equal(before, base):
+		if slices.Equal(before, base) {
 			exact = append(exact, c)
-		case len(base) == 1 && things[base[0]] && (len(before) == 0 || len(before) == 1 && things[before[0]]) &&
-			!slices.ContainsFunc(t.columns, func(x column) bool { return x.Name != c.Name && slices.Equal(thing(x.Name), before) }):
+			continue
+		}
+		if !general || len(before) > 0 && !things[before[len(before)-1]] {
+			continue
+		}
+		of := before[:max(len(before)-1, 0)] // the words before content of to_content_type_id, base_content_type_id
+		if (slices.Equal(of, role) || len(role) == 0 && slices.Equal(of, []string{"base"})) && (t.references(c.Name) ||
+			!slices.ContainsFunc(t.columns, func(x column) bool { return x.Name != c.Name && slices.Equal(thing(x.Name), before) })) {
 			generic = append(generic, c)
 		}
 	}
@@ -64,16 +79,20 @@ func (s *search) pair(ctx context.Context, t *table, p probe) (bool, error) {
 	if len(kinds) == 0 || p.column.Array || !comparable(s.identities[0].column, p.column) {
 		return false, nil
 	}
+	is := false
 	for _, kind := range kinds {
+		is = is || !slices.Equal(thing(kind.Name), thing(p.name)) // reference may be another text beside reference_id
 		var found []struct {
 			Value        string
 			Values, Keys int64
+			Long         bool // values that are not equal to keys by chance
 		}
 		err := s.query(ctx, func(tx pgx.Tx) (err error) {
 			found, err = connect.Structs[struct {
 				Value        string
 				Values, Keys int64
-			}](ctx, tx, fmt.Sprintf("SELECT kind, count(*), count(*) FILTER (WHERE %s) FROM (SELECT DISTINCT s.%s::text AS kind, s.%s::text AS val FROM %s) d WHERE kind IS NOT NULL AND val IS NOT NULL GROUP BY kind",
+				Long         bool
+			}](ctx, tx, fmt.Sprintf("SELECT kind, count(*), count(*) FILTER (WHERE %s), avg(length(val)) >= 8 FROM (SELECT DISTINCT s.%s::text AS kind, s.%s::text AS val FROM %s) d WHERE kind IS NOT NULL AND val IS NOT NULL GROUP BY kind",
 				match(s.unit, s.identities[0].column), ident.Quote(kind.Name), ident.Quote(p.column.Name), s.sample(t)))
 			return err
 		})
@@ -89,9 +108,11 @@ func (s *search) pair(ctx context.Context, t *table, p probe) (bool, error) {
 			continue
 		}
 		for _, f := range found {
-			if !named(f.Value) {
+			same := f.Long && s.identities[0].column.family() != "number" && f.Keys > 0 && f.Keys*10 >= f.Values*9
+			if !named(f.Value) && !same { // a table may have the unit's keys as its own
 				continue
 			}
+			is = true
 			where := ident.Quote(kind.Name)
 			if plainName(kind.Name) {
 				where = kind.Name
@@ -107,7 +128,7 @@ func (s *search) pair(ctx context.Context, t *table, p probe) (bool, error) {
 			})
 		}
 	}
-	return true, nil
+	return is, nil
 }
 
 // plainName reports whether a name needs no quotes in SQL.

@@ -178,7 +178,7 @@ func (s *search) counting(target string) string {
 			all = append(all, match(x.table, x.column)+"::int::int8")
 		} else {
 			column, value := comparison(x.column)
-			joins += fmt.Sprintf(" LEFT JOIN (SELECT DISTINCT %s AS v FROM %s u) i%d ON i%d.v = %s", column, x.table.SQL(), i, i, value)
+			joins += fmt.Sprintf(" LEFT JOIN (SELECT DISTINCT %[1]s AS v FROM %[2]s u WHERE %[1]s IN (SELECT %[3]s FROM d)) i%[4]d ON i%[4]d.v = %[3]s", column, x.table.SQL(), value, i)
 			all = append(all, fmt.Sprintf("(i%d.v IS NOT NULL)::int::int8", i))
 		}
 		sums = append(sums, fmt.Sprintf("coalesce(sum(m[%d]), 0)::int8", i+1))
@@ -220,7 +220,7 @@ func comparison(c column) (column, value string) {
 func (s *search) judge(t *table, p probe, n counts) {
 	c := Candidate{Table: t.Table, Columns: []string{p.path}, To: s.o.Unit, Act: Act(p.name, s.o.Unit.Name), Values: n.Distinct}
 	fit := FitOf(p.name, s.o.Unit.Name, s.o.Key[0])
-	if rival := s.rival(t, p); rival != nil && fit < Named {
+	if rival := s.rival(t, p); rival != nil && fit < Named && !address(p.name) {
 		s.toTarget(t, p, n) // its name says that it is another table's
 		return
 	}
@@ -255,7 +255,7 @@ func (s *search) judge(t *table, p probe, n counts) {
 			return
 		}
 	case fit == Named:
-		c.Sure = part >= 0.5 || !chance
+		c.Sure = (part >= 0.5 || !chance) && !marks[Words(p.name)[0]]
 	case fit == Person:
 		c.Sure = part >= 0.95 && (c.Found >= 2 && !s.ambiguous() || !chance)
 		if part < 0.5 && chance {
@@ -263,6 +263,8 @@ func (s *search) judge(t *table, p probe, n counts) {
 		}
 	case !chance:
 		c.Sure = part >= 0.9
+	case p.column.Array && part >= 0.95 && c.Found >= 10:
+		// a list of keys, though perhaps of another table's
 	default: // a number whose name says nothing: dense keys are found by chance
 		s.toTarget(t, p, n)
 		return
@@ -324,7 +326,8 @@ func (s *search) rival(t *table, p probe) *table {
 	return nil
 }
 
-// namedBy returns the tables whose name a column's fits as Named.
+// namedBy returns the tables whose name a column's fits as Named, those of the fewest words first: vouchers before
+// basket_vouchers.
 func (s *search) namedBy(column string) (all []*table) {
 	if s.byWord == nil {
 		s.byWord = map[string][]*table{}
@@ -349,6 +352,7 @@ func (s *search) namedBy(column string) (all []*table) {
 	for _, name := range names {
 		all = append(all, s.byWord[name]...)
 	}
+	slices.SortStableFunc(all, func(a, b *table) int { return len(Words(a.Name)) - len(Words(b.Name)) })
 	return all
 }
 

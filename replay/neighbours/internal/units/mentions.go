@@ -168,11 +168,14 @@ func (o Owned) Losses(ctx context.Context, conn *pgx.Conn, unit int, neighbour s
 		var unitNamed, otherNamed []string
 		for _, x := range m.Of(r) {
 			if x.Parent == o.Graph.Unit && x.Sure {
-				unitNamed, otherNamed = append(unitNamed, o.Names(x.Edge, "c", unit)), append(otherNamed, o.NamesOther(x.Edge, "c", unit))
+				unitNamed = append(unitNamed, o.Names(x.Edge, "c", unit))
+				if !x.Candidate.Act { // who did something with a row does not say whose it is
+					otherNamed = append(otherNamed, o.NamesOther(x.Edge, "c", unit))
+				}
 			}
 		}
 		only := "false"
-		if len(unitNamed) > 0 {
+		if len(otherNamed) > 0 {
 			only = "(" + strings.Join(otherNamed, " OR ") + ") AND NOT (" + strings.Join(unitNamed, " OR ") + ")"
 		}
 		// A row of the unit's table (round 0) is the unit's, whomever it names.
