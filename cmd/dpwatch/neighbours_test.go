@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,7 +120,11 @@ claims: {default: {epsilon: 1}}
 		t.Errorf("verify of a spoiled twin: %q", out)
 	}
 	pgtest.Exec(t, shadow, "DROP SCHEMA d0_twin CASCADE")
-	call(t, "", "doctor", "--config", file).want(t, exitFailure, "d0_twin.tx: does not exist: violations are not controlled", "neighbours create --replace")
+	if err := os.WriteFile(other, []byte(strings.Replace(text, strconv.Quote(source), strconv.Quote(source+"&user="+role+"&password=x"), 2)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "", "doctor", "--config", other).want(t, exitFailure, "d0_twin.tx: does not exist: violations are not controlled", "neighbours create --replace",
+		"public.users: role "+role+" may not read the engine's table: `dpwatch neighbours create` cannot copy it", `GRANT SELECT ON TABLE "public"."tx" TO "`+role+`"`)
 	dpwatch(exitDone, "drop")
 	dpwatch(exitDone, "drop")
 	dpwatch(exitFailure, "verify")

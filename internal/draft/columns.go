@@ -37,34 +37,37 @@ var facts = map[kind]struct {
 }
 
 // kindOf has the kinds of columns by their words, joined.
-var kindOf = map[string]kind{}
+var kindOf = inverse(map[kind]string{
+	email: `email emailaddress mail mailaddress emailhash emailnormalized emailconstraint primaryemail courriel correo correoelectronico`,
+	phone: `phone phonenumber phoneno mobile mobilephone mobilenumber mobileno cellphone telephone telephonenumber tel telno telefon telefonnummer handynummer mobilnummer
+		telefono celular telefone telefoon msisdn fax`,
+	address: `address street streetaddress streetname addressline addr housenumber zip zipcode postalcode postcode strasse anschrift adresse plz rue codepostal direccion calle indirizzo adres`,
+	network: `ip ipaddress ipaddr remoteaddr remoteaddress remotehost ipv`,
+	password: `password passwordhash passworddigest passworddata pass passhash passwd pwd pwdhash hashedpassword encryptedpassword cryptedpassword passwort kennwort motdepasse
+		mdp contrasena senha wachtwoord`,
+	login: `username login loginname loginid userlogin screenname benutzername anmeldename identifiant nomutilisateur nombreusuario`,
+	lastLogin: `lastlogin lastloginat lastlogindate lastlogintime lastlogintimestamp lastloggedin lastloggedinat lastsignin lastsigninat currentsigninat lastseen lastseenat lastaccess
+		lastaccessat lastactive lastactiveat lastactivity lastactivityat lastvisit lastvisitat letzteanmeldung derniereconnexion ultimoacceso`,
+	firstName: `firstname forename givenname fname first vorname prenom primernombre voornaam imie`,
+	lastName:  `lastname surname familyname lname last middlename maidenname nachname familienname zuname nomdefamille apellido cognome sobrenome achternaam nazwisko`,
+	fullName:  `fullname realname legalname completename nomcomplet nombrecompleto nomecompleto`,
+	name:      `name displayname nom nombre nome naam nazwa`,
+	birth: `birth birthdate birthday birthdatetime birthyear dateofbirth yearofbirth dob born bornon geburtsdatum geburtstag geburtsjahr datenaissance datedenaissance naissance
+		fechanacimiento fechadenacimiento nacimiento datadinascita datanascimento geboortedatum`,
+	number: `ssn ssnnumber socialsecurity socialsecuritynumber socialsecurityno nationalid nationalidnumber nationalnumber personalid personalnumber passport passportnumber passportno
+		nationalinsurancenumber nhsnumber mrn medicalrecordnumber insurancenumber sozialversicherungsnummer personnummer dni cpf curp numerosecuritesociale pesel bsn`,
+	sex: `gender sex geschlecht sexe sexo civilite`,
+})
 
-func init() {
-	for k, words := range map[kind]string{
-		email: `email emailaddress mail mailaddress emailhash emailnormalized emailconstraint primaryemail courriel correo correoelectronico`,
-		phone: `phone phonenumber phoneno mobile mobilephone mobilenumber mobileno cellphone telephone telephonenumber tel telno telefon telefonnummer handynummer mobilnummer
-			telefono celular telefone telefoon msisdn fax`,
-		address: `address street streetaddress streetname addressline addr housenumber zip zipcode postalcode postcode strasse anschrift adresse plz rue codepostal direccion calle indirizzo adres`,
-		network: `ip ipaddress ipaddr remoteaddr remoteaddress remotehost ipv`,
-		password: `password passwordhash passworddigest passworddata pass passhash passwd pwd pwdhash hashedpassword encryptedpassword cryptedpassword passwort kennwort motdepasse
-			mdp contrasena senha wachtwoord`,
-		login: `username login loginname loginid userlogin screenname benutzername anmeldename identifiant nomutilisateur nombreusuario`,
-		lastLogin: `lastlogin lastloginat lastlogindate lastlogintime lastlogintimestamp lastloggedin lastloggedinat lastsignin lastsigninat currentsigninat lastseen lastseenat lastaccess
-			lastaccessat lastactive lastactiveat lastactivity lastactivityat lastvisit lastvisitat letzteanmeldung derniereconnexion ultimoacceso`,
-		firstName: `firstname forename givenname fname first vorname prenom primernombre voornaam imie`,
-		lastName:  `lastname surname familyname lname last middlename maidenname nachname familienname zuname nomdefamille apellido cognome sobrenome achternaam nazwisko`,
-		fullName:  `fullname realname legalname completename nomcomplet nombrecompleto nomecompleto`,
-		name:      `name displayname nom nombre nome naam nazwa`,
-		birth: `birth birthdate birthday birthdatetime birthyear dateofbirth yearofbirth dob born bornon geburtsdatum geburtstag geburtsjahr datenaissance datedenaissance naissance
-			fechanacimiento fechadenacimiento nacimiento datadinascita datanascimento geboortedatum`,
-		number: `ssn ssnnumber socialsecurity socialsecuritynumber socialsecurityno nationalid nationalidnumber nationalnumber personalid personalnumber passport passportnumber passportno
-			nationalinsurancenumber nhsnumber mrn medicalrecordnumber insurancenumber sozialversicherungsnummer personnummer dni cpf curp numerosecuritesociale pesel bsn`,
-		sex: `gender sex geschlecht sexe sexo civilite`,
-	} {
-		for _, word := range strings.Fields(words) {
-			kindOf[word] = k
+// inverse returns the key of each word of the values.
+func inverse[K comparable](words map[K]string) map[string]K {
+	keys := map[string]K{}
+	for key, list := range words {
+		for _, word := range strings.Fields(list) {
+			keys[word] = key
 		}
 	}
+	return keys
 }
 
 // What the types of columns cannot hold.

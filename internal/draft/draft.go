@@ -67,7 +67,7 @@ func Make(ctx context.Context, dsn string, o Options) (file, sql string, err err
 	if err != nil {
 		return "", "", err
 	}
-	found, err := search(ctx, conn, s.tables[unit])
+	found, err := search(ctx, conn, s, unit)
 	if err != nil {
 		return "", "", fmt.Errorf("search %s for columns that name a person: %w", connect.Where(cfg), sqlstate.Withhold(err))
 	}
@@ -81,9 +81,13 @@ func Make(ctx context.Context, dsn string, o Options) (file, sql string, err err
 }
 
 // search finds the columns that name a person of the unit's table.
-func search(ctx context.Context, conn *pgx.Conn, unit table) (found *owners.Found, err error) {
+func search(ctx context.Context, conn *pgx.Conn, s schema, unit int) (found *owners.Found, err error) {
+	o := owners.Options{Unit: s.tables[unit].Table, Key: s.tables[unit].key}
+	for _, t := range s.tables {
+		o.Tables = append(o.Tables, t.Table)
+	}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		found, err = owners.Find(ctx, tx, owners.Options{Unit: unit.Table, Key: unit.key})
+		found, err = owners.Find(ctx, tx, o)
 		return err
 	})
 	return found, err

@@ -103,7 +103,7 @@ func (g *graph) resembling(unit int) (paths []path) {
 			at := slices.IndexFunc(t.columns, func(c column) bool { return strings.ToLower(c.name) == name })
 			c := t.columns[at]
 			refers := slices.ContainsFunc(t.refers, func(r reference) bool { return slices.Contains(r.columns, c.name) })
-			if !found[i] && !refers && comparable(c.typ, u.typeOf(u.key[0])) {
+			if !found[i] && !refers && alike(c.typ, u.typeOf(u.key[0])) {
 				found[i] = true
 				paths = append(paths, path{t.Table, c.name})
 			}
@@ -113,8 +113,8 @@ func (g *graph) resembling(unit int) (paths []path) {
 	return paths
 }
 
-// comparable reports whether values of two types can be equal keys.
-func comparable(a, b string) bool {
-	alike := func(types ...string) bool { return slices.Contains(types, a) && slices.Contains(types, b) }
-	return a == b || alike("smallint", "integer", "bigint") || alike("text", "character varying", "character", "citext")
+// alike reports whether values of two types can be equal keys.
+func alike(a, b string) bool {
+	both := func(types ...string) bool { return slices.Contains(types, a) && slices.Contains(types, b) }
+	return a == b || both("smallint", "integer", "bigint") || both("text", "character varying", "character", "citext")
 }

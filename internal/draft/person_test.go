@@ -155,7 +155,8 @@ func TestProposals(t *testing.T) {
 		CREATE TABLE audit (id int PRIMARY KEY, order_id int REFERENCES "order", record_type text, record_id text, approved_by uuid); INSERT INTO audit SELECT i, i, 'Person', md5('p' || i)::uuid::text, md5('p' || i)::uuid FROM generate_series(1, 30) i;
 		CREATE TABLE document (id int PRIMARY KEY, uploaded_by uuid REFERENCES person); INSERT INTO document SELECT i, CASE WHEN i < 7 THEN md5('p' || i)::uuid END FROM generate_series(1, 10) i;
 		CREATE TABLE newsletter (id int PRIMARY KEY, mail text); CREATE TABLE secret (id int PRIMARY KEY, data bytea); INSERT INTO secret VALUES (1, 'x'); CREATE TABLE setting (id int PRIMARY KEY, value text);
-		CREATE TABLE courier_staff (id int PRIMARY KEY, name text); ALTER TABLE "order" ADD courier int REFERENCES courier_staff; ANALYZE`)
+		CREATE TABLE courier_staff (id int PRIMARY KEY, name text); ALTER TABLE "order" ADD courier int REFERENCES courier_staff; CREATE SCHEMA dpwatch; CREATE TABLE dpwatch.neighbour_set (d0 text, d1 text[]); INSERT INTO dpwatch.neighbour_set VALUES ('d0', '{}');
+		CREATE SCHEMA d0; CREATE TABLE d0.person AS TABLE person; ALTER TABLE d0.person ADD PRIMARY KEY (id); ANALYZE`)
 	c, file, _ := parsed(t, dsn, "")
 	if want := []string{"public.audit", "public.order", "public.person", "public.refund"}; !slices.Equal(tables(c), want) {
 		t.Errorf("protected: %q, want %q", tables(c), want)

@@ -112,6 +112,23 @@ const storedQuery = `WITH RECURSIVE reads (view, relation) AS (
 		JOIN pg_catalog.pg_class t ON t.oid = x.relation AND t.relkind IN ('r', 'p') JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
 	WHERE ` + ours + ` ORDER BY 1, 2, 3, 4`
 
+// recordsQuery returns the schemas with records of copies that the role may read.
+const recordsQuery = `SELECT n.nspname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relname = 'neighbour_set' AND n.nspname LIKE 'dpwatch%' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT') ORDER BY 1`
+
+// copies returns the schemas of copies, which are in the database if it is the shadow database as well.
+func copies(ctx context.Context, conn connect.Conn) (schemas []string, err error) {
+	records, err := connect.Values[string](ctx, conn, recordsQuery)
+	for _, r := range records {
+		var found []string
+		if err == nil {
+			found, err = connect.Values[string](ctx, conn, "SELECT DISTINCT unnest(d1 || ARRAY[d0, coalesce(to_jsonb(s)->>'twin', ''), coalesce(to_jsonb(s)->>'guard', '')]) FROM "+ident.Quote(r, "neighbour_set")+" s")
+		}
+		schemas = append(schemas, found...)
+	}
+	return schemas, err
+}
+
 // read reads the catalog of a database.
 func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	tables, err := connect.Structs[struct {
@@ -122,8 +139,15 @@ func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	if err != nil {
 		return s, err
 	}
+	made, err := copies(ctx, conn)
+	if err != nil {
+		return s, err
+	}
 	places := map[ident.Table]int{}
 	for _, t := range tables {
+		if slices.Contains(made, t.Schema) {
+			continue
+		}
 		one := table{Table: ident.Table{Schema: t.Schema, Name: t.Name}, key: t.Key, unique: t.Alone}
 		for i, name := range t.Columns {
 			one.columns = append(one.columns, column{name, t.Types[i], t.Null[i]})
@@ -146,9 +170,12 @@ func read(ctx context.Context, conn connect.Conn) (s schema, err error) {
 	if s.functions, err = connect.Structs[function](ctx, conn, functionsQuery); err != nil {
 		return s, err
 	}
+	s.functions = slices.DeleteFunc(s.functions, func(f function) bool { return slices.Contains(made, f.Schema) })
 	if s.calls, err = connect.Structs[call](ctx, conn, callsQuery); err != nil {
 		return s, err
 	}
+	s.calls = slices.DeleteFunc(s.calls, func(c call) bool { return slices.Contains(made, c.ViewSchema) })
 	s.stored, err = connect.Structs[stored](ctx, conn, storedQuery)
+	s.stored = slices.DeleteFunc(s.stored, func(v stored) bool { return slices.Contains(made, v.ViewSchema) })
 	return s, err
 }

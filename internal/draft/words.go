@@ -35,36 +35,29 @@ const (
 )
 
 // vocabulary is the role of each word for persons.
-var vocabulary = map[string]role{}
+var vocabulary = inverse(map[role]string{
+	subject: `customer patient member subscriber client constituent supporter enrollee registrant traveler traveller renter lessee offender defendant claimant
+		pensioner student pupil citizen voter respondent participant passenger donor shopper buyer patron cardholder policyholder accountholder insured
+		insuree beneficiary borrower debtor taxpayer resident inmate learner applicant candidate guest attendee visitor consumer contact lead holder rider cust
+		mitglied mitglieder membre miembro socio kunde kunden patienten teilnehmer versicherter versicherte schueler cliente paciente paziente pacjent klant eleve etudiant abonne alumno estudiante studente asiakas potilas`,
+	person: `user usr person individual human household profile account identity login owner player subject party partner principal parent guardian pers
+		benutzer nutzer anwender personen konto personne utilisateur compte usuario persona cuenta utente gebruiker persoon bruker anvandare
+		uzytkownik osoba pessoa klient`,
+	staff: `employee staff worker doctor physician nurse teacher instructor admin administrator agent operator clerk editor author moderator driver clinician practitioner provider
+		caregiver seller salesperson salesman manager emp mitarbeiter angestellter lehrer arzt empleado employe salarie dipendente medewerker pracownik funcionario`,
+})
 
 // ambiguous words name other things as well: accounts of a ledger, clients of an interface, subjects of lessons. A table
 // with one of these is one of persons only if its columns say so.
 var ambiguous = strings.Fields(`account client profile login owner subject party partner principal contact lead holder agent driver provider candidate visitor manager worker consumer
 		operator editor author moderator admin administrator seller persona
-	konto compte cuenta cliente klient parent player`)
+		konto compte cuenta cliente klient parent player`)
 
 // fillers are last words without information about the rows.
 var fillers = strings.Fields("entity data dimension demographic info information table tbl master base record dim detail model account profile identity main")
 
 // served are words before a name of persons that make them staff.
 var served = strings.Fields("admin administration staff backend backoffice internal")
-
-func init() {
-	for r, words := range map[role]string{
-		subject: `customer patient member constituent supporter enrollee registrant traveler traveller renter lessee offender defendant claimant pensioner subscriber client student pupil citizen voter respondent participant passenger donor shopper buyer patron cardholder policyholder accountholder
-			insured insuree beneficiary borrower debtor taxpayer resident inmate learner applicant candidate guest attendee visitor consumer contact lead holder rider cust
-			mitglied mitglieder membre miembro socio kunde kunden patienten teilnehmer versicherter versicherte schueler cliente paciente paziente pacjent klant eleve etudiant abonne alumno estudiante studente asiakas potilas`,
-		person: `user usr person individual human household profile account identity login owner player subject party partner principal parent guardian pers
-			benutzer nutzer anwender personen konto personne utilisateur compte usuario persona cuenta utente gebruiker persoon bruker anvandare
-			uzytkownik osoba pessoa klient`,
-		staff: `employee staff worker doctor physician nurse teacher instructor admin administrator agent operator clerk editor author moderator driver clinician practitioner provider
-			caregiver seller salesperson salesman manager emp mitarbeiter angestellter lehrer arzt empleado employe salarie dipendente medewerker pracownik funcionario`,
-	} {
-		for _, word := range strings.Fields(words) {
-			vocabulary[word] = r
-		}
-	}
-}
 
 // roleOf returns the role that a word names, thing for none, and whether it names nothing else. Words may be joined:
 // customuser, userprofile.

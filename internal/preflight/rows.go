@@ -79,6 +79,7 @@ type number struct {
 	Estimate  float64 // negative = not known: a table with rows was never analysed
 	Inherited bool    // it is a partition or child of another table, whose number has its rows
 	Readable  bool
+	Filtered  bool // row security hides rows from the role
 
 	n     int64 // exact unless about; -1 = not known
 	about bool
@@ -88,7 +89,7 @@ type number struct {
 // partitions and children.
 const numbersQuery = `SELECT n.nspname, c.relname, c.relkind::text, coalesce(x.bytes, 0)::bigint, coalesce(x.estimate, -1)::float8,
 	EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
-	pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)
+	pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid)
 	FROM unnest($1::text[], $2::text[]) w(s, t) JOIN pg_catalog.pg_namespace n ON n.nspname = w.s JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t,
 	LATERAL (WITH RECURSIVE t(oid) AS (SELECT c.oid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN t ON i.inhparent = t.oid)
 		SELECT sum(pg_catalog.pg_relation_size(p.oid)) AS bytes, CASE WHEN bool_and(p.reltuples > 0 OR pg_catalog.pg_relation_size(p.oid) = 0) THEN sum(greatest(p.reltuples, 0)) END AS estimate
@@ -110,7 +111,7 @@ func (s *session) numbers(ctx context.Context, tables []ident.Table, counted fun
 		x.n, x.about = -1, true
 		stores := slices.Contains([]catalog.RelationKind{catalog.KindTable, catalog.KindPartitioned, catalog.KindMaterialized}, x.Kind)
 		switch {
-		case x.Readable && x.Bytes <= countedBytes && (stores || counted != nil && counted(x.Table)):
+		case x.Readable && !x.Filtered && x.Bytes <= countedBytes && (stores || counted != nil && counted(x.Table)):
 			x.about = false
 			if x.n, err = connect.Value[int64](ctx, s.conn, "SELECT count(*) FROM "+x.SQL()); err != nil {
 				return nil, err
@@ -149,8 +150,12 @@ func (r *rows) compare(ctx context.Context) {
 		return
 	}
 	for i, t := range here {
+		x, known := theirs[engine[i]]
+		copied := i < len(r.o.Protected) && r.o.Source != ""
+		if known && copied && !x.Readable {
+			r.unread(x, Fault, "`dpwatch neighbours create` cannot copy it")
+		}
 		if own, ok := ours[t]; ok {
-			x, known := theirs[engine[i]]
 			r.withSource(own, x, known, i >= len(r.o.Protected))
 		}
 	}
@@ -173,8 +178,10 @@ func (r *rows) withSource(own, engine number, known, public bool) {
 	case own.n < 0:
 		r.unknown(own, r.session) // or a view, or not readable, which is reported elsewhere
 	case !known || engine.n < 0:
+		if known && (public || r.o.Source == "") {
+			r.unread(engine, Unchecked, "there is no estimate of its rows")
+		}
 		if known {
-			r.unread(engine)
 			r.unknown(engine, r.source)
 		}
 		if own.n == 0 && !own.about {
@@ -216,19 +223,19 @@ func fewer(own, other int64, less, more string) string {
 
 // unknown reports that a table that can be read is too large to be counted and was never analysed.
 func (r *rows) unknown(x number, where *session) {
-	if x.Readable && x.Kind != catalog.KindView && x.Kind != catalog.KindForeign {
+	if x.Readable && !x.Filtered && x.Kind != catalog.KindView && x.Kind != catalog.KindForeign {
 		r.report.add("rows", x.String(), Unchecked, "its rows are unknown: it is too large to be counted, and was never analysed", "in database "+where.cfg.Database+": ANALYZE "+x.SQL())
 	}
 }
 
-// unread reports that the rows of the engine's table are not known.
-func (r *rows) unread(engine number) {
+// unread reports that the role may not read an engine's table, and what follows.
+func (r *rows) unread(engine number, status Status, consequence string) {
 	if engine.Readable || engine.Kind == catalog.KindView || engine.Kind == catalog.KindForeign {
 		return
 	}
 	role := ident.Quote(r.source.cfg.User)
 	r.checks = append(r.checks, Check{
-		Name: "rows", Object: engine.String(), Status: Unchecked, Message: "role " + r.source.cfg.User + " may not read the engine's table, and there is no estimate of its rows", Database: r.source.cfg.Database,
+		Name: "rows", Object: engine.String(), Status: status, Message: "role " + r.source.cfg.User + " may not read the engine's table: " + consequence, Database: r.source.cfg.Database,
 		Fix: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s\nGRANT SELECT ON TABLE %s TO %s", ident.Quote(engine.Schema), role, engine.SQL(), role),
 	})
 }

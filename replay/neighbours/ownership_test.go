@@ -1,6 +1,7 @@
 package neighbours_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -155,5 +156,77 @@ func TestWhatD1Lacks(t *testing.T) {
 	}
 	if d := verified(t, o)[0]; len(d.Warnings) > 0 || d.Removed["replies"] != 9 || d.Removed["notes"] != 2 || d.Removed["orders"] != 4 || d.Removed["events"] != 2 {
 		t.Errorf("removed %v, warnings %q", d.Removed, d.Warnings)
+	}
+}
+
+// TestPathsThatCannotBeFollowed: paths are checked at the source before anything is copied.
+func TestPathsThatCannotBeFollowed(t *testing.T) {
+	t.Parallel()
+	o := without(t, []string{"public.users", "public.visits"}, `CREATE TABLE users (id int PRIMARY KEY, email text, rank int);
+		CREATE TABLE visits (at date, mail text, user_id int REFERENCES users, data jsonb, members uuid[], who varchar, nobody boolean)`)
+	for _, tc := range []struct {
+		path neighbours.Path
+		want string // "" = it can be followed
+	}{
+		{neighbours.Path{Columns: []string{"at"}}, "column at of type date cannot be compared with id of type integer"},
+		{neighbours.Path{Columns: []string{"nobody"}, On: []string{"email"}}, "cannot be compared"},
+		{neighbours.Path{Columns: []string{"members[]"}}, "column members of type element of uuid[] cannot be compared with id"},
+		{neighbours.Path{Columns: []string{"mail[]"}, On: []string{"email"}}, "is no array"},
+		{neighbours.Path{Columns: []string{"mail->id"}}, "is no JSON"},
+		{neighbours.Path{Columns: []string{"data->likes[]->id"}, Act: true}, "an act cannot be one of an array in JSON"},
+		{neighbours.Path{Columns: []string{"who"}, Where: "mail ="}, "where is no condition on rows of public.visits"},
+		{neighbours.Path{Columns: []string{"who"}, Where: "kind = 'User'"}, "where is no condition on rows of public.visits"},
+		{neighbours.Path{Columns: []string{"gone"}, Ignore: "tested"}, `has no column "gone"`},
+		{neighbours.Path{Columns: []string{"who"}, Where: "mail IS NULL -- with a comment"}, ""},
+		{neighbours.Path{Columns: []string{"mail"}, On: []string{"email"}}, ""},
+		{neighbours.Path{Columns: []string{"data->likes[]->id"}}, ""},
+		{neighbours.Path{Columns: []string{"members[]"}, On: []string{"email"}}, ""},
+	} {
+		one := o
+		tc.path.Table = table("public.visits")
+		if tc.path.Ignore == "" {
+			tc.path.To = table("public.users")
+		}
+		one.Paths = []neighbours.Path{tc.path}
+		fault, unread := neighbours.CheckSource(t.Context(), one)
+		if unread != nil || (fault == nil) != (tc.want == "") || fault != nil && !strings.Contains(fault.Error(), tc.want) {
+			t.Errorf("%+v: %v, %v, want %q", tc.path, fault, unread, tc.want)
+		}
+	}
+	run(t, o.Source, "CREATE ROLE reader_of_paths LOGIN PASSWORD 'x'", "GRANT SELECT ON users TO reader_of_paths")
+	o.Source += "&user=reader_of_paths&password=x"
+	var rights *neighbours.MissingRights
+	if fault, unread := neighbours.CheckSource(t.Context(), o); unread != nil || !errors.As(fault, &rights) || !slices.Equal(rights.Grants, []string{"GRANT SELECT ON public.visits TO reader_of_paths"}) {
+		t.Errorf("rights: %v, %v", fault, unread)
+	}
+}
+
+// TestBorrowedRows: rows that more than two units own make no unit the one with the most rows.
+func TestBorrowedRows(t *testing.T) {
+	t.Parallel()
+	o := without(t, []string{"public.users", "public.notes", "public.rooms"}, `CREATE TABLE users (id int PRIMARY KEY, rank int); INSERT INTO users SELECT i, i FROM generate_series(1, 20) i;
+		CREATE TABLE notes (id int PRIMARY KEY, user_id int REFERENCES users); INSERT INTO notes SELECT i, CASE WHEN i < 9 THEN 7 ELSE i END FROM generate_series(1, 20) i;
+		CREATE TABLE rooms (id int PRIMARY KEY, members int[]); INSERT INTO rooms SELECT i, ARRAY[1, 2, 3, 4] FROM generate_series(1, 100) i`)
+	o.Choose = []neighbours.Choice{{Rule: neighbours.MostRows, K: 2}}
+	o.D1 = []string{"d1_1", "d1_2"}
+	o.Paths = []neighbours.Path{{Table: table("public.rooms"), Columns: []string{"members[]"}, To: table("public.users")}}
+	o.Note = nil
+	create(t, o)
+	verified(t, o)
+	_, members, err := neighbours.List(t.Context(), o)
+	if err != nil || members[0].Key[0] != "7" || members[0].Why != "most_rows: 9 rows" || members[0].Shared != 0 || members[1].Key[0] != "9" {
+		t.Errorf("members %+v, %v", members, err)
+	}
+	o.Choose = []neighbours.Choice{{Rule: neighbours.Smallest, K: 2, Columns: []neighbours.Column{{Table: table("public.users"), Name: "rank"}}}, {Rule: neighbours.MostRows, K: 1}}
+	o.D1 = append(o.D1, "d1_3")
+	if _, err := neighbours.Refresh(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	_, members, err = neighbours.List(t.Context(), o)
+	if err != nil || members[0].Shared != 100 || !slices.Equal(members[0].Large, []string{"public.rooms"}) || members[2].Key[0] != "7" ||
+		!slices.ContainsFunc(members[0].Remarks(), func(s string) bool {
+			return strings.HasPrefix(s, "100 of the 101 rows that it lacks belong to more than two units")
+		}) {
+		t.Errorf("members %+v, %v", members, err)
 	}
 }

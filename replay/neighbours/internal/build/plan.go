@@ -207,11 +207,12 @@ func (p *planner) validate(ctx context.Context, src *source.Snapshot) error {
 	}
 	g, err := source.NewGraph(b.Model, p.o)
 	p.list(g)
+	if b.g = g; g != nil {
+		p.search(ctx)
+	}
 	if err != nil {
 		return errors.Join(append(faults, err)...)
 	}
-	b.g = g
-	p.search(ctx)
 	if p.o.Relation == spec.Extreme {
 		_, err := g.Fresh()
 		faults = append(faults, err)

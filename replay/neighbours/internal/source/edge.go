@@ -222,7 +222,7 @@ func (g *Graph) Shared() (out []*Relation) {
 				n = max(n, count)
 			}
 		}
-		if n > 0 && (e.Period || !e.Element.Plain() || e.Declared && !e.Parent.unique(e.On)) {
+		if n > 0 && (e.Period || e.Element.Each || slices.Contains(e.Element.Keys, "") || e.Declared && !e.Parent.unique(e.On)) {
 			return many
 		}
 		return n

@@ -31,7 +31,7 @@ func (m Mention) Open() bool { return m.Sure && !m.Declared && !m.Ignored }
 
 // Advice returns what to write in the configuration.
 func (m Mention) Advice() string {
-	return "write under privacy.paths: " + m.Lines + " or, if it may name somebody who is gone: - {table: " + m.Candidate.Table.String() + ", columns: [" + strings.Join(m.Candidate.Columns, ", ") + "], ignore: REASON}"
+	return "write under privacy.paths: " + m.Lines + " or, if it may name somebody who is gone: " + m.IgnoreLine()
 }
 
 // Evidence is why it is taken for a column that names units.
