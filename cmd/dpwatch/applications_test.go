@@ -101,7 +101,7 @@ const noise = `CREATE FUNCTION dp_noise(value float8, epsilon float8) RETURNS fl
 func whoseRows(t *testing.T, a application, dsn string) {
 	t.Helper()
 	source := pgtest.Connect(t, dsn)
-	f, err := fill(t.Context(), source, a.person, 200, 1)
+	f, err := fill(t.Context(), source, a.person, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
