@@ -43,8 +43,8 @@ var (
 	applications = map[string]func() (string, error){
 		"wagtail":  sync.OnceValues(pip("wagtail").find),
 		"oscar":    sync.OnceValues(pip("oscar").find),
-		"directus": sync.OnceValues(node("directus").find),
-		"medusa":   sync.OnceValues(node("medusa").find),
+		"directus": sync.OnceValues(node("directus").find), // a module is compiled
+		"medusa":   sync.OnceValues(node("medusa", "--ignore-scripts").find),
 	}
 	npm = sync.OnceValues(set{
 		name:     "npm",
@@ -79,8 +79,8 @@ func pip(name string) set {
 }
 
 // node is a set without a lock file, which would have a thousand packages.
-func node(name string) set {
-	return set{name: name, version: []string{"node", "--version"}, commands: [][]string{{"npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"}}}
+func node(name string, flags ...string) set {
+	return set{name: name, version: []string{"node", "--version"}, commands: [][]string{append([]string{"npm", "install", "--no-audit", "--no-fund"}, flags...)}}
 }
 
 // Application returns a command that lets the migrations of an application of testdata make their schema in the database
