@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpwatch/dpwatch/internal/clienttest"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
 )
@@ -47,8 +47,7 @@ func TestWhoseRows(t *testing.T) {
 	}
 }
 
-// TestApplications is TestWhoseRows for applications, whose migrations make the schemas. testdata/applications has
-// their versions. The packages are installed in bin/applications, once.
+// TestApplications is TestWhoseRows for applications, whose migrations make the schemas (internal/clienttest).
 func TestApplications(t *testing.T) {
 	longtest.Scheduled(t)
 	t.Parallel()
@@ -67,27 +66,15 @@ func TestApplications(t *testing.T) {
 	}
 }
 
-// migrate installs an application and lets its migrations make their schema.
+// migrate lets the migrations of an application make their schema.
 func migrate(t *testing.T, name, dsn string) {
 	t.Helper()
-	cache, err := filepath.Abs(filepath.Join("..", "..", "bin", "applications", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(cache, 0o750); err != nil {
-		t.Fatal(err)
-	}
 	server := pgtest.Connect(t, dsn).Config()
-	for _, stage := range []string{"install", "migrate"} {
-		cmd := exec.CommandContext(t.Context(), "bash", "-e", filepath.Join("testdata", "applications", name+".sh"), stage, cache)
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+dsn, "PGHOST="+server.Host, fmt.Sprint("PGPORT=", server.Port), "PGDATABASE="+server.Database,
-			"PGUSER="+server.User, "PGPASSWORD="+server.Password)
-		switch out, err := cmd.CombinedOutput(); {
-		case err != nil && stage == "install":
-			t.Skipf("SKIPPED: %s cannot be installed here: %v\n%s", name, err, out)
-		case err != nil:
-			t.Fatalf("the migrations of %s: %v\n%s", name, err, out)
-		}
+	cmd := clienttest.Application(t, name)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+dsn, "PGHOST="+server.Host, fmt.Sprint("PGPORT=", server.Port), "PGDATABASE="+server.Database,
+		"PGUSER="+server.User, "PGPASSWORD="+server.Password)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the migrations of %s: %v\n%s", name, err, out)
 	}
 }
 
@@ -101,7 +88,7 @@ const noise = `CREATE FUNCTION dp_noise(value float8, epsilon float8) RETURNS fl
 func whoseRows(t *testing.T, a application, dsn string) {
 	t.Helper()
 	source := pgtest.Connect(t, dsn)
-	f, err := fill(t.Context(), source, a.person, 200, 1)
+	f, err := fill(t.Context(), source, a.person, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

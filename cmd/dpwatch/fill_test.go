@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -54,16 +52,6 @@ type filledKey struct {
 	own, declared   bool
 }
 
-// naming is a column whose values name persons. Own ones say whose the row is; acts do not. The others are second
-// owners: objects, arrays and JSON.
-type naming struct {
-	table, column string
-	by            int // the column of the person that it holds
-	own, act      bool
-	sql           string // the condition, with %s for the value
-	values        func(row []*string) []string
-}
-
 var (
 	acts    = regexp.MustCompile(`_by(_user)?(_id)?$|^(creator|editor|uploader|last_editor|approver)(_id)?$|^user_(created|updated)$`)
 	persons = regexp.MustCompile(`(^|_)(user|owner|author|customer|member|recipient|sender|receiver|patient|account)(_id)?$`)
@@ -82,8 +70,8 @@ const catalogColumns = `SELECT c.oid, c.relname, a.attname, a.attnum, format_typ
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY c.relname COLLATE "C", a.attnum`
 
-// fill fills the tables of the schema public with rows for a number of persons, the same for the same seed.
-func fill(ctx context.Context, conn *pgx.Conn, person string, count int, seed uint64) (*filling, error) {
+// fill fills the tables of the schema public with rows of 200 persons, the same for the same seed.
+func fill(ctx context.Context, conn *pgx.Conn, person string, seed uint64) (*filling, error) {
 	f := &filling{random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // reproducible
 	if err := f.read(ctx, conn, person); err != nil {
 		return nil, err
@@ -93,9 +81,8 @@ func fill(ctx context.Context, conn *pgx.Conn, person string, count int, seed ui
 			return nil, err
 		}
 	}
-	f.draw(f.person, count)
-	for _, t := range f.tables {
-		f.draw(t, 0)
+	for _, t := range append([]*filledTable{f.person}, f.tables...) {
+		f.draw(t)
 	}
 	f.patch()
 	f.collect()
@@ -308,28 +295,27 @@ func (t *filledTable) add(row []*string, owner int) bool {
 
 // draw draws the rows of a table after those of the tables that it refers to. Tables that others refer to and that
 // refer to nothing are lists of a few rows, if they are not the persons'; lists of the migrations stay as they are.
-func (f *filling) draw(t *filledTable, count int) {
+func (f *filling) draw(t *filledTable) {
 	if t.state > 0 {
 		return
 	}
 	t.state = 1
 	refers, referred := false, false
 	for _, k := range t.keys {
-		f.draw(k.to, 0)
+		f.draw(k.to)
 		refers = refers || k.to != t
 	}
 	for _, other := range f.tables {
 		referred = referred || other != t && slices.ContainsFunc(other.keys, func(k *filledKey) bool { return k.to == t })
 	}
+	count := 300
 	switch {
-	case count > 0:
 	case t == f.person:
 		count = 200
 	case !refers && t.old > 0, t.old >= 20, strings.Contains(t.name, "migration"):
+		count = 0
 	case !refers && referred:
 		count = 8
-	default:
-		count = 300
 	}
 	for n := 0; n < count; n++ {
 		for range 40 {
@@ -343,288 +329,6 @@ func (f *filling) draw(t *filledTable, count int) {
 		}
 	}
 	t.state = 2
-}
-
-// pick returns a row of a table; of the first rows more often.
-func (f *filling) pick(t *filledTable) int {
-	r := f.random.Float64()
-	return int(r * r * float64(len(t.rows)))
-}
-
-func (f *filling) row(t *filledTable) ([]*string, int) {
-	row, owner, through := make([]*string, len(t.columns)), -1, -1
-	for _, k := range t.keys {
-		f.refer(t, row, k, &owner, &through)
-	}
-	if owner < 0 {
-		owner = through
-	}
-	done := map[int]bool{}
-	for _, pair := range t.pairs {
-		f.object(t, row, pair)
-		done[pair[0]], done[pair[1]] = true, true
-	}
-	for i, c := range t.columns {
-		if row[i] == nil && t.keyed(i) == nil && !done[i] && !c.generated {
-			row[i] = f.value(t, i, owner)
-		}
-	}
-	return row, owner
-}
-
-// refer points a key of a row at a row of its table; most nullable keys are set. A key of a table in work is set by patch.
-func (f *filling) refer(t *filledTable, row []*string, k *filledKey, owner, through *int) {
-	nullable := slices.ContainsFunc(k.columns, func(c int) bool { return !t.columns[c].notNull })
-	if k.to.state == 1 && k.to != t || len(k.to.rows) == 0 || nullable && f.random.IntN(4) == 0 {
-		return
-	}
-	n := f.pick(k.to)
-	for i, c := range k.columns {
-		row[c] = k.to.rows[n][k.target[i]]
-	}
-	switch {
-	case k.own && *owner < 0:
-		*owner = n
-	case k.to != f.person && *through < 0 && k.declared:
-		*through = k.to.owner[n]
-	}
-}
-
-// object sets a pair of a kind and a key: every third names a person.
-func (f *filling) object(t *filledTable, row []*string, pair [2]int) {
-	kind, to := t.columns[pair[0]], f.person
-	if f.random.IntN(3) > 0 || len(kind.labels) > 0 {
-		to = f.tables[f.random.IntN(len(f.tables))]
-	}
-	if !kind.holdsText(to.name) {
-		to = f.person
-	}
-	label := to.name
-	if k := t.keyed(pair[0]); k != nil {
-		n := f.kindOf(k.to, to)
-		if n < 0 {
-			if n, to = f.kindOf(k.to, f.person), f.person; n < 0 && t.columns[pair[1]].notNull {
-				n, to = f.pick(k.to), t
-			}
-		}
-		if n < 0 {
-			return
-		}
-		label = *k.to.rows[n][k.target[0]]
-	} else if len(kind.labels) > 0 {
-		label = kind.labels[0]
-	}
-	key := strconv.Itoa(1 + f.random.IntN(500))
-	if p := to.primary(); p >= 0 && len(to.rows) > 0 && (to.columns[p].kind == t.columns[pair[1]].kind || isText(t.columns[pair[1]].kind)) {
-		key = *to.rows[f.pick(to)][p]
-	} else if t.columns[pair[1]].kind == "uuid" {
-		key = digest(t.name, f.random.IntN(500))
-	}
-	row[pair[0]], row[pair[1]] = &label, &key
-}
-
-// kindOf is the row of a table of kinds (content types) that stands for a table, or -1.
-func (f *filling) kindOf(kinds, to *filledTable) int {
-	app, model := kinds.column("app_label"), kinds.column("model")
-	return slices.IndexFunc(kinds.rows, func(row []*string) bool {
-		return app >= 0 && model >= 0 && *row[app]+"_"+*row[model] == to.name
-	})
-}
-
-// patch sets the keys whose table was in work when their rows were drawn.
-func (f *filling) patch() {
-	for _, t := range f.tables {
-		for _, k := range t.keys {
-			for n := t.old; n < len(t.rows); n++ {
-				if row := t.rows[n]; row[k.columns[0]] == nil && len(k.to.rows) > 0 && (t.columns[k.columns[0]].notNull || f.random.IntN(2) == 0) &&
-					!slices.ContainsFunc(t.unique, func(u []int) bool { return slices.Contains(u, k.columns[0]) }) {
-					owner, through := t.owner[n], -1
-					f.refer(t, row, k, &owner, &through)
-				}
-			}
-		}
-	}
-}
-
-// collect lists the columns that name persons.
-func (f *filling) collect() {
-	p := f.person.primary()
-	for _, t := range f.tables {
-		name := func(column, by int, own, act bool, sql string, values func(cell string, row []*string) []string) {
-			f.names = append(f.names, naming{t.name, t.columns[column].name, by, own && t != f.person, act, fmt.Sprintf(sql, quoted(t.columns[column].name)), func(row []*string) []string {
-				if row[column] == nil {
-					return nil
-				}
-				return values(*row[column], row)
-			}})
-		}
-		whole := func(cell string, _ []*string) []string { return []string{cell} }
-		for _, k := range t.keys {
-			if k.to == f.person {
-				name(k.columns[0], k.target[0], k.own, !k.own && !either.MatchString(t.columns[k.columns[0]].name), "%s::text = %%s", whole)
-			}
-		}
-		if t == f.person {
-			continue
-		}
-		for _, pair := range t.pairs {
-			label := f.person.name
-			if k := t.keyed(pair[0]); k != nil {
-				n := f.kindOf(k.to, f.person)
-				if n < 0 {
-					continue
-				}
-				label = *k.to.rows[n][k.target[0]]
-			}
-			where := fmt.Sprintf("%s::text = '%s' AND ", quoted(t.columns[pair[0]].name), label)
-			name(pair[1], p, false, false, where+"%s::text = %%s", func(cell string, row []*string) []string {
-				if row[pair[0]] == nil || *row[pair[0]] != label {
-					return nil
-				}
-				return []string{cell}
-			})
-		}
-		for i, c := range t.columns {
-			switch c.holds {
-			case "array":
-				name(i, p, false, false, "%%s = ANY (%s::text[])", func(cell string, _ []*string) []string { return strings.Split(strings.Trim(cell, "{}"), ",") })
-			case "json":
-				name(i, p, false, false, "%s->>'"+f.person.name+"_id' = %%s", func(cell string, _ []*string) []string { return strings.Split(cell, `"`)[3:4] })
-			}
-			for n, same := range []*regexp.Regexp{emails, logins, phones} {
-				if by := f.person.holding(same); by >= 0 && same.MatchString(c.name) && isText(c.kind) && !t.alone(i) {
-					name(i, by, n == 0, false, "%s::text = %%s", whole)
-				}
-			}
-		}
-	}
-}
-
-func (f *filling) of(table *filledTable) (all []naming) {
-	for _, n := range f.names {
-		if n.table == table.name {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-// holding is the first text column with a name of a kind, or -1.
-func (t *filledTable) holding(name *regexp.Regexp) int {
-	return slices.IndexFunc(t.columns, func(c *filledColumn) bool { return name.MatchString(c.name) && isText(c.kind) })
-}
-
-func quoted(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
-
-// holdsText reports whether a text is not too long for the type of a column.
-func (c *filledColumn) holdsText(text string) bool { return c.length == 0 || len(text) <= c.length }
-
-func isText(kind string) bool {
-	return kind == "text" || strings.HasPrefix(kind, "character") || kind == "citext"
-}
-
-func digest(parts ...any) string {
-	h := fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(parts...))))
-	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:32]
-}
-
-var given, family = strings.Fields("Ann Ben Cleo Dan Eva Finn Gina Hugo Ines Jon"), strings.Fields("Berg Cole Diaz Endo Ford Gray Hall Ito Jung Kerr")
-
-// value draws a value that fits the type and the name of a column.
-func (f *filling) value(t *filledTable, i, owner int) *string {
-	c, n := t.columns[i], len(t.rows)
-	alone := t.alone(i)
-	if !c.notNull && !alone && t != f.person && f.random.IntN(10) == 0 || strings.Contains(c.name, "deleted") && !c.notNull {
-		return nil
-	}
-	text := func(format string, args ...any) *string {
-		s := fmt.Sprintf(format, args...)
-		if kind := c.kind; strings.HasPrefix(kind, "character") && c.length > 0 && len(s) > c.length {
-			if s = s[len(s)-c.length:]; alone {
-				s = strconv.FormatInt(int64(n)+36*36, 36)
-				s = s[max(0, len(s)-c.length):]
-			}
-		}
-		return &s
-	}
-	number := f.random.IntN(60)
-	if alone || i == t.primary() {
-		number = n + 1
-		for _, row := range t.rows[:t.old] {
-			if row[i] != nil {
-				old, _ := strconv.Atoi(*row[i])
-				number = max(number, old+n+1)
-			}
-		}
-	}
-	switch {
-	case len(c.labels) > 0:
-		return text("%s", c.labels[f.random.IntN(len(c.labels))])
-	case c.holds == "array":
-		return text("{%s,%s}", *f.person.rows[f.pick(f.person)][f.person.primary()], *f.person.rows[f.pick(f.person)][f.person.primary()])
-	case c.holds == "json":
-		return text(`{"%s_id": "%s", "n": %d}`, f.person.name, *f.person.rows[f.pick(f.person)][f.person.primary()], number)
-	case strings.HasSuffix(c.kind, "[]"):
-		return text("{}")
-	case isText(c.kind):
-		return f.text(t, i, owner, alone, text)
-	}
-	switch c.kind {
-	case "smallint", "integer", "bigint":
-		return text("%d", number)
-	case "numeric", "real", "double precision", "money":
-		return text("%d.%d", number, f.random.IntN(10))
-	case "boolean":
-		return text("%t", f.random.IntN(2) == 0)
-	case "uuid":
-		return text("%s", digest(t.name, c.name, n))
-	case "date":
-		return text("%d-%02d-%02d", 1950+f.random.IntN(60), 1+f.random.IntN(12), 1+f.random.IntN(28))
-	case "timestamp with time zone", "timestamp without time zone":
-		return text("2026-%02d-%02d %02d:%02d:00", 1+f.random.IntN(9), 1+f.random.IntN(28), f.random.IntN(24), f.random.IntN(60))
-	case "time without time zone", "time with time zone":
-		return text("%02d:%02d:00", f.random.IntN(24), f.random.IntN(60))
-	case "interval":
-		return text("%d minutes", number)
-	case "json", "jsonb":
-		return text(`{"n": %d}`, number)
-	case "inet", "cidr":
-		return text("10.0.%d.%d", f.random.IntN(200), f.random.IntN(200))
-	case "bytea":
-		return text(`\x%04x`, number)
-	case "tsvector", "ltree", "xml", "hstore":
-		return text("")
-	}
-	return nil
-}
-
-// text draws a text by the name of its column: addresses, logins and phones are those of the row's owner or of a person.
-func (f *filling) text(t *filledTable, i, owner int, alone bool, text func(string, ...any) *string) *string {
-	c, n := t.columns[i], len(t.rows)
-	for _, same := range []*regexp.Regexp{emails, logins, phones} {
-		if !same.MatchString(c.name) {
-			continue
-		}
-		if by := f.person.holding(same); t != f.person && !alone && by >= 0 && len(f.person.rows) > 0 && (owner >= 0 || f.random.IntN(2) == 0) {
-			if owner < 0 {
-				owner = f.pick(f.person)
-			}
-			return f.person.rows[owner][by]
-		}
-		login := strings.ToLower(given[n%10]) + "." + t.name[:1] + strconv.Itoa(n)
-		return text([]string{"%[1]s@example.com", "%[1]s", "+1555%07[2]d"}[slices.Index([]*regexp.Regexp{emails, logins, phones}, same)], login, n)
-	}
-	switch {
-	case i == t.primary():
-		return text("%s_%s", t.name[:min(4, len(t.name))], strings.ReplaceAll(digest(t.name, n), "-", ""))
-	case alone, slices.ContainsFunc(t.unique, func(u []int) bool { return slices.Contains(u, i) }), c.name == "path":
-		return text("%s-%d", c.name, n)
-	case c.name == "first_name":
-		return text("%s", given[f.random.IntN(10)])
-	case c.name == "last_name":
-		return text("%s", family[f.random.IntN(10)])
-	}
-	return text("%s %c", strings.ReplaceAll(c.name, "_", " "), 'a'+rune(f.random.IntN(5)))
 }
 
 // write appends the new rows. Where a check forbids one, the columns of the check that may be are NULL in all of them.
@@ -653,7 +357,7 @@ func (f *filling) write(ctx context.Context, conn *pgx.Conn, t *filledTable) err
 		batch.Queue("COMMIT")
 		err := conn.SendBatch(ctx, batch).Close()
 		var violated *pgconn.PgError
-		if err == nil || attempt > 3 || !asViolation(err, &violated) {
+		if err == nil || attempt > 3 || !errors.As(err, &violated) || violated.Code != "23514" {
 			return err
 		}
 		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
@@ -670,139 +374,4 @@ func (f *filling) write(ctx context.Context, conn *pgx.Conn, t *filledTable) err
 			}
 		}
 	}
-}
-
-// asViolation reports whether a check was violated.
-func asViolation(err error, to **pgconn.PgError) bool {
-	return errors.As(err, to) && (*to).Code == "23514"
-}
-
-// belongs lists the persons of each row of each table: those that a column of its own or a pair names, or an act that
-// cannot be NULL; where a table has no column of its own, also those of the rows that its keys refer to.
-func (f *filling) belongs() map[*filledTable][]map[int]bool {
-	all, known := map[*filledTable][]map[int]bool{}, map[string]int{}
-	for n, row := range f.person.rows {
-		for by, value := range row {
-			if value != nil {
-				known[strconv.Itoa(by)+" "+*value] = n
-			}
-		}
-	}
-	own := map[*filledTable]bool{f.person: true}
-	for _, t := range f.tables {
-		all[t] = make([]map[int]bool, len(t.rows))
-		for n := range t.rows {
-			if all[t][n] = map[int]bool{}; t == f.person {
-				all[t][n][n] = true
-			}
-		}
-		for _, name := range f.of(t) {
-			own[t] = own[t] || name.own
-			for n, row := range t.rows {
-				for _, value := range name.values(row) {
-					if person, ok := known[strconv.Itoa(name.by)+" "+value]; ok && (!name.act || t.columns[t.column(name.column)].notNull) {
-						all[t][n][person] = true
-					}
-				}
-			}
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, t := range f.tables {
-			for _, k := range t.keys {
-				if own[t] || k.to == f.person {
-					continue
-				}
-				parents := map[string]map[int]bool{}
-				for n, row := range k.to.rows {
-					parents[tuple(row, k.target)] = all[k.to][n]
-				}
-				for n, row := range t.rows {
-					for person := range parents[tuple(row, k.columns)] {
-						changed = changed || !all[t][n][person]
-						all[t][n][person] = true
-					}
-				}
-			}
-		}
-	}
-	return all
-}
-
-// tuple is the text of some columns of a row; of none if one is NULL.
-func tuple(row []*string, columns []int) (text string) {
-	for _, c := range columns {
-		if row[c] == nil {
-			return ""
-		}
-		text += "\x00" + *row[c]
-	}
-	return text
-}
-
-const clipped = 50
-
-// query is a number that a table is asked for, in which @ stands for the schema, and the most that it changes if the
-// rows of one person are missing.
-type query struct {
-	sql  string
-	most float64
-}
-
-// queries are a count, a sum and a count of distinct persons of a table, and the most that they change together, each
-// in units of its own most.
-func (f *filling) queries(t *filledTable, belongs []map[int]bool) (all []query, together float64) {
-	name := quoted(t.name)
-	number := slices.IndexFunc(t.columns, func(c *filledColumn) bool {
-		i := t.column(c.name)
-		return slices.Contains([]string{"integer", "bigint", "smallint", "numeric"}, c.kind) && t.keyed(i) == nil && i != t.primary() && !c.generated &&
-			!slices.ContainsFunc(t.pairs, func(p [2]int) bool { return p[1] == i })
-	})
-	named := slices.IndexFunc(f.names, func(n naming) bool {
-		return n.table == t.name && n.own && strings.HasPrefix(n.sql, quoted(n.column)+"::text =")
-	})
-	changes := []map[int]float64{{}, {}, {}}
-	rows, lost := map[string]int{}, map[string]int{}
-	distinct := -1
-	all = append(all, query{sql: "SELECT count(*) FROM @." + name})
-	if number >= 0 {
-		all = append(all, query{sql: fmt.Sprintf("SELECT COALESCE(sum(trunc(LEAST(GREATEST(%s, 0), 50))), 0) FROM @.%s", quoted(t.columns[number].name), name)})
-	}
-	if named >= 0 {
-		distinct = t.column(f.names[named].column)
-		all = append(all, query{sql: fmt.Sprintf("SELECT count(DISTINCT %s) FROM @.%s", quoted(f.names[named].column), name)})
-		for _, row := range t.rows {
-			rows[tuple(row, []int{distinct})]++
-		}
-	}
-	for n, row := range t.rows {
-		for person := range belongs[n] {
-			changes[0][person]++
-			if number >= 0 && row[number] != nil {
-				value, _ := strconv.ParseFloat(*row[number], 64)
-				changes[1][person] += math.Trunc(min(max(value, 0), 50))
-			}
-			if distinct >= 0 && row[distinct] != nil {
-				value := tuple(row, []int{distinct})
-				key := strconv.Itoa(person) + value
-				if lost[key]++; lost[key] == rows[value] {
-					changes[len(all)-1][person]++
-				}
-			}
-		}
-	}
-	for i := range all {
-		for _, change := range changes[i] {
-			all[i].most = max(all[i].most, change)
-		}
-	}
-	for person := range changes[0] {
-		sum := 0.0
-		for i, q := range all {
-			sum += changes[i][person] / max(q.most, 1)
-		}
-		together = max(together, sum)
-	}
-	return all, together
 }

@@ -1,5 +1,5 @@
-// Package clienttest installs client programs and libraries of other languages for tests, at the versions that the
-// files in testdata pin, from their registries, and has programs for them (Script).
+// Package clienttest installs client programs and libraries of other languages, and applications, for tests, at the
+// versions that the files in testdata pin, from their registries, and has programs for the clients (Script).
 //
 // An installation is kept in the user's cache (dpwatch/clients), one directory for each content of the pinned files.
 // Tests install what is missing there only with DPWATCH_TEST_CLIENTS=1; then an installation that fails fails the test.
@@ -39,14 +39,13 @@ type set struct {
 }
 
 var (
-	python = sync.OnceValues(set{
-		name:    "python",
-		version: []string{"python3", "-c", "import sys; print(sys.executable, sys.version)"},
-		commands: [][]string{
-			{"python3", "-m", "venv", "venv"},
-			{"venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement", "requirements.txt"},
-		},
-	}.find)
+	python       = sync.OnceValues(pip("python").find)
+	applications = map[string]func() (string, error){
+		"wagtail":  sync.OnceValues(pip("wagtail").find),
+		"oscar":    sync.OnceValues(pip("oscar").find),
+		"directus": sync.OnceValues(node("directus").find), // a module is compiled
+		"medusa":   sync.OnceValues(node("medusa", "--ignore-scripts").find),
+	}
 	npm = sync.OnceValues(set{
 		name:     "npm",
 		version:  []string{"node", "--version"},
@@ -66,6 +65,31 @@ var (
 		remove:   []string{"target"},
 	}.find)
 )
+
+// pip is a set that makes a virtual environment.
+func pip(name string) set {
+	return set{
+		name:    name,
+		version: []string{"python3", "-c", "import sys; print(sys.executable, sys.version)"},
+		commands: [][]string{
+			{"python3", "-m", "venv", "venv"},
+			{"venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement", "requirements.txt"},
+		},
+	}
+}
+
+// node is a set without a lock file, which would have a thousand packages.
+func node(name string, flags ...string) set {
+	return set{name: name, version: []string{"node", "--version"}, commands: [][]string{append([]string{"npm", "install", "--no-audit", "--no-fund"}, flags...)}}
+}
+
+// Application returns a command that lets the migrations of an application of testdata make their schema in the database
+// that DATABASE_URL and PGHOST, PGPORT, PGDATABASE, PGUSER and PGPASSWORD say.
+func Application(t testing.TB, name string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), "bash", "-e", "migrate.sh")
+	cmd.Dir = need(t, applications[name])
+	return cmd
+}
 
 // Python returns the interpreter of a virtual environment with the packages of testdata/python.
 func Python(t testing.TB) string { return filepath.Join(need(t, python), "venv", "bin", "python") }
