@@ -198,8 +198,8 @@ func honestPage(rows []honestRow, pairs int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# How often do honest mechanisms raise an alarm?
 
-`+"`make bench-honest`"+` writes this page. Audits of %d pairs, looked at after every pair, of mechanisms that keep their claim
-exactly. *violations* are those of the first trials: alpha = %g allows as many as *expected at most*, and more than
+`+"`make bench-honest`"+` writes this page. Audits of %d pairs, looked at after every pair, of mechanisms that keep their
+claim exactly. *violations* are those of the first trials: alpha = %g allows as many as *expected at most*, and more than
 *bound* have a probability below %g (binomial). *confirmed* are violations that fresh trials confirm.
 
 | mechanisms | number | audits | violations | expected at most | bound | confirmed | most in one mechanism |
