@@ -36,6 +36,7 @@ type Answers struct {
 	stamp    int      // of this result
 	depth    depth    // to which the pair is read
 	hot      bool     // a cell is hot
+	scored   bool     // a question counted in the scores of the latest pair
 }
 
 // place is the cell that was at some place of the latest result, nil where none is asked about.
@@ -107,6 +108,7 @@ func (a *Answers) Read(pair [2]*outcome.Outcome) (scores [2]code.Code) {
 		return scores
 	}
 	least := a.least()
+	a.scored = a.Found()
 	for w, o := range pair {
 		r := &a.now[w]
 		r.clear()
@@ -160,10 +162,11 @@ func (a *Answers) Count() {
 	}
 	a.pairs++
 	if a.depth == skipped {
-		a.window.add(0, 0)
 		return
 	}
-	a.window.add(a.now[0].score, a.now[1].score)
+	if a.scored {
+		a.window.add(a.now[0].score, a.now[1].score)
+	}
 	for w := range a.now {
 		r := &a.now[w]
 		for k := range a.asked {
@@ -176,7 +179,7 @@ func (a *Answers) Count() {
 			a.seen.add(w, h)
 		}
 		for _, x := range r.numbers {
-			x.c.learnEdges(x.n)
+			x.c.learnEdges(x.n, w, &a.asked[numberBin])
 		}
 		if a.pairs <= stripPairs || a.pairs%slicePairs == 0 {
 			for _, x := range r.texts {
@@ -307,15 +310,20 @@ func (a *Answers) Best() (what string, column int) {
 	return what, column
 }
 
-// Fine reports whether the best question is about the digits or the characters of numbers with more digits than those of a
-// float64 are certain.
-func (a *Answers) Fine() bool {
-	best := seenBefore
+// best is the reading with the best question.
+func (a *Answers) best() (best reading) {
 	for k := range a.asked {
 		if a.asked[k].gain() > a.asked[best].gain() {
 			best = reading(k)
 		}
 	}
+	return best
+}
+
+// Fine reports whether the best question is about the digits or the characters of numbers with more digits than those of a
+// float64 are certain.
+func (a *Answers) Fine() bool {
+	best := a.best()
 	if best != character && best != residue || a.values.gain > a.asked[best].gain() {
 		return false
 	}

@@ -16,7 +16,7 @@ type cell struct {
 	slots  [readings]int32 // first of its block, -1 for none; of characters the one of the length
 
 	fine  bool     // it holds numbers of which a float64 may have left the last digits
-	warm  []number // the first numbers, as long as there are no edges
+	warm  []warmed // the first numbers, as long as there are no edges
 	edges []number // sorted
 
 	first       string  // the first text
@@ -50,6 +50,12 @@ func numberOf(x float64, text string) number {
 	return number{x, text}
 }
 
+// warmed is one of the first numbers of a cell, with its world.
+type warmed struct {
+	number
+	world uint8
+}
+
 func (n number) compare(m number) int { return outcome.Compare(n.x, n.text, m.x, m.text) }
 
 // Numbers that edges are made of, and which of them, sorted, are edges.
@@ -71,19 +77,23 @@ func (c *cell) bin(n number) uint8 {
 	return k
 }
 
-// learnEdges takes one of the first numbers.
-func (c *cell) learnEdges(n number) {
+// learnEdges takes one of the first numbers. Once there are enough for edges, they are answers themselves.
+func (c *cell) learnEdges(n number, world int, q *questions) {
 	if len(c.edges) > 0 {
+		q.learn(world, c.slots[numberBin], c.bin(n))
 		return
 	}
 	n.text = strings.Clone(n.text)
-	c.warm = append(c.warm, n)
+	c.warm = append(c.warm, warmed{n, uint8(world)})
 	if len(c.warm) < warmNumbers {
 		return
 	}
-	slices.SortFunc(c.warm, number.compare)
+	sorted := slices.SortedFunc(slices.Values(c.warm), func(a, b warmed) int { return a.compare(b.number) })
 	for _, rank := range edgeRanks {
-		c.edges = append(c.edges, c.warm[rank])
+		c.edges = append(c.edges, sorted[rank].number)
+	}
+	for _, x := range c.warm {
+		q.learn(int(x.world), c.slots[numberBin], c.bin(x.number))
 	}
 	c.warm = nil
 }

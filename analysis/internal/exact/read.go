@@ -20,6 +20,7 @@ const (
 	ofCell
 	ofNumber
 	ofWord
+	ofAggregate
 	ofSkeleton
 	ofPair
 )

@@ -106,9 +106,12 @@ func (x *cell) state(c *state.Codec, a *Answers) {
 	for k := range x.slots {
 		slot(reading(k), &x.slots[k])
 	}
-	for _, list := range []*[]number{&x.warm, &x.edges} {
-		state.List(c, list, func(n *number) { c.All(&n.x, &n.text) })
-	}
+	state.List(c, &x.warm, func(n *warmed) {
+		c.All(&n.x, &n.text)
+		state.Num(c, &n.world)
+		c.Check(n.world < 2)
+	})
+	state.List(c, &x.edges, func(n *number) { c.All(&n.x, &n.text) })
 	c.Check(len(x.warm) < warmNumbers && (len(x.edges) == 0 || len(x.edges) == len(edgeRanks)))
 	c.Text(&x.first)
 	c.All(&x.low, &x.high)

@@ -42,9 +42,15 @@ func binOf(score float64) int {
 	return n
 }
 
-// Past adds the counts of the latest scores by bin, and returns the number of pairs.
+// Past adds the counts of earlier scores by bin, and returns the number of pairs. While few pairs have had scores, these
+// are the ones that earlier answers to the best question would have had.
 func (a *Answers) Past(counts *[2][]int32) (pairs int) {
 	w := &a.window
+	if best := a.best(); a.pairs <= wholePairs || w.pairs < firstWindow {
+		if q := &a.asked[best]; len(q.leads) > 0 && q.gain() >= a.values.gain {
+			return q.others(counts, min(a.pairs, wholePairs))
+		}
+	}
 	for world := range counts {
 		for b := range scoreBins {
 			counts[world][b] += w.before[world][b] + w.recent[world][b]
@@ -52,6 +58,33 @@ func (a *Answers) Past(counts *[2][]int32) (pairs int) {
 	}
 	for b := range scoreBins {
 		pairs += int(w.before[0][b] + w.recent[0][b])
+	}
+	return pairs
+}
+
+// others adds what the score of each answer to the best question would have been by all other answers, and of so many
+// pairs at least.
+func (q *questions) others(counts *[2][]int32, pairs int) int {
+	slot := q.leads[0]
+	for w := range counts {
+		all := &q.totals[w][slot]
+		pairs = max(pairs, int(*all))
+	}
+	for w := range counts {
+		all := &q.totals[w][slot]
+		counts[w][binOf(0)] += int32(pairs) - int32(*all)
+		for k := range q.answers {
+			n := &q.counts[w][int(slot)*q.answers+k]
+			if *n == 0 {
+				continue
+			}
+			*n--
+			*all--
+			b := binOf(q.odds(slot, uint8(k)))
+			*n++
+			*all++
+			counts[w][b] += int32(*n)
+		}
 	}
 	return pairs
 }
