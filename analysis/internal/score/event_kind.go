@@ -27,7 +27,6 @@ const (
 	DigitsEvent    EventKind = "digits"
 	JointEvent     EventKind = "joint"
 	OrderEvent     EventKind = "order"
-	FormEvent      EventKind = "form"
 	UnseenEvent    EventKind = "unseen"
 	ExactEvent     EventKind = "exact"
 )

@@ -13,7 +13,7 @@ import (
 // tells the worlds apart.
 var exactScore = &kind{
 	name: "exact", make: func(int) statistic { return new(exactly) }, where: everyResult,
-	single: .001, several: .001, lent: exactShare / (1 - exactShare), views: []event.View{event.Ascending}, prior: SupportPrior,
+	single: .001, several: .001, lent: exactShare / (1 - exactShare), views: []event.View{event.Ascending}, prior: WholePrior,
 	lopsided: true, looksBack: true, whole: true,
 	eventOf: func(s *Series, _ uint64) EventKind {
 		if s.statistic.(*exactly).digits {
