@@ -52,12 +52,12 @@ type Options struct {
 
 // Result is what scores are computed from: a result as the reader returned it, and what came before it.
 type Result struct {
-	Codes      []code.Code // of the slots
-	cells      int         // of a group
-	rows       code.Code   // the number of rows, an error or another shape
-	form       code.Code   // see results.Reader.FormCode
-	order      []int32     // keys of the rows
-	exact      code.Code   // see exactScore
+	Codes []code.Code // of the slots
+	cells int         // of a group
+	rows  code.Code   // the number of rows, an error or another shape
+	form  code.Code   // see results.Reader.FormCode
+	order []int32     // keys of the rows
+	exact code.Code   // see exactScore
 	recalled
 	ranges *ranges // of the numbers of the only slot, nil if there are several
 
