@@ -135,13 +135,15 @@ func (a *Answers) Read(pair [2]*outcome.Outcome) (scores [2]code.Code) {
 	return scores
 }
 
-// least is the gain from which a question counts: half of the best one.
+// least is the gain from which a question counts: half of the best one, and more if that one tells nearly every result's
+// world by itself, which others can only blur.
 func (a *Answers) least() float32 {
 	top := a.values.gain
 	for k := range a.asked {
 		top = max(top, a.asked[k].gain())
 	}
-	return max(leastGain, top/2)
+	all := float32(2*math.Ln2) * float32(a.pairs)
+	return max(leastGain, top*max(.5, min(top/all, .95)))
 }
 
 // Found reports whether any question counts.

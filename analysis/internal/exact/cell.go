@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -63,8 +64,11 @@ const warmNumbers = 12
 
 var edgeRanks = [...]int{0, 3, 6, 8, warmNumbers - 1}
 
+// edgeCount is the number of edges: the last one is in the middle of the widest gap.
+const edgeCount = len(edgeRanks) + 1
+
 // notANumber is the answer of a cell of numbers that holds something else.
-const notANumber = len(edgeRanks) + 1
+const notANumber = edgeCount + 1
 
 // bin returns the number of edges that are not greater than a number.
 func (c *cell) bin(n number) uint8 {
@@ -92,6 +96,14 @@ func (c *cell) learnEdges(n number, world int, q *questions) {
 	for _, rank := range edgeRanks {
 		c.edges = append(c.edges, sorted[rank].number)
 	}
+	gap, at := 0.0, sorted[edgeRanks[len(edgeRanks)/2]].number
+	for i, x := range sorted[1:] {
+		if d := x.x - sorted[i].x; d > gap && !math.IsInf(d, 0) {
+			gap, at = d, number{x: sorted[i].x + d/2}
+		}
+	}
+	c.edges = append(c.edges, at)
+	slices.SortFunc(c.edges, number.compare)
 	for _, x := range c.warm {
 		q.learn(int(x.world), c.slots[numberBin], c.bin(x.number))
 	}

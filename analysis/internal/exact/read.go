@@ -21,6 +21,8 @@ const (
 	ofNumber
 	ofWord
 	ofAggregate
+	ofCount
+	ofKind
 	ofSkeleton
 	ofPair
 )

@@ -112,7 +112,7 @@ func (x *cell) state(c *state.Codec, a *Answers) {
 		c.Check(n.world < 2)
 	})
 	state.List(c, &x.edges, func(n *number) { c.All(&n.x, &n.text) })
-	c.Check(len(x.warm) < warmNumbers && (len(x.edges) == 0 || len(x.edges) == len(edgeRanks)))
+	c.Check(len(x.warm) < warmNumbers && (len(x.edges) == 0 || len(x.edges) == edgeCount))
 	c.Text(&x.first)
 	c.All(&x.low, &x.high)
 	c.Check(x.low >= 0 && x.high >= 0 && int(x.low)+int(x.high) <= len(x.first))

@@ -4,14 +4,14 @@ import "math"
 
 // Edges are those of the scores' bins: an event is that a score is beyond one of them.
 var Edges = func() (edges []float64) {
-	cuts := [...]float64{.25, .7, 1.5, 2.5, oddsLimit}
+	cuts := [...]float64{.25, .7, 1.5, 2.5, 4, 6, 9}
 	for i := range cuts {
-		edges = append(edges, math.Nextafter(-cuts[len(cuts)-1-i], 0)) // -4 is beyond -4
+		edges = append(edges, math.Nextafter(-cuts[len(cuts)-1-i], 0)) // -9 is beyond -9
 	}
 	return append(edges, cuts[:]...)
 }()
 
-const scoreBins = 11
+const scoreBins = 15
 
 // window counts the scores of about the latest half of the pairs: by then the questions are known.
 type window struct {
