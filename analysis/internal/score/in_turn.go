@@ -34,9 +34,9 @@ func (in *Input) inTurn(n, most, run int, stay ...int) []int {
 		return all
 	}
 	first := in.pairs % run
-	turns := make([]uint64, n)
+	turns, turn := make([]uint64, n), outcome.Mix(uint64(in.pairs), 0) // once for each: close numbers have close hashes
 	for i := range turns {
-		turns[i] = 1 + outcome.Mix(uint64(in.pairs), uint64((i+first)/run))>>1
+		turns[i] = 1 + outcome.Mix(turn, outcome.Mix(uint64((i+first)/run), 0))>>1
 	}
 	for _, i := range stay {
 		if i < n {
