@@ -73,6 +73,7 @@ const (
 	JointEvent     = score.JointEvent     // a score of several columns or groups
 	OrderEvent     = score.OrderEvent     // the order of the rows
 	UnseenEvent    = score.UnseenEvent    // an outcome that was not seen before
+	FormEvent      = score.FormEvent      // a part of a text, or of what the server says beside the answer
 	ExactEvent     = score.ExactEvent     // exact values, digits or characters, of one column or of the whole answer
 )
 

@@ -46,6 +46,8 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 		return say(FloatingPoint, .95, "The lowest bits of the numbers show the answer before noise.")
 	case "exact":
 		switch {
+		case e.Kind == "form":
+			return say(AnswerForm, .95, "A part of a text of the answer, or of what the server says beside it, shows the dataset.")
 		case e.Kind != "digits":
 			return say(AnswerForm, .4, "Exact values, digits or characters of the answer, or of what the server says beside it, show the dataset.")
 		case e.coarse():

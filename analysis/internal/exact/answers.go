@@ -333,6 +333,18 @@ func (a *Answers) Fine() bool {
 	return c != nil && c.fine
 }
 
+// Form reports whether the best question is about a part of a text or of what the server says, and Said about the latter.
+func (a *Answers) Form() (form, said bool) {
+	best := a.best()
+	if q := &a.asked[best]; len(q.leads) > 0 && q.gain() >= a.values.gain {
+		if c := a.cellOf(best, q.leads[0]); c != nil {
+			said = c.id == ofMessage || c.parent == ofMessage
+			return said || c.parent != 0 || c.text, said
+		}
+	}
+	return false, false
+}
+
 // columnOf returns the column that a question is about.
 func (a *Answers) columnOf(k reading, slot int32) int {
 	if c := a.cellOf(k, slot); c != nil {

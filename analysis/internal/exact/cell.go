@@ -16,6 +16,7 @@ type cell struct {
 	column int32
 	slots  [readings]int32 // first of its block, -1 for none; of characters the one of the length
 
+	text  bool     // it holds texts
 	fine  bool     // it holds numbers of which a float64 may have left the last digits
 	warm  []warmed // the first numbers, as long as there are no edges
 	edges []number // sorted

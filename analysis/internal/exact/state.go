@@ -126,7 +126,7 @@ func (x *cell) state(c *state.Codec, a *Answers) {
 		c.Check(x.past[w].n <= historyBits)
 	}
 	c.U64(&x.now.first)
-	c.All(&x.hot, &x.fine, &x.now.linked)
+	c.All(&x.hot, &x.fine, &x.text, &x.now.linked)
 }
 
 func (m *memory) state(c *state.Codec) {

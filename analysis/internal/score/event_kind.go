@@ -29,6 +29,7 @@ const (
 	OrderEvent     EventKind = "order"
 	UnseenEvent    EventKind = "unseen"
 	ExactEvent     EventKind = "exact"
+	FormEvent      EventKind = "form"
 )
 
 // Tail is the set of numbers that belong to an event.

@@ -16,8 +16,11 @@ var exactScore = &kind{
 	single: .001, several: .001, lent: exactShare / (1 - exactShare), views: []event.View{event.Ascending}, prior: WholePrior,
 	lopsided: true, looksBack: true, whole: true,
 	eventOf: func(s *Series, _ uint64) EventKind {
-		if s.statistic.(*exactly).digits {
+		switch m := s.statistic.(*exactly); {
+		case m.digits:
 			return DigitsEvent
+		case m.form:
+			return FormEvent
 		}
 		return ExactEvent
 	},
@@ -33,11 +36,12 @@ func (s *Series) IsExact() bool { return s.kind == exactScore }
 type exactly struct {
 	found  bool // a question told the worlds apart
 	digits bool // the best one is about digits that a float64 may have left
+	form   bool // it is about a part of a text or of what the server says
 }
 
 func (*exactly) score(r *Result) code.Code { return r.exact }
 
-func (m *exactly) state(c *state.Codec) { c.All(&m.found, &m.digits) }
+func (m *exactly) state(c *state.Codec) { c.All(&m.found, &m.digits, &m.form) }
 
 // learnLent starts the next table, of about the latest half of the pairs.
 func (m *exactly) learnLent(in *Input, s *Series) float64 {
@@ -48,6 +52,7 @@ func (m *exactly) learnLent(in *Input, s *Series) float64 {
 		return 0
 	}
 	m.digits = in.Exact.Fine()
+	m.form, _ = in.Exact.Form()
 	s.Binner = bins.Binner{Edges: exact.Edges}
 	s.Table = event.NewTable(s.Binner.Numeric(), s.Binner.Bins())
 	s.Table.Lopsided = true
