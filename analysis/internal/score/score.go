@@ -24,6 +24,7 @@ type kind struct {
 	single, several float64 // shares of the wealth at the start: where one value is audited, and otherwise; 0 = no bets
 	texts           float64 // in place of single, where the value is not a number; 0 = single
 	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
+	chance          float64 // what the search among many questions adds to the squared gap in the past
 	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
 	views           []event.View
 	prior           prior

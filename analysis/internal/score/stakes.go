@@ -175,7 +175,7 @@ func (set *Set) Divide(t *Turn) {
 		}
 		e.Shift = append(e.Shift, book.Grant{Score: en.Score})
 		prior = append(prior, p)
-		logs = append(logs, math.Log(p)+event.Strength(set.null, en.Table, &set.order)/2)
+		logs = append(logs, math.Log(p)+max(0, event.Strength(set.null, en.Table, &set.order)-s.kind.chance)/2)
 	}
 	for _, s := range set.specials {
 		if s.staked && !set.apart(s) && !bets[s.id] {
