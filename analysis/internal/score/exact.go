@@ -32,7 +32,7 @@ const exactShare = .12
 
 // leastWhole is the squared studentised gap of both events in the past (searched) from which the score is bet on: the best
 // of many questions has so much of what it shows by chance.
-const leastWhole = 12
+const leastWhole = 16
 
 // IsExact reports whether the score compares results whole.
 func (s *Series) IsExact() bool { return s.kind == exactScore }
