@@ -1,7 +1,10 @@
 package analysis_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -9,11 +12,86 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 )
 
-// BenchmarkSingle is whole audits of 10,000 pairs of a single value.
-func BenchmarkSingle(b *testing.B) { benchmark(b, 1, 10_000, 10_000) }
+// BenchmarkCells is what a pair costs in audits of answers as a server sends them: processor time and the memory that the
+// audit holds at its end.
+func BenchmarkCells(b *testing.B) {
+	number := func(x float64) analysis.Value {
+		return analysis.Value{Kind: analysis.Number, Num: x, Text: strconv.FormatFloat(x, 'g', -1, 64)}
+	}
+	noisy := func(r *rand.Rand, x float64) analysis.Value { return number(1000 + x + lap(r, 1)) }
+	for _, cell := range []struct {
+		name  string
+		pairs int
+		one   func(r *rand.Rand, x float64) analysis.Outcome
+	}{
+		{"one value", 10_000, func(r *rand.Rand, x float64) analysis.Outcome {
+			return analysis.Outcome{Columns: []analysis.Column{{Name: "x"}}, Rows: [][]analysis.Value{{noisy(r, x)}}}
+		}},
+		{"10 columns", 5000, func(r *rand.Rand, x float64) (o analysis.Outcome) {
+			o = analysis.Outcome{Rows: [][]analysis.Value{nil}}
+			for i := range 10 {
+				o.Columns = append(o.Columns, analysis.Column{Name: "c" + strconv.Itoa(i)})
+				o.Rows[0] = append(o.Rows[0], noisy(r, x))
+				x = 0
+			}
+			return o
+		}},
+		{"200 groups", 2000, func(r *rand.Rand, x float64) (o analysis.Outcome) {
+			o = analysis.Outcome{Columns: []analysis.Column{{Name: "store_id", Discrete: true}, {Name: "sum"}}}
+			for i := range 200 {
+				o.Rows = append(o.Rows, []analysis.Value{number(float64(i)), noisy(r, x)})
+				x = 0
+			}
+			return o
+		}},
+		{"texts", 5000, func(r *rand.Rand, x float64) analysis.Outcome {
+			return word([...]string{"north", "north-east", "east", "south-east", "south", "south-west", "west"}[min(max(int(3+x/2+lap(r, 1)), 0), 6)])
+		}},
+		{"fresh texts", 5000, func(r *rand.Rand, _ float64) analysis.Outcome {
+			return word(fmt.Sprintf(`{"id": "%016x", "total": %.3f, "note": "as of %d"}`, r.Uint64(), 100+lap(r, 1), r.IntN(1000)))
+		}},
+	} {
+		b.Run(cell.name, func(b *testing.B) { costs(b, cell.pairs, cell.one) })
+	}
+}
 
-// BenchmarkGroups is whole audits of 10,000 pairs of 200 groups.
-func BenchmarkGroups(b *testing.B) { benchmark(b, 200, 10_000, 10_000) }
+// costs audits a right mechanism. Answers are drawn outside of the time that is taken.
+func costs(b *testing.B, pairs int, one func(r *rand.Rand, x float64) analysis.Outcome) {
+	const batch = 100
+	r := rand.New(rand.NewPCG(1, 2))
+	var time time.Duration
+	var heap uint64
+	for b.Loop() {
+		empty := liveHeap()
+		a, err := analysis.New(analysis.Claim{Epsilon: 1}, analysis.Options{MaxTrials: pairs})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for k := 0; k < pairs; k += batch {
+			var all [batch][2]analysis.Outcome
+			for i := range all {
+				all[i] = [2]analysis.Outcome{one(r, 0), one(r, 1)}
+			}
+			before := processTime(b)
+			for i := range all {
+				a.Add(all[i][0], all[i][1])
+			}
+			a.Report()
+			time += processTime(b) - before
+		}
+		heap = max(liveHeap(), empty) - empty
+		runtime.KeepAlive(a)
+	}
+	b.ReportMetric(float64(time)/float64(pairs)/float64(b.N), "cpu-ns/pair")
+	b.ReportMetric(float64(heap)/1024, "KB/audit")
+}
+
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
 
 // BenchmarkAddSingle is an audit of a single value as run makes it: with a report after every 20 pairs.
 func BenchmarkAddSingle(b *testing.B) { benchmark(b, 0, 10_000, 20) }

@@ -22,9 +22,12 @@ type found struct {
 }
 
 // strongest returns the event of the view that holds most of the wealth against the claim, NaN and nil before anything
-// was learned. Exact values explain little, so another score's event comes before theirs if it suffices by itself.
+// was learned. Exact values explain little, so another score's event comes before theirs if it suffices by itself, unless
+// they are in what the server says.
 func strongest(o *observations, v *evidence) found {
 	best, other := book.Standing{Wealth: math.Inf(-1)}, book.Standing{Wealth: math.Inf(-1)}
+	var exact book.Standing
+	_, said := o.scores.Exact.Form()
 	for st := range v.lead.Standings(&v.book, v.epoch) {
 		if !atStake(st.Events) {
 			continue
@@ -32,14 +35,20 @@ func strongest(o *observations, v *evidence) found {
 		if st.Wealth > best.Wealth {
 			best = st
 		}
-		if st.Wealth > other.Wealth && !o.scores.Named(st.Entry.Score).IsExact() {
+		switch {
+		case o.scores.Named(st.Entry.Score).IsExact():
+			exact = st
+		case st.Wealth > other.Wealth:
 			other = st
 		}
 	}
 	if best.Events == nil {
 		return found{ratio: math.NaN()}
 	}
-	if o.scores.Named(best.Entry.Score).IsExact() && other.Events != nil && v.suffices(other.Entry) {
+	switch {
+	case said && exact.Events != nil && v.suffices(exact.Entry):
+		best = exact
+	case !said && o.scores.Named(best.Entry.Score).IsExact() && other.Events != nil && v.suffices(other.Entry):
 		best = other
 	}
 	return o.describe(o.scores.Named(best.Entry.Score), best.Entry.Table, best.Events)

@@ -31,14 +31,13 @@
 // learned from earlier trials (naive Bayes with Laplace and with Gaussian noise).
 //
 // Some scores are bet on only if the past shows a difference in them, so that they cost the others nothing: the
-// difference or sum of two columns or groups of which one explains the other (their noise is shared), a sum of many in
-// which the noise cancels out, the form of the answer (digits, keys of documents, messages of the server), a number in
-// texts that have no fixed form (an element of an array, a value in an error), a quadratic discriminant that uses how
-// all of them vary together in each world, the most extreme value of a result, a rare number that comes again in one
-// world only or lies beyond the range of the other, another number of rows in few of the trials, what a value leaves
-// over a modulus, and lowest bits too fine for floating-point noise around a world's
-// centre. What each is computed from is chosen from the past, at most one of each at a time, whatever the number of
-// columns and groups.
+// difference or sum of two columns or groups of which one explains the other (their noise is shared), a sum of many
+// in which the noise cancels out, exact values and parts of texts and of what the server says, a quadratic
+// discriminant that uses how all of them vary together in each world, the most extreme value of a result, a rare
+// number that comes again in one world only or lies beyond the range of the other, another number of rows in few of
+// the trials, what a value leaves over a modulus, and lowest bits too fine for floating-point noise around a world's
+// centre. What each is computed from is chosen from the past, at most one of each at a time; of many columns and
+// groups some look at a few in turn.
 //
 // The order in which a result gives its groups is another score of this kind. Columns of texts that stand for numbers
 // are found in the first results; each of their numbers is a slot.

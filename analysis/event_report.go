@@ -10,7 +10,7 @@ import (
 // rows; the other fields hold the same without such texts, for programs.
 type Event struct {
 	// Score names the score: value, rows, repeat, joint_laplace, joint_gauss, fitted,
-	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, form, text_part, total,
+	// difference, fraction, joint_ratio, fineness, joint_products, joint_extreme, low_bit, order, total,
 	// aggregate, exact or ends.
 	Score       string        `json:"score"`
 	Partition   withheld.Text `json:"partition"` // empty for scores of the whole result
@@ -72,8 +72,8 @@ const (
 	DigitsEvent    = score.DigitsEvent    // the lowest bits of numbers, or what they leave over a round one
 	JointEvent     = score.JointEvent     // a score of several columns or groups
 	OrderEvent     = score.OrderEvent     // the order of the rows
-	FormEvent      = score.FormEvent      // the form of the answer, a part of its texts, or what the server says beside it
 	UnseenEvent    = score.UnseenEvent    // an outcome that was not seen before
+	FormEvent      = score.FormEvent      // a part of a text, or of what the server says beside the answer
 	ExactEvent     = score.ExactEvent     // exact values, digits or characters, of one column or of the whole answer
 )
 

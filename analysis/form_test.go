@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,7 +17,8 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	decimals := func(x float64, places int) analysis.Outcome {
 		o := value(math.Round(x*100) / 100)
-		o.Rows[0][0].Places = uint16(places + 1)
+		v := &o.Rows[0][0]
+		v.Places, v.Text = uint16(places+1), strconv.FormatFloat(v.Num, 'f', places, 64)
 		return o
 	}
 	besides := func(r *rand.Rand, places int, rows int) (o analysis.Outcome) { // a sum beside three with digits by chance

@@ -43,7 +43,7 @@ func (a *Audit) Size() int {
 	for i := range o.buckets {
 		n += int(unsafe.Sizeof(slotEstimate{})) + 8*(cap(o.buckets[i].numbers[0])+cap(o.buckets[i].numbers[1]))
 	}
-	n += o.scores.TextsSize() + o.scores.Exact.Size()
+	n += o.scores.Exact.Size()
 	if r := o.scores.Reader; r != nil {
 		n += perKey * len(r.Labels)
 		for _, d := range r.Words {

@@ -17,7 +17,7 @@ import (
 
 // stateVersion changes whenever the format of the state or its meaning changes: only the version that saved a state can
 // restore it.
-const stateVersion = 21
+const stateVersion = 22
 
 const stateMagic = "dpwatch audit\x00"
 

@@ -41,7 +41,7 @@ func (o *observations) windows() []Window {
 	if read, half := e.Longest(); half > read {
 		all = append(all, Window{Kind: ReadingWindow, What: "bytes of the longest text: those in the middle were compared as a whole", Looked: 2 * read, Of: 2 * half})
 	}
-	for _, t := range e.Turns() {
+	for _, t := range append(e.Turns(), o.scores.Turns()...) {
 		all = append(all, Window{Kind: PowerWindow, What: t.What + ", in turn", Looked: t.Looked, Of: t.Of})
 	}
 	return all

@@ -46,6 +46,8 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 		return say(FloatingPoint, .95, "The lowest bits of the numbers show the answer before noise.")
 	case "exact":
 		switch {
+		case e.Kind == "form":
+			return say(AnswerForm, .95, "A part of a text of the answer, or of what the server says beside it, shows the dataset.")
 		case e.Kind != "digits":
 			return say(AnswerForm, .4, "Exact values, digits or characters of the answer, or of what the server says beside it, show the dataset.")
 		case e.coarse():
@@ -56,10 +58,6 @@ func (e *Evidence) byEvent() (c Cause, ok bool) {
 		return say(Rounding, .95, "Noise hides the size of the answer, but not its remainder over a round number: the noise, or the answer, is on a coarse grid.")
 	case "order":
 		return say(RowOrder, .95, "The rows come in an order that depends on the exact data.")
-	case "form":
-		return say(AnswerForm, .95, "The datasets show in what surrounds the noise: digits after the point, parts of a document, words around numbers, or what the server says beside it.")
-	case "text_part":
-		return say(AnswerForm, .95, "A number or a character in the texts of the answer or in what the server says beside it, or the digits after the point of a column, shows the dataset: it has less noise than the claim needs.")
 	case "total":
 		return say(ExactTotal, .95, "A sum of the columns or groups varies far less than the noise of its parts allows: their noise cancels out, and the sum shows the answer before noise.")
 	case "aggregate":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"github.com/dpwatch/dpwatch/analysis"
@@ -14,8 +15,13 @@ import (
 // decimals is noise with two digits, or with three with probability p.
 func decimals(r *rand.Rand, p float64) analysis.Outcome {
 	o := value(float64(r.IntN(1000)-500) / 100)
-	o.Rows[0][0].Places = oneOf(r, p, uint16(4), uint16(3))
+	places(&o.Rows[0][0], oneOf(r, p, 3, 2))
 	return o
+}
+
+// places writes a number with so many digits after the point.
+func places(v *analysis.Value, n int) {
+	v.Places, v.Text = uint16(n+1), strconv.FormatFloat(v.Num, 'f', n, 64)
 }
 
 // fourDecimals is decimals beside three numbers with up to eleven digits by chance.
@@ -26,9 +32,9 @@ func fourDecimals(r *rand.Rand, p float64) analysis.Outcome {
 	}
 	o := columns(xs[:]...)
 	for i := range o.Rows[0] {
-		o.Rows[0][i].Places = uint16(1 + r.IntN(12))
+		places(&o.Rows[0][i], r.IntN(12))
 	}
-	o.Rows[0][0].Places = oneOf(r, p, uint16(4), uint16(3))
+	places(&o.Rows[0][0], oneOf(r, p, 3, 2))
 	return o
 }
 

@@ -44,6 +44,11 @@ func FittedMixture(excesses []float64) Mixture { return newMixture(.6, .075, .25
 // SupportMixture is the prior for outcomes that one world never has.
 func SupportMixture(excesses []float64) Mixture { return newMixture(.2, .15, .5, excesses) }
 
+// WholeMixture is the prior for answers that are compared whole: few components, since other scores bet on small excesses.
+func WholeMixture() Mixture {
+	return Mixture{{BothSides, .4, .1}, {BothSides, 1.5, .1}, {OnlyD0, 1.5, .15}, {OnlyD1, 1.5, .15}, {PlugIn, 0, .5}}
+}
+
 // LawMixture has one component, which bets on every bin.
 func LawMixture() Mixture { return Mixture{{ByBin, 0, 1}} }
 
@@ -175,9 +180,10 @@ func (h Null) ternaryFactors(p1, q1 Ternary) Factors {
 func (h Null) BinFactors(p1, q1, f0, f1 []float64) {
 	a := ProjectBins(p1, q1, h.Ratio, 1, 1, f0, f1)
 	var greatest [2]float64
+	free := [2]float64{math.Log(a), math.Log(2 - a)}
 	for i := range p1 {
-		if !(p1[i] > 0) && !(q1[i] > 0) { // no mass in the alternative: the factor of a free bin
-			f0[i], f1[i] = math.Log(a), math.Log(2-a)
+		if f0[i] < h.Ratio*f1[i] && f1[i] < h.Ratio*f0[i] || !(p1[i] > 0) && !(q1[i] > 0) { // a free bin, or one without mass
+			f0[i], f1[i] = free[0], free[1]
 			greatest[0], greatest[1] = max(greatest[0], a), max(greatest[1], 2-a)
 			continue
 		}

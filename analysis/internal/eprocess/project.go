@@ -73,6 +73,9 @@ func ProjectBins(p, q []float64, ratio, n0, n1 float64, ps, qs []float64) (a flo
 		next := a - excess/slope
 		if !(next > lo && next < hi) {
 			next = lo + (hi-lo)/2
+		} else if math.Abs(excess) < 1e-8 { // Newton's last step squares the error
+			a = next
+			break
 		}
 		if next == a {
 			break

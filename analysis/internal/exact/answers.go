@@ -36,6 +36,7 @@ type Answers struct {
 	stamp    int      // of this result
 	depth    depth    // to which the pair is read
 	hot      bool     // a cell is hot
+	scored   bool     // a question counted in the scores of the latest pair
 }
 
 // place is the cell that was at some place of the latest result, nil where none is asked about.
@@ -107,6 +108,7 @@ func (a *Answers) Read(pair [2]*outcome.Outcome) (scores [2]code.Code) {
 		return scores
 	}
 	least := a.least()
+	a.scored = a.Found()
 	for w, o := range pair {
 		r := &a.now[w]
 		r.clear()
@@ -133,13 +135,15 @@ func (a *Answers) Read(pair [2]*outcome.Outcome) (scores [2]code.Code) {
 	return scores
 }
 
-// least is the gain from which a question counts: half of the best one.
+// least is the gain from which a question counts: half of the best one, and more if that one tells nearly every result's
+// world by itself, which others can only blur.
 func (a *Answers) least() float32 {
 	top := a.values.gain
 	for k := range a.asked {
 		top = max(top, a.asked[k].gain())
 	}
-	return max(leastGain, top/2)
+	all := float32(2*math.Ln2) * float32(a.pairs)
+	return max(leastGain, top*max(.5, min(top/all, .95)))
 }
 
 // Found reports whether any question counts.
@@ -160,10 +164,11 @@ func (a *Answers) Count() {
 	}
 	a.pairs++
 	if a.depth == skipped {
-		a.window.add(0, 0)
 		return
 	}
-	a.window.add(a.now[0].score, a.now[1].score)
+	if a.scored {
+		a.window.add(a.now[0].score, a.now[1].score)
+	}
 	for w := range a.now {
 		r := &a.now[w]
 		for k := range a.asked {
@@ -176,7 +181,7 @@ func (a *Answers) Count() {
 			a.seen.add(w, h)
 		}
 		for _, x := range r.numbers {
-			x.c.learnEdges(x.n)
+			x.c.learnEdges(x.n, w, &a.asked[numberBin])
 		}
 		if a.pairs <= stripPairs || a.pairs%slicePairs == 0 {
 			for _, x := range r.texts {
@@ -307,20 +312,37 @@ func (a *Answers) Best() (what string, column int) {
 	return what, column
 }
 
-// Fine reports whether the best question is about the digits or the characters of numbers with more digits than those of a
-// float64 are certain.
-func (a *Answers) Fine() bool {
-	best := seenBefore
+// best is the reading with the best question.
+func (a *Answers) best() (best reading) {
 	for k := range a.asked {
 		if a.asked[k].gain() > a.asked[best].gain() {
 			best = reading(k)
 		}
 	}
+	return best
+}
+
+// Fine reports whether the best question is about the digits or the characters of numbers with more digits than those of a
+// float64 are certain.
+func (a *Answers) Fine() bool {
+	best := a.best()
 	if best != character && best != residue || a.values.gain > a.asked[best].gain() {
 		return false
 	}
 	c := a.cellOf(best, a.asked[best].leads[0])
 	return c != nil && c.fine
+}
+
+// Form reports whether the best question is about a part of a text or of what the server says, and Said about the latter.
+func (a *Answers) Form() (form, said bool) {
+	best := a.best()
+	if q := &a.asked[best]; len(q.leads) > 0 && q.gain() >= a.values.gain {
+		if c := a.cellOf(best, q.leads[0]); c != nil {
+			said = c.id == ofMessage || c.parent == ofMessage
+			return said || c.parent != 0 || c.text, said
+		}
+	}
+	return false, false
 }
 
 // columnOf returns the column that a question is about.

@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -15,8 +16,9 @@ type cell struct {
 	column int32
 	slots  [readings]int32 // first of its block, -1 for none; of characters the one of the length
 
+	text  bool     // it holds texts
 	fine  bool     // it holds numbers of which a float64 may have left the last digits
-	warm  []number // the first numbers, as long as there are no edges
+	warm  []warmed // the first numbers, as long as there are no edges
 	edges []number // sorted
 
 	first       string  // the first text
@@ -50,6 +52,12 @@ func numberOf(x float64, text string) number {
 	return number{x, text}
 }
 
+// warmed is one of the first numbers of a cell, with its world.
+type warmed struct {
+	number
+	world uint8
+}
+
 func (n number) compare(m number) int { return outcome.Compare(n.x, n.text, m.x, m.text) }
 
 // Numbers that edges are made of, and which of them, sorted, are edges.
@@ -57,8 +65,11 @@ const warmNumbers = 12
 
 var edgeRanks = [...]int{0, 3, 6, 8, warmNumbers - 1}
 
+// edgeCount is the number of edges: the last one is in the middle of the widest gap.
+const edgeCount = len(edgeRanks) + 1
+
 // notANumber is the answer of a cell of numbers that holds something else.
-const notANumber = len(edgeRanks) + 1
+const notANumber = edgeCount + 1
 
 // bin returns the number of edges that are not greater than a number.
 func (c *cell) bin(n number) uint8 {
@@ -71,19 +82,31 @@ func (c *cell) bin(n number) uint8 {
 	return k
 }
 
-// learnEdges takes one of the first numbers.
-func (c *cell) learnEdges(n number) {
+// learnEdges takes one of the first numbers. Once there are enough for edges, they are answers themselves.
+func (c *cell) learnEdges(n number, world int, q *questions) {
 	if len(c.edges) > 0 {
+		q.learn(world, c.slots[numberBin], c.bin(n))
 		return
 	}
 	n.text = strings.Clone(n.text)
-	c.warm = append(c.warm, n)
+	c.warm = append(c.warm, warmed{n, uint8(world)})
 	if len(c.warm) < warmNumbers {
 		return
 	}
-	slices.SortFunc(c.warm, number.compare)
+	sorted := slices.SortedFunc(slices.Values(c.warm), func(a, b warmed) int { return a.compare(b.number) })
 	for _, rank := range edgeRanks {
-		c.edges = append(c.edges, c.warm[rank])
+		c.edges = append(c.edges, sorted[rank].number)
+	}
+	gap, at := 0.0, sorted[edgeRanks[len(edgeRanks)/2]].number
+	for i, x := range sorted[1:] {
+		if d := x.x - sorted[i].x; d > gap && !math.IsInf(d, 0) {
+			gap, at = d, number{x: sorted[i].x + d/2}
+		}
+	}
+	c.edges = append(c.edges, at)
+	slices.SortFunc(c.edges, number.compare)
+	for _, x := range c.warm {
+		q.learn(int(x.world), c.slots[numberBin], c.bin(x.number))
 	}
 	c.warm = nil
 }

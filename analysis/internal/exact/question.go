@@ -31,7 +31,7 @@ type spec struct {
 
 var specs = [readings]spec{
 	seenBefore: {"exact values", 8, 256, 1, .25},
-	numberBin:  {"numbers", 7, 1024, 1, .5},
+	numberBin:  {"numbers", edgeCount + 2, 1024, 1, .5},
 	character:  {"characters", 32, 512, 1, .2},
 	residue:    {"remainders", 16, 256 / len(moduli) * len(moduli), len(moduli), .3},
 	together:   {"pairs of cells", 8, 2 * maxCandidates, 2, .25},
@@ -44,7 +44,7 @@ const (
 	slicePairs   = 24 // pairs before the slice moves
 	championStep = 4  // pairs before the best questions are chosen again
 	leastGain    = 1  // nats that a question must have gained
-	oddsLimit    = 4  // of the log-odds of one answer
+	oddsLimit    = 6  // of the log-odds of one answer
 	maxCount     = 1 << 11
 )
 

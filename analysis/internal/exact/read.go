@@ -20,6 +20,9 @@ const (
 	ofCell
 	ofNumber
 	ofWord
+	ofAggregate
+	ofCount
+	ofKind
 	ofSkeleton
 	ofPair
 )
@@ -300,7 +303,7 @@ func (a *Answers) readValue(id uint64, column int, v *outcome.Value, hash uint64
 	if !c.hot && a.depth != whole && !(alone && len(a.values.leads) > 0) {
 		return
 	}
-	c.fine = v.Kind == outcome.Number && fine(v)
+	c.fine, c.text = v.Kind == outcome.Number && fine(v), v.Kind == outcome.Text
 	digits := c.fine && a.coarse
 	seen, asked := uint8(0), false
 	if hash == 0 {

@@ -106,10 +106,13 @@ func (x *cell) state(c *state.Codec, a *Answers) {
 	for k := range x.slots {
 		slot(reading(k), &x.slots[k])
 	}
-	for _, list := range []*[]number{&x.warm, &x.edges} {
-		state.List(c, list, func(n *number) { c.All(&n.x, &n.text) })
-	}
-	c.Check(len(x.warm) < warmNumbers && (len(x.edges) == 0 || len(x.edges) == len(edgeRanks)))
+	state.List(c, &x.warm, func(n *warmed) {
+		c.All(&n.x, &n.text)
+		state.Num(c, &n.world)
+		c.Check(n.world < 2)
+	})
+	state.List(c, &x.edges, func(n *number) { c.All(&n.x, &n.text) })
+	c.Check(len(x.warm) < warmNumbers && (len(x.edges) == 0 || len(x.edges) == edgeCount))
 	c.Text(&x.first)
 	c.All(&x.low, &x.high)
 	c.Check(x.low >= 0 && x.high >= 0 && int(x.low)+int(x.high) <= len(x.first))
@@ -123,7 +126,7 @@ func (x *cell) state(c *state.Codec, a *Answers) {
 		c.Check(x.past[w].n <= historyBits)
 	}
 	c.U64(&x.now.first)
-	c.All(&x.hot, &x.fine, &x.now.linked)
+	c.All(&x.hot, &x.fine, &x.text, &x.now.linked)
 }
 
 func (m *memory) state(c *state.Codec) {

@@ -98,9 +98,15 @@ const (
 // readText reads a text: its characters, its numbers and its words.
 func (a *Answers) readText(c *cell, column int, s string, seen uint8, asked, alone bool, r *result) {
 	a.readCharacters(c, s, r)
+	a.readKinds(c, column, s, r)
 	a.words.begin()
 	words := alone && len(s) > wordLength
+	var all aggregate
 	skeleton := scan(s, func(word uint64, digits string) {
+		x, ok := outcome.ParseNumber(digits)
+		if ok {
+			all.add(x)
+		}
 		n := a.words.next(word)
 		sub := a.found(outcome.Mix(outcome.Mix(c.id, ofNumber), outcome.Mix(word, uint64(n))), column, numberBin, residue)
 		if sub == nil {
@@ -109,7 +115,7 @@ func (a *Answers) readText(c *cell, column int, s string, seen uint8, asked, alo
 			return
 		}
 		sub.parent = c.id
-		if x, ok := outcome.ParseNumber(digits); ok {
+		if ok {
 			a.readNumber(sub, x, digits, true, r)
 			a.readBit(sub, &outcome.Value{Kind: outcome.Number, Num: x, Text: digits}, r)
 		}
@@ -118,8 +124,70 @@ func (a *Answers) readText(c *cell, column int, s string, seen uint8, asked, alo
 			r.present.set(outcome.Mix(word, uint64(column)<<8|ofWord))
 		}
 	})
+	a.readAggregates(c, column, &all, r)
 	if asked && a.pairs >= firstTexts {
 		a.noteText(column, skeleton, seen, r)
+	}
+}
+
+// aggregate is what the numbers of a text, which may come in any order, have together.
+type aggregate struct {
+	n                          int
+	last, least, greatest, sum float64
+}
+
+func (g *aggregate) add(x float64) {
+	if g.n++; g.n == 1 {
+		g.least, g.greatest = x, x
+	}
+	g.last, g.sum = x, g.sum+x
+	g.least, g.greatest = min(g.least, x), max(g.greatest, x)
+}
+
+// readKinds reads how many capital letters and how many digits a text has.
+func (a *Answers) readKinds(c *cell, column int, s string, r *result) {
+	capitals, digits := 0, 0
+	for i := range len(s) {
+		switch {
+		case 'A' <= s[i] && s[i] <= 'Z':
+			capitals++
+		case isDigit(s[i]):
+			digits++
+		}
+	}
+	for i, n := range [...]int{capitals, digits} {
+		a.readCount(c, column, outcome.Mix(ofKind, uint64(i)), n, r)
+	}
+}
+
+// readCount reads a number of things in a text.
+func (a *Answers) readCount(c *cell, column int, what uint64, n int, r *result) {
+	sub := a.found(outcome.Mix(c.id, what), column, character)
+	if sub == nil {
+		a.asked[character].cells++
+		return
+	}
+	sub.parent = c.id
+	if slot := a.lengthSlot(sub); slot >= 0 {
+		r.answer(character, slot, n&31)
+	}
+}
+
+// readAggregates reads the last, the smallest and the largest of several numbers of a text, their sum, and how many they
+// are.
+func (a *Answers) readAggregates(c *cell, column int, g *aggregate, r *result) {
+	if g.n < 2 {
+		return
+	}
+	a.readCount(c, column, ofCount, g.n, r)
+	for i, x := range [...]float64{g.last, g.least, g.greatest, g.sum} {
+		sub := a.found(outcome.Mix(c.id, outcome.Mix(ofAggregate, uint64(i))), column, numberBin)
+		if sub == nil {
+			a.asked[numberBin].cells++
+			continue
+		}
+		sub.parent = c.id
+		a.readNumber(sub, x, "", true, r)
 	}
 }
 

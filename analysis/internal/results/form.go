@@ -3,88 +3,48 @@ package results
 import (
 	"encoding/binary"
 	"slices"
-	"strconv"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 )
 
-// This file reads the form of a result: what it shows beside its values. That is, of a decimal the digits after the
-// point; of a text its letters and signs without its numbers, so the keys of a document, the elements of an array, and
-// the first letter; the names and types of the columns; and what the server says beside it: an error, notices.
+// This file reads the form of the texts of a result: their letters and signs without the numbers, so the keys of a
+// document, the elements of an array, and the first letter.
 
-// newForms returns an empty dictionary of forms or messages.
+// newForms returns an empty dictionary of forms.
 func newForms() *code.Dictionary { return code.NewDictionary(code.FirstText, code.OtherText) }
 
-// Limits of a form.
 const (
 	maxForm     = 1 << 10 // bytes of a row's; what is longer is cut off
 	maxRowForms = 64      // forms of rows; results with more have one form
 )
 
-// FormCode returns the code of the form of a result: what the server says beside it, its columns, and the forms of its
-// rows without their group keys. Each form counts once, and the order of rows does not matter: other scores are about groups, the
-// number of rows and their order, which may depend on how a copy is stored. Of messages that are too many to be known
-// the numbers do not count.
+// FormCode returns the code of the form of the texts of a result: of its rows without their group keys, and of what the
+// server says beside it. Each form counts once, and the order of rows does not matter.
 func (r *Reader) FormCode(o *outcome.Outcome) code.Code {
 	r.rowForms = r.rowForms[:0]
-	for i := range o.Rows {
+	for _, row := range o.Rows {
 		b := r.buf[:0]
-		for j := range o.Rows[i] {
-			if slices.Contains(r.Keys, j) {
-				continue
-			}
-			if b = appendForm(b, &o.Rows[i][j]); len(b) > maxForm {
-				b = b[:maxForm]
-				break
+		for j := range row {
+			if row[j].Kind == outcome.Text && len(b) <= maxForm && !slices.Contains(r.Keys, j) {
+				b = append(appendTextForm(b, row[j].Text), 0)
 			}
 		}
 		r.buf = b
-		if form := code.Hash(string(b)); !slices.Contains(r.rowForms, form) {
-			r.rowForms = append(r.rowForms, form)
+		if len(b) == 0 {
+			continue
 		}
-		if len(r.rowForms) > maxRowForms {
-			r.rowForms = r.rowForms[:0]
-			break
+		if form := code.Hash(string(b)); !slices.Contains(r.rowForms, form) && len(r.rowForms) < maxRowForms {
+			r.rowForms = append(r.rowForms, form)
 		}
 	}
 	slices.Sort(r.rowForms)
-	b := append(r.buf[:0], o.SQLState...)
-	if o.Message != "" {
-		if c := r.messages.Code(o.Message); code.CategoryOf(c) == code.OtherText { // too many differ
-			b = appendTextForm(append(b, ' '), o.Message)
-		} else {
-			b = binary.LittleEndian.AppendUint64(append(b, ':'), code.Hash(o.Message))
-		}
-	}
-	b = append(b, 0)
-	for i := range o.Columns[:min(len(o.Columns), maxRowForms)] {
-		c := &o.Columns[i]
-		b = binary.LittleEndian.AppendUint64(b, code.Hash(c.Name)+uint64(c.Type)*code.HashMultiplier)
-	}
-	b = append(b, 0)
+	b := append(appendTextForm(append(r.buf[:0], o.SQLState...), o.Message), 0)
 	for _, form := range r.rowForms {
 		b = binary.LittleEndian.AppendUint64(b, form)
 	}
 	r.buf = b
 	return r.forms.Code(string(b))
-}
-
-// appendForm appends the form of a value.
-func appendForm(b []byte, v *outcome.Value) []byte {
-	switch v.Kind {
-	case outcome.Null:
-		b = append(b, '0')
-	case outcome.Bool:
-		b = append(b, '?')
-	case outcome.Number:
-		if b = append(b, '#'); v.Places > 0 {
-			b = strconv.AppendUint(append(b, '.'), uint64(v.Places-1), 10)
-		}
-	default:
-		b = appendTextForm(b, v.Text)
-	}
-	return append(b, 0)
 }
 
 // appendTextForm appends the form of a text: # for each number, w for each run of letters and digits that is no word or is

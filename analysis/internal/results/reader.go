@@ -21,9 +21,6 @@ type Reader struct {
 	Words    []*code.Dictionary // per measure
 	errors   *code.Dictionary   // SQLSTATEs
 	forms    *code.Dictionary   // see FormCode
-	messages *code.Dictionary   // of the server
-	texts    []int              // columns of texts whose numbers are read, see TextNumbers
-	before   *code.Dictionary   // words before such numbers, each after the digit of its source
 	rowForms []uint64           // scratch
 	salt     string             // Options.Salt
 	stamp    []int              // per key: the reading in which it was seen last
@@ -40,7 +37,7 @@ type Reader struct {
 // NewReader returns a reader for a layout. Keys get at most maxSlots slots together; salt is the secret of the ids of
 // keys, and errors numbers the error classes.
 func NewReader(l Layout, maxSlots int, salt string, errors *code.Dictionary) *Reader {
-	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt, forms: newForms(), messages: newForms(), before: newForms()}
+	r := &Reader{Layout: l, MaxKeys: max(1, maxSlots/l.Cells()), slots: map[string]int{}, errors: errors, salt: salt, forms: newForms()}
 	for range l.Cells() {
 		r.Words = append(r.Words, code.NewDictionary(code.FirstText, code.OtherText))
 	}
@@ -271,18 +268,11 @@ func (r *Reader) State(c *state.Codec) {
 		(*d).State(c)
 		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
 	})
-	for _, d := range []**code.Dictionary{&r.forms, &r.messages, &r.before} {
-		if c.Reading {
-			*d = newForms()
-		}
-		(*d).State(c)
-		c.Check((*d).First == code.FirstText && (*d).Rest == code.OtherText)
+	if c.Reading {
+		r.forms = newForms()
 	}
-	c.Ints(&r.texts)
-	c.Check(len(r.texts) <= textColumns)
-	for _, word := range r.before.Words {
-		c.Check(word != "" && '0' <= word[0] && word[0] <= '0'+textColumns)
-	}
+	r.forms.State(c)
+	c.Check(r.forms.First == code.FirstText && r.forms.Rest == code.OtherText)
 	keys := slices.Sorted(maps.Keys(r.slots))
 	state.List(c, &keys, func(k *string) {
 		c.Text(k)
@@ -296,7 +286,7 @@ func (r *Reader) State(c *state.Codec) {
 	c.Check(r.Width >= -1 && r.MaxKeys >= 1 && len(r.Labels) <= r.MaxKeys && len(r.stamp) == len(r.Labels))
 	c.Check(len(r.Words) == r.Cells() && len(r.slots) == len(r.Labels) && len(r.names) == max(r.Width, 0))
 	r.checkForms(c)
-	for _, columns := range [][]int{r.Keys, r.Measures, r.texts} {
+	for _, columns := range [][]int{r.Keys, r.Measures} {
 		for _, x := range columns {
 			c.Check(x >= 0 && x < r.Width)
 		}

@@ -41,12 +41,10 @@ const (
 
 // Limits of the score.
 const (
-	leastAggregated   = 3 // groups
-	mostAggregated    = 1024
-	aggregatedColumns = 4
-	aggregatedPast    = 256
-	aggregatedCells   = 1 << 16 // pairs times slots
-	leastAggregate    = 16      // squared studentised gap of both events in the past: chance makes 11 over all aggregates
+	leastAggregated = 3 // groups
+	aggregatedPast  = 256
+	aggregatedCells = 1 << 16 // pairs times slots
+	leastAggregate  = 16      // squared studentised gap of both events in the past: chance makes 11 over all aggregates
 )
 
 // all returns the aggregates of a column, that of distinct values if asked for: absent where a result has no number.
@@ -82,18 +80,22 @@ func (m *aggregate) all(at func(slot int) code.Code, slots, cells int, distinct 
 }
 
 func (m *aggregate) score(r *Result) code.Code {
-	return m.all(r.at, min(len(r.Codes), mostAggregated), max(r.cells, 1), m.which == distinctValues)[m.which]
+	return m.all(r.at, len(r.Codes), max(r.cells, 1), m.which == distinctValues)[m.which]
 }
 
 func (m *aggregate) fit(in *Input, s *Series) (scores [2][]code.Code, differ bool) {
 	cells := in.Reader.Cells()
-	slots := in.Slots[:min(len(in.Slots), mostAggregated)]
+	slots := in.Slots
 	if len(slots) < leastAggregated*cells {
 		return scores, false
 	}
 	p := PortionOf(len(slots[0].Past[0]), min(aggregatedPast, max(64, aggregatedCells/len(slots))))
 	top, best := float64(leastAggregate), *m
-	for column := range min(cells, aggregatedColumns) {
+	var stay []int
+	if s.Table != nil {
+		stay = []int{m.column}
+	}
+	for _, column := range in.inTurn(cells, mostAggregated, 1, stay...) {
 		var all [aggregations][2][]code.Code
 		m.column = column
 		if in.sharesNoise(slots, column, cells) {
@@ -153,5 +155,5 @@ func (m *aggregate) words(in *Input, s *Series, set uint64) withheld.Text {
 func (m *aggregate) state(c *state.Codec) {
 	state.Num(c, &m.column)
 	state.Num(c, &m.which)
-	c.Check(m.which < aggregations && m.column >= 0 && m.column < aggregatedColumns)
+	c.Check(m.which < aggregations && m.column >= 0 && m.column < max(c.Slots, 1))
 }

@@ -193,7 +193,7 @@ func (r *resolution) step(x float64) float64 {
 // average, a Gaussian one 0.38, a uniform one 0.5). It is 1 where no slot varies.
 func (in *Input) coincidence(world int) float64 {
 	least := 1.0
-	for _, s := range in.Slots[:min(len(in.Slots), maxFractionSlots)] {
+	for _, s := range in.Slots[:min(len(in.Slots), mostDivided)] {
 		r, values := resolutionOf(s, world)
 		if !(r.spread > 0) || len(values) < 2 {
 			continue

@@ -2,6 +2,7 @@ package score
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis/internal/code"
 	"github.com/dpwatch/dpwatch/analysis/internal/event"
@@ -23,11 +24,11 @@ var contrastScore = &kind{
 
 type contrast struct{ combination }
 
-func (m *contrast) fit(in *Input, _ *Series) (past [2][]code.Code, differ bool) {
+func (m *contrast) fit(in *Input, s *Series) (past [2][]code.Code, differ bool) {
 	if len(in.Slots) < 2 {
 		return past, false
 	}
-	m.combination = in.learnContrast()
+	m.combination = in.learnContrast(m.stays(s))
 	return m.ofAllPast(in)
 }
 
@@ -42,7 +43,6 @@ func (m *contrast) weights(in *Input) []float64 {
 // Limits on the pairs of slots that are tried.
 const (
 	maxContrastPairs = 256 // kept pairs that are learned from
-	maxContrastSlots = 256 // the most slots that are used
 	allContrasts     = 16  // up to here all pairs of slots are tried
 )
 
@@ -98,12 +98,13 @@ func (m *moments) contrast() (slope, explained, z2 float64) {
 // learnContrast returns the difference of the pair that separates the worlds best, without terms if there is none.
 //
 // It tries all pairs of up to 16 slots; with more, for every slot the one before, the same column of the group before,
-// and the mean of its column: a number of pairs that grows with the slots, not with their square.
-func (in *Input) learnContrast() combination {
-	slots := in.Slots[:min(len(in.Slots), maxContrastSlots)]
-	p := PortionOf(len(slots[0].Past[0]), maxContrastPairs)
+// and the mean of its column, a number of pairs that grows with the slots, not with their square; and all pairs of some
+// in turn.
+func (in *Input) learnContrast(stay []int) combination {
+	cells := in.Reader.Cells()
+	p := PortionOf(len(in.Slots[0].Past[0]), maxContrastPairs)
 	d := &in.standard
-	d.read(slots, p, math.MaxFloat64)
+	d.read(in.Slots, in.inTurn(len(in.Slots), mostNeighbours, 4*cells, stay...), p, math.MaxFloat64)
 	best, top := combination{}, float64(leastContrast)
 	consider := func(x, y *[2][]float64, make func(slope float64) combination) {
 		m := momentsOf(x, y)
@@ -120,15 +121,21 @@ func (in *Input) learnContrast() combination {
 			}
 		})
 	}
-	if len(d.slots) <= allContrasts {
-		for i := range d.slots {
-			for j := range i {
-				pair(i, j)
-			}
+	few := make([]int, 0, mostPaired) // of d.slots
+	for i, slot := range d.slots {
+		if slices.Contains(stay, slot) {
+			few = append(few, i)
 		}
+	}
+	few = in.inTurn(len(d.slots), mostPaired, 1, few...)
+	for i := range few {
+		for j := range i {
+			pair(few[i], few[j])
+		}
+	}
+	if len(d.slots) <= allContrasts {
 		return best
 	}
-	cells := in.Reader.Cells()
 	for i, slot := range d.slots {
 		for j := i - 1; j >= 0 && slot-d.slots[j] <= cells; j-- {
 			if back := slot - d.slots[j]; back == 1 || back == cells {

@@ -27,9 +27,9 @@ const (
 	DigitsEvent    EventKind = "digits"
 	JointEvent     EventKind = "joint"
 	OrderEvent     EventKind = "order"
-	FormEvent      EventKind = "form"
 	UnseenEvent    EventKind = "unseen"
 	ExactEvent     EventKind = "exact"
+	FormEvent      EventKind = "form"
 )
 
 // Tail is the set of numbers that belong to an event.

@@ -9,15 +9,18 @@ import (
 	"github.com/dpwatch/dpwatch/internal/withheld"
 )
 
-// exactScore is a result compared whole, by the exact bytes of its values: see package exact. It is bet on once a question
-// tells the worlds apart.
+// exactScore is a result compared whole, by the exact bytes of its values: see package exact. It is bet on once
+// questions show more than the claim allows.
 var exactScore = &kind{
 	name: "exact", make: func(int) statistic { return new(exactly) }, where: everyResult,
-	single: .001, several: .001, lent: exactShare / (1 - exactShare), views: []event.View{event.Ascending}, prior: SupportPrior,
-	lopsided: true, looksBack: true, whole: true,
+	single: .001, several: .001, lent: exactShare / (1 - exactShare), views: []event.View{event.Ascending}, prior: WholePrior,
+	lopsided: true, looksBack: true, whole: true, chance: leastWhole,
 	eventOf: func(s *Series, _ uint64) EventKind {
-		if s.statistic.(*exactly).digits {
+		switch m := s.statistic.(*exactly); {
+		case m.digits:
 			return DigitsEvent
+		case m.form:
+			return FormEvent
 		}
 		return ExactEvent
 	},
@@ -27,35 +30,44 @@ var exactScore = &kind{
 // exactShare is the part of all wealth that is lent to the score.
 const exactShare = .12
 
+// leastWhole is the squared studentised gap of both events in the past (searched) from which the score is bet on: the best
+// of many questions has so much of what it shows by chance.
+const leastWhole = 16
+
 // IsExact reports whether the score compares results whole.
 func (s *Series) IsExact() bool { return s.kind == exactScore }
 
 type exactly struct {
-	found  bool // a question told the worlds apart
+	found  bool // it was bet on
 	digits bool // the best one is about digits that a float64 may have left
+	form   bool // it is about a part of a text or of what the server says
 }
 
 func (*exactly) score(r *Result) code.Code { return r.exact }
 
-func (m *exactly) state(c *state.Codec) { c.All(&m.found, &m.digits) }
+func (m *exactly) state(c *state.Codec) { c.All(&m.found, &m.digits, &m.form) }
 
 // learnLent starts the next table, of about the latest half of the pairs.
 func (m *exactly) learnLent(in *Input, s *Series) float64 {
-	now := in.Exact.Found()
-	first := now && !m.found
-	if m.found = m.found || now; !now {
+	if !in.Exact.Found() {
 		s.Table = nil
 		return 0
 	}
 	m.digits = in.Exact.Fine()
+	m.form, _ = in.Exact.Form()
 	s.Binner = bins.Binner{Edges: exact.Edges}
 	s.Table = event.NewTable(s.Binner.Numeric(), s.Binner.Bins())
 	s.Table.Lopsided = true
 	s.Table.Pairs = in.Exact.Past(&s.Table.Before)
-	if first {
-		return exactShare
+	switch {
+	case m.found:
+		return 0
+	case event.Strength(in.searched(), s.Table, &in.order) < leastWhole:
+		s.Table = nil
+		return 0
 	}
-	return 0
+	m.found = true
+	return exactShare
 }
 
 func (*exactly) words(in *Input, _ *Series, _ uint64) withheld.Text {

@@ -40,7 +40,6 @@ const (
 // Limits of the score.
 const (
 	leastExtremeSlots = 3
-	maxExtremeSlots   = 1024
 	extremePast       = 1024
 	extremeCells      = 1 << 17 // pairs times slots that are learned from
 	extremeReach      = 1 << 10
@@ -86,13 +85,13 @@ func (m *extreme) words(in *Input, s *Series, set uint64) withheld.Text {
 func (m *extreme) state(c *state.Codec) {
 	state.Num(c, &m.side)
 	c.All(&m.centers, &m.scales)
-	c.Check(m.side < sideCount && len(m.centers) <= min(maxExtremeSlots, c.Slots) && len(m.scales) == len(m.centers))
+	c.Check(m.side < sideCount && len(m.centers) <= c.Slots && len(m.scales) == len(m.centers))
 }
 
 // fit chooses the side whose score has the strongest evidence against the claim in the past, and returns the past's
 // scores. It reports whether the evidence is stronger than the choice of a side alone makes it.
 func (m *extreme) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
-	slots := in.Slots[:min(len(in.Slots), maxExtremeSlots)]
+	slots := in.Slots
 	p := PortionOf(len(slots[0].Past[0]), min(extremePast, max(256, extremeCells/len(slots))))
 	*m = extreme{}
 	some := 0

@@ -31,13 +31,13 @@ type fineness struct {
 // finenessOf is what is known of a slot: what the query does to noisy numbers, and the centre of these in each world,
 // NaN where there is none.
 type finenessOf struct {
+	slot       int
 	arithmetic arithmetic
 	centers    [2]float64
 }
 
 // Limits of the score.
 const (
-	maxFineSlots = 8
 	maxFinePairs = 1024
 	fineSteps    = 8  // to each side of the median, of so many to the spread, are tried as centres
 	deepest      = 16 // binary places
@@ -47,8 +47,8 @@ const (
 // of scores the numbers of a result: above 0 they are too fine for D1, below 0 for D0.
 func (f *fineness) of(at func(slot int) code.Code) code.Code {
 	var deep [2]int
-	for slot, of := range f.slots {
-		if c := at(slot); code.IsNumber(c) {
+	for _, of := range f.slots {
+		if c := at(of.slot); code.IsNumber(c) {
 			for w, center := range of.centers {
 				deep[w] = max(deep[w], of.arithmetic.tooFine(c, center))
 			}
@@ -70,21 +70,29 @@ func (f *fineness) words(in *Input, s *Series, set uint64) withheld.Text {
 func (f *fineness) state(c *state.Codec) {
 	state.List(c, &f.slots, func(of *finenessOf) {
 		of.arithmetic.state(c)
-		c.All(&of.centers[0], &of.centers[1])
+		c.All(&of.slot, &of.centers[0], &of.centers[1])
+		c.Check(of.slot >= 0 && of.slot < c.Slots)
 	})
-	c.Check(len(f.slots) <= min(maxFineSlots, c.Slots))
+	c.Check(len(f.slots) <= mostFine)
 }
 
 // fit chooses the centres and returns the scores of the past. It reports whether one world's numbers are finer than
 // chance makes them.
-func (f *fineness) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
+func (f *fineness) fit(in *Input, bet *Series) (scores [2][]code.Code, differ bool) {
+	var stay []int
+	for _, of := range f.slots {
+		if bet.Table != nil {
+			stay = append(stay, of.slot)
+		}
+	}
 	f.slots = f.slots[:0]
 	if len(in.Slots) == 0 {
 		return scores, false
 	}
 	p := PortionOf(len(in.Slots[0].Past[0]), maxFinePairs)
-	for _, s := range in.Slots[:min(len(in.Slots), maxFineSlots)] {
-		of := finenessOf{centers: [2]float64{math.NaN(), math.NaN()}}
+	for _, slot := range in.inTurn(len(in.Slots), mostFine, 1, stay...) {
+		s := in.Slots[slot]
+		of := finenessOf{slot: slot, centers: [2]float64{math.NaN(), math.NaN()}}
 		if !s.Shared {
 			of.arithmetic = s.findArithmetic(in.Constants)
 			for w, past := range s.Past {

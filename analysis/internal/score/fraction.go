@@ -37,7 +37,6 @@ var fractionModuli = [...]float64{0, 1000, 100, 10, 1, .1, .01, 1e-3, 1e-4, 1e-5
 
 // Limits on what is tried.
 const (
-	maxFractionSlots = 16
 	maxFractionPairs = 256
 	fractionBins     = 16
 	leastFraction    = 60 // chi-square of 15 degrees of freedom: chance passes it once in 4 million
@@ -95,7 +94,11 @@ func (f *fraction) state(c *state.Codec) {
 }
 
 func (f *fraction) fit(in *Input, s *Series) (past [2][]code.Code, differ bool) {
-	if !f.choose(in) {
+	var stay []int
+	if s.Table != nil {
+		stay = []int{f.slot}
+	}
+	if !f.choose(in, in.inTurn(len(in.Slots), mostDivided, 1, stay...)) {
 		return past, false
 	}
 	s.Slot = f.slot
@@ -118,17 +121,17 @@ func (f *fraction) noun() noun {
 		fmt.Sprintf("remainders over multiples of %.6g", f.modulus))
 }
 
-// choose chooses the slot and the modulus under which the worlds differ most. It reports whether they differ more
-// than chance would have it.
-func (f *fraction) choose(in *Input) bool {
-	slots := in.Slots[:min(len(in.Slots), maxFractionSlots)]
+// choose chooses one of some slots, and the modulus under which the worlds differ most. It reports whether they differ
+// more than chance would have it.
+func (f *fraction) choose(in *Input, slots []int) bool {
 	if len(slots) == 0 {
 		return false
 	}
-	p := PortionOf(len(slots[0].Past[0]), maxFractionPairs)
+	p := PortionOf(len(in.Slots[0].Past[0]), maxFractionPairs)
 	top := float64(leastFraction)
 	found := false
-	for i, s := range slots {
+	for _, i := range slots {
+		s := in.Slots[i]
 		if s.Shared {
 			continue
 		}

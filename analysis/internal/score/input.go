@@ -35,7 +35,6 @@ type Input struct {
 
 	ranges    ranges
 	orders    orders
-	texts     texts
 	pairs     int           // at the last turn
 	null      eprocess.Null // the claim
 	standard  standard
@@ -53,15 +52,12 @@ type Options struct {
 
 // Result is what scores are computed from: a result as the reader returned it, and what came before it.
 type Result struct {
-	Codes      []code.Code // of the slots
-	cells      int         // of a group
-	rows       code.Code   // the number of rows, an error or another shape
-	form       code.Code   // see results.Reader.FormCode
-	order      []int32     // keys of the rows
-	texts      []code.Code // see results.Reader.TextNumbers
-	characters []byte      // see results.Reader.TextCharacters
-	places     []byte      // see results.Reader.Places
-	exact      code.Code   // see exactScore
+	Codes []code.Code // of the slots
+	cells int         // of a group
+	rows  code.Code   // the number of rows, an error or another shape
+	form  code.Code   // see results.Reader.FormCode
+	order []int32     // keys of the rows
+	exact code.Code   // see exactScore
 	recalled
 	ranges *ranges // of the numbers of the only slot, nil if there are several
 

@@ -100,11 +100,12 @@ type standard struct {
 	flat   []float64
 }
 
-// read takes the slots' values from the kept pairs. Slots whose worlds share their noise are left out: they are
-// compared without assuming independence.
-func (d *standard) read(slots []*Series, p Portion, clip float64) {
+// read takes the values of the chosen slots from the kept pairs. Slots whose worlds share their noise are left out: they
+// are compared without assuming independence.
+func (d *standard) read(slots []*Series, chosen []int, p Portion, clip float64) {
 	d.slots, d.center, d.scale, d.values, d.flat = d.slots[:0], d.center[:0], d.scale[:0], d.values[:0], d.flat[:0]
-	for i, s := range slots {
+	for _, i := range chosen {
+		s := slots[i]
 		center, scale := s.standard()
 		if scale == 0 {
 			continue

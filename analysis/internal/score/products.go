@@ -41,7 +41,6 @@ type products struct {
 // Limits of the score.
 const (
 	maxProducts      = 24  // slots of the score
-	maxProductSlots  = 128 // the most slots that are used
 	productsPast     = 512 // kept pairs that are learned from
 	productFolds     = 4
 	certainProduct   = 12 // squared standard errors of a difference of mean products, plus 4 ln(products)
@@ -90,11 +89,14 @@ func (m *products) state(c *state.Codec) {
 
 // fit fits the score to the kept pairs, and returns these pairs' scores out of fold. It reports whether the past shows
 // a difference.
-func (m *products) fit(in *Input, _ *Series) (scores [2][]code.Code, differ bool) {
-	slots := in.Slots[:min(len(in.Slots), maxProductSlots)]
-	p := PortionOf(len(slots[0].Past[0]), productsPast)
+func (m *products) fit(in *Input, s *Series) (scores [2][]code.Code, differ bool) {
+	p := PortionOf(len(in.Slots[0].Past[0]), productsPast)
+	var stay []int
+	if s.Table != nil {
+		stay = m.slots
+	}
 	d := &in.standard
-	d.read(slots, p, productReaches[0])
+	d.read(in.Slots, in.inTurn(len(in.Slots), mostMultiplied, 1, stay...), p, productReaches[0])
 	if len(d.slots) < 2 {
 		return scores, false
 	}

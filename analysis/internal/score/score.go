@@ -12,7 +12,7 @@ import (
 var kinds = [...]*kind{
 	slotScore, rowsScore, repeatScore, lowBitScore, revealScore, seldomScore,
 	laplaceScore, gaussScore, contrastScore, ratioScore, calibratedScore, calibratedLaplaceScore, productsScore, extremeScore,
-	fittedScore, lawScore, fractionScore, finenessScore, orderScore, formScore, totalScore, aggregateScore, textScore, exactScore,
+	fittedScore, lawScore, fractionScore, finenessScore, orderScore, formScore, totalScore, aggregateScore, exactScore,
 }
 
 // kind is what all scores of a kind have in common.
@@ -21,9 +21,10 @@ type kind struct {
 	make  func(slot int) statistic // returns a statistic that has learned nothing; slot is 0 for all kinds but slotScore
 	where setting                  // an audit has the score in any of these settings
 
-	single, several float64 // shares of the wealth at the start: where one value is audited, and otherwise
+	single, several float64 // shares of the wealth at the start: where one value is audited, and otherwise; 0 = no bets
 	texts           float64 // in place of single, where the value is not a number; 0 = single
 	fewSlots        bool    // the score gets wealth only up to maxLearnedSlots slots
+	chance          float64 // what the search among many questions adds to the squared gap in the past
 	lent            float64 // in place of single or several, once a part of all wealth was lent to the score
 	views           []event.View
 	prior           prior
@@ -109,6 +110,11 @@ type fitter interface {
 type sizer interface {
 	size() int // bytes
 }
+
+// silent is a statistic of which nothing is bet or said.
+type silent struct{ memoryless }
+
+func (silent) words(*Input, *Series, uint64) withheld.Text { return withheld.Text{} }
 
 // memoryless is a statistic that keeps nothing of what it learns.
 type memoryless struct{}

@@ -48,8 +48,6 @@ func (set *Set) Read(p *Pair) {
 		n.Codes, n.rows, n.joint = r.Read(o, n.Codes), r.RowsCode(o), nil
 		n.order = append(n.order[:0], r.Order...)
 		n.form, n.cells = r.FormCode(o), r.Cells()
-		n.texts, n.characters = r.TextNumbers(o, n.texts[:0]), r.TextCharacters(o, n.characters[:0])
-		n.places = r.Places(o, n.places[:0])
 	}
 	if p.Again {
 		set.Now[0].exact, set.Now[1].exact = 0, 0
@@ -87,9 +85,6 @@ func (set *Set) Count(p *Pair) {
 	}
 	if s := set.specials.ofKind(orderScore); s != nil {
 		set.orders.add([2][]int32{set.Now[0].order, set.Now[1].order}, &s.Independence)
-	}
-	if kept {
-		set.texts.add(&set.Now)
 	}
 	if !p.Again {
 		set.Exact.Count()

@@ -20,6 +20,7 @@ const (
 	SupportPrior              // for outcomes that one world never has
 	PairedPrior               // for worlds that share their noise
 	LawPrior                  // for tables with laws
+	WholePrior                // for answers that are compared whole
 	priorCount
 )
 
@@ -29,7 +30,7 @@ type Mixtures [priorCount]eprocess.Mixture
 // NewMixtures returns the mixtures of an audit with or without a claim.
 func NewMixtures(noClaim bool) Mixtures {
 	x := eprocess.Excesses(noClaim)
-	return Mixtures{eprocess.ShiftMixture(x), eprocess.FittedMixture(x), eprocess.SupportMixture(x), eprocess.PairedMixture(), eprocess.LawMixture()}
+	return Mixtures{eprocess.ShiftMixture(x), eprocess.FittedMixture(x), eprocess.SupportMixture(x), eprocess.PairedMixture(), eprocess.LawMixture(), eprocess.WholeMixture()}
 }
 
 // Settled is the number of pairs from which the layout changes only when results do not fit it.
@@ -62,7 +63,7 @@ func (set *Set) Fund(t *Turn) {
 	}
 	for _, s := range set.specials {
 		switch k := s.kind; {
-		case s.staked, k.fewSlots && len(set.Slots) > maxLearnedSlots:
+		case s.staked, k.weight(several) == 0, k.fewSlots && len(set.Slots) > maxLearnedSlots:
 		case k.texts > 0 && !numbers:
 			give(s, k.texts, k.views)
 		default:
@@ -155,7 +156,7 @@ func (set *Set) Retire(e, apart *book.Epoch) {
 func (set *Set) Divide(t *Turn) {
 	e := t.Epoch
 	weight := func(s *Series) float64 {
-		if t := s.Table; s.kind.lent > 0 && t != nil && (t.Laws != nil || s.kind == formScore || s.kind == exactScore) { // a score that was lent wealth keeps it
+		if t := s.Table; s.kind.lent > 0 && t != nil && (t.Laws != nil || s.kind == exactScore) { // a score that was lent wealth keeps it
 			return s.kind.lent
 		}
 		return s.kind.weight(set.several())
@@ -174,7 +175,7 @@ func (set *Set) Divide(t *Turn) {
 		}
 		e.Shift = append(e.Shift, book.Grant{Score: en.Score})
 		prior = append(prior, p)
-		logs = append(logs, math.Log(p)+event.Strength(set.null, en.Table, &set.order)/2)
+		logs = append(logs, math.Log(p)+max(0, event.Strength(set.null, en.Table, &set.order)-s.kind.chance)/2)
 	}
 	for _, s := range set.specials {
 		if s.staked && !set.apart(s) && !bets[s.id] {

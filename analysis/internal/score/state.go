@@ -29,7 +29,6 @@ func (set *Set) State(c *state.Codec, tables []*event.Table, salt string) {
 func (set *Set) PastState(c *state.Codec) {
 	set.ranges.state(c)
 	set.orders.state(c)
-	set.texts.state(c)
 }
 
 func (s *Series) state(c *state.Codec, tables []*event.Table) {

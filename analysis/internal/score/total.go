@@ -2,6 +2,7 @@ package score
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -25,19 +26,18 @@ type total struct{ combination }
 
 // Limits of the score.
 const (
-	leastTotal    = 3 // slots
-	mostTotalled  = 1024
-	mostRelated   = 96 // slots among which any relation is looked for
+	leastTotal    = 3  // slots
+	leastTotalled = 16 // kept pairs that are learned from
 	pairsASlot    = 2  // for that
 	leastExact    = .5 // of the noise of its parts must cancel out in the total of a column
 	exactRelation = .02
 )
 
-func (m *total) fit(in *Input, _ *Series) (past [2][]code.Code, differ bool) {
+func (m *total) fit(in *Input, s *Series) (past [2][]code.Code, differ bool) {
 	if len(in.Slots) < leastTotal {
 		return past, false
 	}
-	m.combination = in.learnTotal()
+	m.combination = in.learnTotal(m.stays(s))
 	return m.ofAllPast(in)
 }
 
@@ -50,12 +50,12 @@ func (m *total) weights(in *Input) []float64 {
 }
 
 // learnTotal returns the sum that separates the worlds best, without terms if there is none.
-func (in *Input) learnTotal() combination {
+func (in *Input) learnTotal(stay []int) combination {
 	best, top := combination{}, float64(leastContrast)
-	slots := in.Slots[:min(len(in.Slots), mostTotalled)]
-	p := PortionOf(len(slots[0].Past[0]), min(maxContrastPairs, maxContrastPairs*maxContrastSlots/len(slots)))
+	n := len(in.Slots)
+	p := PortionOf(len(in.Slots[0].Past[0]), min(maxContrastPairs, max(leastTotalled, maxContrastPairs*mostNeighbours/n)))
 	d := &in.standard
-	if d.read(slots, p, math.MaxFloat64); len(d.slots) < leastTotal {
+	if d.read(in.Slots, in.inTurn(n, n, 1), p, math.MaxFloat64); len(d.slots) < leastTotal {
 		return best
 	}
 	d.fillCenters()
@@ -88,8 +88,18 @@ func (in *Input) learnTotal() combination {
 			consider(weights, leastExact)
 		}
 	}
-	if len(d.slots) <= mostRelated && p.N >= pairsASlot*len(d.slots) {
-		if relation := d.relation(p.N); relation != nil {
+	few := len(d.slots)
+	if few > mostRelated {
+		few = someRelated
+	}
+	if p.N >= pairsASlot*few {
+		var kept []int
+		for i, slot := range d.slots {
+			if len(kept) < few && slices.Contains(stay, slot) {
+				kept = append(kept, i)
+			}
+		}
+		if relation := d.relation(in.inTurn(len(d.slots), few, 1, kept...), p.N); relation != nil {
 			consider(relation, exactRelation)
 		}
 	}
@@ -133,13 +143,13 @@ func meanOf(xs []float64) (mean, squares float64) {
 	return mean, squares
 }
 
-// relation returns the weights of the sum that varies least within the worlds, nil if that cannot be computed: the last
-// principal component.
-func (d *standard) relation(n int) []float64 {
-	p := len(d.slots)
+// relation returns the weights of the sum of chosen slots that varies least within the worlds, nil if that cannot be
+// computed: the last principal component.
+func (d *standard) relation(chosen []int, n int) []float64 {
+	p := len(chosen)
 	centred := mat.NewDense(p, 2*n, nil)
-	for i := range d.slots {
-		for w, zs := range d.values[i] {
+	for i, k := range chosen {
+		for w, zs := range d.values[k] {
 			mean, _ := meanOf(zs)
 			for k, z := range zs {
 				centred.Set(i, w*n+k, z-mean)
@@ -154,5 +164,9 @@ func (d *standard) relation(n int) []float64 {
 	}
 	var vectors mat.Dense
 	eigen.VectorsTo(&vectors)
-	return mat.Col(nil, 0, &vectors) // of the smallest value
+	weights := make([]float64, len(d.slots))
+	for i, k := range chosen {
+		weights[k] = vectors.At(i, 0) // of the smallest value
+	}
+	return weights
 }

@@ -87,11 +87,12 @@ func (in *Input) learnRelation(s *Series, f fitter) {
 		return
 	}
 	s.learned = in.pairs
-	s.Table = nil
 	if len(in.Slots) == 0 && s.kind.where != everyResult || len(in.specials[0].Past[0]) < leastJoint {
+		s.Table = nil
 		return
 	}
-	if past, differ := f.fit(in, s); differ {
+	past, differ := f.fit(in, s)
+	if s.Table = nil; differ {
 		s.relearnFrom(past, in.pairs, &in.scratch)
 	}
 }
