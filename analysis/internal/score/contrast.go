@@ -43,7 +43,6 @@ func (m *contrast) weights(in *Input) []float64 {
 // Limits on the pairs of slots that are tried.
 const (
 	maxContrastPairs = 256 // kept pairs that are learned from
-	allContrasts     = 16  // up to here all pairs of slots are tried
 )
 
 // A contrast is bet on when one slot explains at least half of the other's variance, and the two worlds' means of what
@@ -133,7 +132,7 @@ func (in *Input) learnContrast(stay []int) combination {
 			pair(few[i], few[j])
 		}
 	}
-	if len(d.slots) <= allContrasts {
+	if len(d.slots) <= mostPaired {
 		return best
 	}
 	for i, slot := range d.slots {

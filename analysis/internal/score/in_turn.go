@@ -13,10 +13,10 @@ import (
 // Most columns and groups that a score looks at, at a time.
 const (
 	mostNeighbours = 256 // whose differences from their neighbours and from the mean of their column are compared
-	mostPaired     = 24  // of which every two are compared, beyond allContrasts
+	mostPaired     = 16  // of which every two are compared
 	mostMultiplied = 128 // of which every two are multiplied
 	mostRelated    = 96  // among which any relation is looked for
-	someRelated    = 48  // the same of more
+	someRelated    = 32  // the same of more
 	mostDivided    = 16  // whose remainders are compared
 	mostFine       = 8   // whose lowest bits are beside those of noise
 	mostAggregated = 4   // columns of groups
@@ -68,7 +68,7 @@ func (in *Input) Turns() (all []exact.Turn) {
 			all = append(all, exact.Turn{What: what, Looked: looked, Of: of})
 		}
 	}
-	if n > allContrasts {
+	if n > mostPaired {
 		add(contrastScore, "pairs of columns and groups whose difference or sum is a score", mostPaired*(mostPaired-1)/2, n*(n-1)/2)
 	}
 	add(productsScore, "columns and groups of which every two are multiplied", mostMultiplied, n)
