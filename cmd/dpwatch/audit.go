@@ -116,13 +116,13 @@ Exit codes: 0 no evidence, 1 error (also a crash: the command runs in a child pr
 			o.SQL, o.Then = (*sql)[0], (*sql)[1:]
 		}
 		if *dryRun {
-			plan, err := oneoff.Plan(cmd.Context(), env, &o)
+			plan, err := oneoff.Plan(cmd.Context(), env, o)
 			if err != nil {
 				return err
 			}
 			return write(env, plan, format == "json")
 		}
-		found, err := oneoff.Audit(cmd.Context(), env, &o, progress(env.Stderr))
+		found, err := oneoff.Audit(cmd.Context(), env, o, progress(env.Stderr))
 		if err != nil && *values {
 			return &revealedError{err}
 		}

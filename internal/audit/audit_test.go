@@ -16,7 +16,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis/multiplicity"
 	"github.com/dpwatch/dpwatch/internal/alert"
 	"github.com/dpwatch/dpwatch/internal/audit"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/eventually"
@@ -69,7 +69,7 @@ func newRigOn(t testing.TB, options replay.Options, change func(*audit.Options))
 		t.Fatal(err)
 	}
 	opt := audit.Options{
-		Rewriter: rewriter, Player: trial.Replays(player), D0: "d0", D1: []string{"d1"}, Tables: []string{"people"},
+		Rewriter: rewriter, Player: step.Replays(player), D0: "d0", D1: []string{"d1"}, Tables: []string{"people"},
 		Analysis: analysis.Options{Confidence: 0.999999, MaxTrials: 400}, BatchTrials: 20, TurnTrials: 100, Workers: 2,
 		MaxAudits: 10, RetryAfter: 50 * time.Millisecond, CloseTimeout: patience,
 		OnFinding: func(f alert.Finding) {

@@ -72,7 +72,7 @@ func New(opt Options) (*Auditor, error) {
 		operators: &operators{opt: o, use: use, stages: &a.stages, keeper: a.keeper},
 	}
 	a.statuses = &statuses{
-		opt: o, use: use, guard: &a.guard, keeper: a.keeper, fleet: a.fleet, surroundings: a.surroundings, pace: pace, budgets: a.metering, resting: a.stages.Runner.Resting, unexamined: a.intake.unexamined,
+		opt: o, use: use, guard: &a.guard, keeper: a.keeper, fleet: a.fleet, surroundings: a.surroundings, pace: pace, budgets: a.metering, resting: a.stages.Slots.Resting, unexamined: a.intake.unexamined,
 	}
 	return a, nil
 }
@@ -93,7 +93,7 @@ func (a *Auditor) newFleet(use useDesk, pace *pace, ready <-chan struct{}) *flee
 	return fleet.New(fleet.Options{
 		Stages: a.stages, Use: use, Keeper: a.keeper, Guard: &a.guard, Wait: pace.wait, Ready: ready,
 		Renews: o.Renew != nil, Key: func(q capture.Query, planKey string) string { key, _ := identity(o, q, planKey); return key },
-		Announce: o.Announce, Budget: o.Budget, Gate: o.Gate, RetryAfter: o.RetryAfter, RescueAfter: o.RescueAfter, Now: o.Now, Say: o.say, Logger: o.Logger,
+		Announce: o.Announce, Seed: o.Seed, Budget: o.Budget, Gate: o.Gate, RetryAfter: o.RetryAfter, RescueAfter: o.RescueAfter, Now: o.Now, Say: o.say, Logger: o.Logger,
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/longtest"
 	"github.com/dpwatch/dpwatch/internal/outcome"
@@ -41,7 +41,7 @@ func (l *laplace) Epoch(context.Context, []string) (string, error) { return "cop
 
 func (l *laplace) TwinFault(context.Context, string) (string, bool, error) { return "", false, nil }
 
-func (l *laplace) Start(s replay.Statement, _ uint64) (trial.Trials, error) {
+func (l *laplace) Start(s replay.Statement, _ uint64) (step.Trials, error) {
 	<-l.ready
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
 	"github.com/dpwatch/dpwatch/internal/audit/defaults"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
@@ -32,7 +32,7 @@ type Options struct {
 	Renew      func(context.Context) (*rewrite.Rewriter, error)
 	RenewEvery time.Duration
 	Defaults   *defaults.Defaults // the initial settings of sessions; nil = those of the Rewriter's catalog
-	Player     trial.Player
+	Player     step.Player
 	Evaluate   recognize.Evaluate // evaluates claims that are expressions; nil = they are rejected
 	OwnText    bool               // every world has an engine of its own: statements are replayed unchanged
 	Gate       *throttle.Gate     // the Player's Pace, or nil

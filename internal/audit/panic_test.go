@@ -8,7 +8,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -52,11 +52,11 @@ func TestPanicWhileHandingOut(t *testing.T) {
 
 // startPanics is a Player that panics when the first trials start.
 type startPanics struct {
-	trial.Player
+	step.Player
 	once atomic.Bool
 }
 
-func (p *startPanics) Start(s replay.Statement, seed uint64) (trial.Trials, error) {
+func (p *startPanics) Start(s replay.Statement, seed uint64) (step.Trials, error) {
 	if !p.once.Swap(true) {
 		panic("planted")
 	}

@@ -51,7 +51,7 @@ func (s *surroundings) run(ctx context.Context) {
 // concerns begin again; running ones notice it in their turns.
 func (s *surroundings) environmentChanged(before, after *environment.Environment) {
 	if before.Copies != after.Copies && before.Copies != "" {
-		s.stages.Runner.Clear() // its tables are computed from the old copies
+		s.stages.Slots.Clear() // its tables are computed from the old copies
 		s.opt.Logger.Info("the copies were replaced: undecided audits start again now, decided ones when their query is run again")
 	}
 	if before.Shadow == after.Shadow {
@@ -61,7 +61,7 @@ func (s *surroundings) environmentChanged(before, after *environment.Environment
 	if before.Shadow == nil {
 		return
 	}
-	s.stages.Runner.Clear() // its tables may be computed by the old functions
+	s.stages.Slots.Clear() // its tables may be computed by the old functions
 	s.use(func(d *desk.Desk) { d.Engines.Changed(before, after) })
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpwatch/dpwatch/internal/audit"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/eventually"
 	"github.com/dpwatch/dpwatch/internal/pgtemp/pgtest"
@@ -115,7 +115,7 @@ func TestPlaceIsGivenAway(t *testing.T) {
 
 // faultyPlayer is a Player whose Epoch fails or panics.
 type faultyPlayer struct {
-	trial.Player
+	step.Player
 	down   atomic.Bool
 	panics atomic.Int64 // how often it still panics
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
-// Worker runs turns that the auditor of an engine hands out through the ledger, with the same turn.Runner as the
+// Worker runs turns that the auditor of an engine hands out through the ledger, with the same step.Slots as the
 // auditor. It captures nothing and reports no findings: its results are evidence in the ledger.
 type Worker struct {
 	opt     WorkerOptions
@@ -80,7 +80,7 @@ func NewWorker(opt WorkerOptions) (*Worker, error) {
 
 // environmentChanged takes another reading of the copies or the engine. The auditor notices what follows from it.
 func (w *Worker) environmentChanged(before, after *environment.Environment) {
-	w.stages.Runner.Clear()
+	w.stages.Slots.Clear()
 	if before.Shadow != after.Shadow {
 		w.stages.Catalogs.Need(after.ShadowRead)
 	}
@@ -167,7 +167,7 @@ func (w *Worker) turn(ctx context.Context, t *ledger.Turn) error {
 	w.seconds.Add(outcome.Took.Seconds())
 	switch err = w.deliver(ctx, t, state, outcome); {
 	case err != nil:
-		w.stages.Runner.Drop(t.Key)
+		w.stages.Slots.Drop(t.Key)
 	case outcome.Refused != "":
 		w.rest(ctx)
 	}

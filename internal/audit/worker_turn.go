@@ -12,7 +12,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -41,17 +41,16 @@ func (w *Worker) play(ctx context.Context, t *ledger.Turn) (state *ledger.Audit,
 			state, o, err = nil, ledger.Outcome{Broken: brokenInWorker}, nil
 		}
 	}()
-	row, p, work, err := w.load(ctx, t)
+	row, p, a, err := w.load(ctx, t)
 	if ctx.Err() != nil {
 		return nil, ledger.Outcome{Early: true}, nil // the worker ends before the first trial: nothing is lost
 	} else if err != nil {
 		return nil, o, err
 	}
-	did := w.stages.Runner.Run(ctx, work, turn.Hooks{Least: workerTime, Pressing: hurriedBy(ctx, t, w.opt.Audit.Now)})
+	a, found, err := w.stages.Slots.Step(ctx, a, step.KindOf(p.Measuring, t.TurnArgs.Turns), step.Hooks{Least: workerTime, Pressing: hurriedBy(ctx, t, w.opt.Audit.Now)})
+	did := desk.OutcomeOf(&a, found, err)
 	var ends *replay.EndsError
 	switch {
-	case did.Broken != nil:
-		return nil, ledger.Outcome{Broken: brokenInWorker}, nil
 	case did.Stop != nil:
 		return nil, ledger.Outcome{Stop: say(did.Stop)}, nil // the state before the turn is valid
 	case did.Restart != nil:
@@ -74,7 +73,7 @@ const brokenInWorker = "internal error: see the log of the worker"
 
 // load returns a turn with its texts, and the stored state of its audit, after checks that this worker would run the
 // same audit on the same copies. The error is an errRefused or that of the ledger.
-func (w *Worker) load(ctx context.Context, t *ledger.Turn) (row *ledger.Audit, p *saved.Progress, work turn.Turn, err error) {
+func (w *Worker) load(ctx context.Context, t *ledger.Turn) (row *ledger.Audit, p *saved.Progress, work step.Audit, err error) {
 	stored, found, err := t.Audits.Find(ctx, t.Key)
 	switch {
 	case err != nil:
@@ -103,15 +102,14 @@ func (w *Worker) load(ctx context.Context, t *ledger.Turn) (row *ledger.Audit, p
 	if work, err = w.parse(ctx, t, &stored); err != nil {
 		return nil, nil, work, err
 	}
-	work.Kind, work.Number, work.Beginning = turn.KindOf(p.Measuring, t.TurnArgs.Turns), t.TurnArgs.Turns, stored.Processes
-	work.Copies, work.Evidence, work.Seed = stored.DataEpoch, e, p.Seed
-	work.Hoist = w.opt.Audit.Hoist
+	work.Beginning, work.Copies, work.Evidence, work.Doubted = stored.Processes, stored.DataEpoch, e, p.Confirming
+	work.Seed = p.Seed + uint64(t.TurnArgs.Turns) //nolint:gosec // positive
 	p.Turns, p.Used = t.TurnArgs.Turns, t.Used
 	return &stored, p, work, nil
 }
 
 // parse returns the turn of a stored audit with the texts of this worker's rewriting, without evidence.
-func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (work turn.Turn, err error) {
+func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (work step.Audit, err error) {
 	if err := row.Query.Unreadable; err != nil {
 		return work, refuse("the statement in the ledger cannot be read: %v", err)
 	}
@@ -140,7 +138,7 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 	if err != nil {
 		return work, refuse("this worker cannot rewrite the statement: %s", say(err))
 	}
-	work = turn.Turn{Key: t.Key, ID: desk.ShortID(t.Key), Query: q, Settings: plan.Settings, SearchPath: plan.SearchPath, Beside: plan.Beside, Worlds: worlds}
+	work = step.Audit{Key: t.Key, SQL: q.SQL, Statement: step.Statement(q, plan, worlds), Twin: worlds[0].Twin}
 	if plan.Claim != nil {
 		work.Source = plan.Claim.Source
 	}
@@ -149,22 +147,24 @@ func (w *Worker) parse(ctx context.Context, t *ledger.Turn, row *ledger.Audit) (
 
 // delivered returns the state of an audit after a turn, in the form of the ledger. It changes row and p, the state
 // before.
-func delivered(row *ledger.Audit, p *saved.Progress, o *turn.Outcome) (*ledger.Audit, error) {
+func delivered(row *ledger.Audit, p *saved.Progress, o *desk.Outcome) (*ledger.Audit, error) {
 	body, err := o.Evidence.MarshalBinary()
 	if err != nil {
 		return nil, err
 	}
 	p.Evidence, p.Trials = body, o.Evidence.Executions()
-	p.Confirming = o.Confirming
-	if o.Suspected > 0 {
-		p.Suspected = o.Suspected
+	p.Confirming = o.Evidence.Stage() != evidence.Searching
+	for _, f := range o.Findings {
+		if f.Kind == step.Suspected {
+			p.Suspected = f.Wealth
+		}
 	}
 	if o.Hoisting != nil {
 		p.Hoisting = o.Hoisting
 	}
 	reports := o.Reports
 	if reports == nil {
-		reports = turn.Reports(o.Evidence, "", false)
+		reports = step.Reports(o.Evidence, "", false)
 	}
 	p.Profiles, row.Trials = saved.ProfilesOf(reports), 0
 	for i := range reports {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -26,21 +26,20 @@ func newPlayer(dsn string, copies, searchPath []string, timeout time.Duration) (
 
 // run audits one pair of queries, from the first trial to the verdict.
 func (a *auditor) run(ctx context.Context, s replay.Statement, q zooQuery, claim analysis.Claim) (analysis.Report, error) {
-	copies, err := trial.WatchCopies(ctx, a.player, a.schemas)
+	copies, err := step.WatchCopies(ctx, a.player, a.schemas)
 	if err != nil {
 		return analysis.Report{}, err
 	}
-	once := trial.Once{
-		Worlds: trial.Worlds{Player: trial.Replays(a.player), Statement: s}, Copies: copies, Claim: claim,
-		Analysis: analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: !q.sorted, Query: analysis.Query{Constants: q.constants}},
-		Begin:    func() {}, Controlling: func() {}, Confirming: func() {}, Measuring: func(error) {}, Progress: func(int) {},
+	opt := analysis.Options{Confidence: a.confidence, MaxTrials: a.maxTrials, Unordered: !q.sorted, Query: analysis.Query{Constants: q.constants}}
+	one := step.Audit{Statement: s, Hoist: s.Hoist}
+	if one.Evidence, err = step.Evidence(claim, opt, s); err == nil {
+		one, _, err = (&step.Alone{Copies: copies}).Decide(ctx, step.Replays(a.player), one)
 	}
-	e, err := once.Run(ctx)
-	if trial.Unjudgeable(err) {
+	if step.Unjudgeable(err) {
 		return analysis.Refused(claim, a.confidence, err.Error()), nil
 	}
 	if err != nil {
 		return analysis.Report{}, err
 	}
-	return e.Report(0), nil
+	return one.Evidence.Report(0), nil
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit"
 	"github.com/dpwatch/dpwatch/internal/audit/budget"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/link"
@@ -296,7 +296,7 @@ func auditorOptions(c config.Config, gate *throttle.Gate, log *zap.Logger, regis
 		return audit.Options{}, err
 	}
 	return audit.Options{
-		Rewriter: rewriter, Renew: stages.Rewriters(c), RenewEvery: time.Duration(c.Tuning.CatalogRefresh), Defaults: stages.Defaults(c), Player: trial.Replays(player), Evaluate: stages.Evaluate(c, player), Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Twin: c.Shadow.TwinSchema(), Guard: c.Shadow.GuardSchema(), Tables: ident.BareNames(c.Privacy.Protected),
+		Rewriter: rewriter, Renew: stages.Rewriters(c), RenewEvery: time.Duration(c.Tuning.CatalogRefresh), Defaults: stages.Defaults(c), Player: step.Replays(player), Evaluate: stages.Evaluate(c, player), Gate: gate, Budget: budget, D0: c.Shadow.D0, D1: c.Shadow.D1, Twin: c.Shadow.TwinSchema(), Guard: c.Shadow.GuardSchema(), Tables: ident.BareNames(c.Privacy.Protected),
 		Hoist: c.Audit.Hoist, NoiseFunctions: stages.NoiseFunctions(c),
 		OwnText: c.Shadow.OwnEngines(), Observe: c.Audit.Observe,
 		Family: c.Audit.ErrorRate != config.PerAudit, Discoveries: c.Audit.ErrorRate == config.FDR,

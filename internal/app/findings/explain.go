@@ -16,7 +16,6 @@ import (
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/withheld"
-	"github.com/dpwatch/dpwatch/replay"
 )
 
 // ExplainOptions are the flags of dpwatch explain that concern the ledger.
@@ -67,7 +66,7 @@ func ExplainAudit(ctx context.Context, env setup.Environment, c config.Config, l
 		for _, next := range q.Then {
 			x.Asked.Then = append(x.Asked.Then, read.Following{Statement: next.SQL, Parameters: parameterTexts(next.Params)})
 		}
-		if x.Audit.SQL, err = storedSQL(ctx, env, &c, q, a.Neighbour); err != nil {
+		if x.Audit.SQL, err = oneoff.Texts(ctx, env, &c, &q, a.Neighbour); err != nil {
 			x.Notes = append(x.Notes, "the statement cannot be rewritten now: "+withheld.Reveal(err))
 		}
 	}
@@ -101,29 +100,6 @@ func ExplainRunning(ctx context.Context, t status.Target, prefix string) (read.E
 	x := read.Explain(a, nil)
 	x.Notes = append(x.Notes, "the ledger has not been read; who ran the query is known only in part")
 	return x, nil
-}
-
-// storedSQL returns the texts that are replayed for a captured query on D0 and a neighbour.
-func storedSQL(ctx context.Context, env setup.Environment, c *config.Config, q capture.Query, neighbour string) (*read.SQLPair, error) {
-	f := oneoff.Options{Loaded: c, From: "public", Protocol: "captured", Captured: &q, Given: map[string]bool{"sql": true, "epsilon": true, "hoist": true}}
-	if err := f.Resolve(env); err != nil {
-		return nil, err
-	}
-	player, err := replay.New(f.ReplayOptions())
-	if err != nil {
-		return nil, err
-	}
-	statement, err := f.Rewrite(ctx, env, player, q)
-	if err != nil {
-		return nil, err
-	}
-	pair := &read.SQLPair{D0: statement.Text(0), D1: statement.Text(1)}
-	for i, schema := range f.D1 {
-		if schema == neighbour {
-			pair.D1 = statement.Worlds[i+1]
-		}
-	}
-	return pair, nil
 }
 
 // parameterTexts returns bound parameters as text.

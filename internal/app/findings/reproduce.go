@@ -17,6 +17,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/read"
+	"github.com/dpwatch/dpwatch/rewrite"
 )
 
 // ReproduceOptions are the flags of dpwatch audits reproduce.
@@ -71,19 +72,20 @@ func ReproduceWith(ctx context.Context, env setup.Environment, c config.Config, 
 		return Reproduction{}, err
 	}
 	f := oneoff.Options{
-		Loaded: &c, Epsilon: *s.Epsilon, Delta: *s.Delta, Curve: s.Curve, From: "public", Protocol: "captured", MaxTrials: o.MaxTrials, Measure: o.Measure, Captured: &q,
+		Epsilon: *s.Epsilon, Delta: *s.Delta, Curve: s.Curve, MaxTrials: o.MaxTrials, Measure: o.Measure,
 		Given: map[string]bool{"sql": true, "epsilon": true, "delta": true, "max-trials": o.MaxTrials > 0},
 	}
 	r := Reproduction{ID: s.ID(), Key: s.Key, Engine: s.Engine, Summary: s.Summary, Former: s.Former()}
 	if o.Former != nil {
 		r.Former = *o.Former
 	}
-	if r.Conclusion, err = oneoff.Audit(ctx, env, &f, progress); err != nil {
+	var configured *rewrite.Claim
+	if r.Conclusion, configured, err = oneoff.AuditCaptured(ctx, env, &c, &q, f, progress); err != nil {
 		return r, fmt.Errorf("reproduce audit %s: %w", r.ID, err)
 	}
 	r.Claimed.Source = s.Source
 	r.Confirmed = string(r.Verdict) == r.Former.Verdict
-	if p := f.Claimed; p == nil || p.Epsilon != f.Epsilon || p.Delta != f.Delta || p.Curve != f.Curve {
+	if p := configured; p == nil || p.Epsilon != f.Epsilon || p.Delta != f.Delta || p.Curve != f.Curve {
 		fmt.Fprintln(env.Stderr, "dpwatch: warning: the configuration has another claim for this query now; the claim of the audit is tested")
 	}
 	ctx, cancel := context.WithTimeout(ctx, setup.LedgerTimeout)

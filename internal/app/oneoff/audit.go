@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -15,55 +16,15 @@ import (
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
+	"github.com/dpwatch/dpwatch/internal/audit/timing"
 	"github.com/dpwatch/dpwatch/internal/capture"
-	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/internal/plot"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/internal/withheld"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
-
-// Options are the flags of dpwatch audit; the fields are named after them.
-type Options struct {
-	DSN, D0, From, SQL, File   string
-	Twin                       string // schema of a second copy of D0; "" = there is none
-	Protocol                   string
-	Engines                    []string
-	D1, SearchPath, Params     []string
-	Then                       []string // statements after SQL in the same session; --sql gives them all
-	Composition                string   // "max" or "sum"; of the claims of SQL and Then
-	Epsilon, Delta, Confidence float64
-	Curve                      curve.Curve // instead of Epsilon and Delta, which are its headline; "" = none
-	MaxTrials                  int         // 0 = by the claim
-	Timeout                    time.Duration
-	Hoist                      bool
-	Config, Plot               string
-	EngineName                 string // of several engines of Config
-	Deterministic              string
-	FloatingPoint              string
-	VaryText                   bool
-	Measure                    int
-	Timing                     int
-	Recreate                   bool
-	Shrink                     bool
-	ShowRows                   bool            // Shrink may show the rows of small copies
-	Issue                      bool            // keep what an issue for the maintainers of the engine shows
-	Given                      map[string]bool // flags on the command line; they override Config
-
-	// Values that do not come from flags alone.
-	Loaded *config.Config // parsed from Config; nil = none
-	source string         // source of the claim
-	sorted bool           // the query determines the order of its rows
-	facts  rewrite.Facts  // of the queries
-
-	Captured  *capture.Query  // replayed instead of SQL or File; nil = none
-	plans     []*rewrite.Plan // of the statements
-	twin      []string        // the texts of the statements on the twin; nil = there is none that can be used
-	following []capture.Step  // statements after the first one
-	Claimed   *rewrite.Claim  // what the configuration claims for the query; nil = nothing
-}
 
 // Progress shows the progress of an audit. Begin starts a new count.
 type Progress struct {
@@ -73,28 +34,64 @@ type Progress struct {
 }
 
 // Audit audits one query, from its first trial to its verdict.
-func Audit(ctx context.Context, env setup.Environment, f *Options, progress Progress) (read.Conclusion, error) {
-	if err := f.Resolve(env); err != nil {
-		return read.Conclusion{}, err
-	}
-	c, err := f.audit(ctx, env, progress)
-	c.Key, c.Summary = identity(f.plans)
-	return c, err
-}
-
-func (f *Options) audit(ctx context.Context, env setup.Environment, progress Progress) (read.Conclusion, error) {
-	if f.Recreate {
-		return f.auditAnew(ctx, env, progress)
-	}
-	player, copies, statement, err := f.prepare(ctx, env, true)
+func Audit(ctx context.Context, env setup.Environment, o Options, progress Progress) (read.Conclusion, error) {
+	f, err := o.load(env)
 	if err != nil {
 		return read.Conclusion{}, err
 	}
-	c, err := f.run(ctx, env, trial.Replays(player), copies, statement, progress)
-	if err != nil || !f.Shrink {
-		return c, err
+	c, _, err := f.audit(ctx, env, progress)
+	return c, err
+}
+
+// AuditCaptured is Audit of a captured query. It also returns what the configuration claims for it, nil = nothing.
+func AuditCaptured(ctx context.Context, env setup.Environment, c *config.Config, q *capture.Query, o Options, progress Progress) (read.Conclusion, *rewrite.Claim, error) {
+	f, err := o.about(c, q)
+	if err != nil {
+		return read.Conclusion{}, nil, err
 	}
-	return f.shrunk(ctx, env, c, statement, progress), nil
+	return f.audit(ctx, env, progress)
+}
+
+// Texts returns the texts that are replayed for a captured query on D0 and a neighbour.
+func Texts(ctx context.Context, env setup.Environment, c *config.Config, q *capture.Query, neighbour string) (*read.SQLPair, error) {
+	f, err := Options{Given: map[string]bool{"sql": true, "epsilon": true, "hoist": true}}.about(c, q)
+	if err != nil {
+		return nil, err
+	}
+	player, err := replay.New(f.replayOptions())
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.rewrite(ctx, env, player, *q)
+	if err != nil {
+		return nil, err
+	}
+	world := 1 + max(0, slices.Index(f.D1, neighbour))
+	return &read.SQLPair{D0: r.statement.Text(0), D1: r.statement.Text(world)}, nil
+}
+
+// audit is the audit of a question.
+type audit struct {
+	question
+	*rewritten
+	env      setup.Environment
+	progress Progress
+	player   step.Player
+	copies   *step.Copies // nil = they are not replaced
+}
+
+func (f question) audit(ctx context.Context, env setup.Environment, progress Progress) (c read.Conclusion, configured *rewrite.Claim, err error) {
+	if f.Recreate {
+		return f.auditAnew(ctx, env, progress)
+	}
+	a, err := f.prepare(ctx, env, progress, true)
+	if err != nil {
+		return c, nil, err
+	}
+	if c, err = a.run(ctx); err == nil && f.Shrink {
+		c = a.shrunk(ctx, c)
+	}
+	return c, a.configured, err
 }
 
 // identity returns the key and the summary of statements that are audited together.
@@ -111,48 +108,45 @@ func identity(plans []*rewrite.Plan) (key, summary string) {
 	return key, strings.Join(summaries, "; then ")
 }
 
-// run runs the trials of a statement until it is decided.
-func (f *Options) run(ctx context.Context, env setup.Environment, player trial.Player, copies *trial.Copies, statement replay.Statement, progress Progress) (read.Conclusion, error) {
-	once := trial.Once{
-		Unlike: f.unlike(ctx, env, statement),
-		Worlds: trial.Worlds{Player: player, Statement: statement, Twin: f.twin}, Copies: copies, VaryText: f.VaryText, Measure: f.Measure,
-		Claim: f.claimed(), Analysis: f.analysisOptions(),
-		Begin:       func() { progress.Begin("trials", f.MaxTrials) },
-		Controlling: func() { progress.Begin("controlling", f.MaxTrials) },
-		Confirming:  func() { progress.Begin("confirming", f.MaxTrials) },
-		Measuring: func(failed error) {
-			if failed != nil {
-				fmt.Fprintln(env.Stderr, "dpwatch: warning: the violation is not measured:", failed)
-				return
+// run runs trials until the audit is decided.
+func (f *audit) run(ctx context.Context) (read.Conclusion, error) {
+	alone := step.Alone{
+		Copies: f.copies, Played: func(b replay.Batch) { f.progress.Add(len(b.Rounds)) },
+		Begin: func(what string, measuring bool) {
+			total := f.MaxTrials
+			if measuring {
+				total = f.Measure
 			}
-			progress.Begin("measuring", f.Measure)
+			f.progress.Begin(what, total)
 		},
-		Progress: progress.Add,
 	}
 	if f.renewable() {
-		r := &renewal{options: f, env: env, statement: statement}
+		r := &renewal{audit: f}
 		defer r.close(ctx)
-		once.Renew = r.make
+		alone.Renew = r.make
 	}
-	var reads *read.Reads
-	once.Read = func(r *replay.Reads, places []int) { reads = f.reads(reads, r, places) }
-	shown, err := once.Run(ctx)
-	progress.End()
+	a, found, err := f.decide(ctx, &alone)
+	f.progress.End()
 	switch {
-	case trial.Unjudgeable(err):
-		return f.unjudged(err, statement), nil
+	case step.Unjudgeable(err):
+		return f.unjudged(err), nil
 	case err != nil:
 		return read.Conclusion{}, err
 	}
-	c := f.conclude(shown, statement)
-	c.Reads = reads
+	c := f.conclude(a.Evidence)
+	for _, one := range found {
+		if one.Kind == step.Read {
+			c.Reads = f.reads(c.Reads, one.Reads, one.Places)
+		}
+	}
 	if f.Timing > 0 {
-		progress.Begin("latencies", f.Timing)
-		r, err := once.Time(ctx, 1+slices.Index(f.D1, c.Neighbour), f.Timing)
-		progress.End()
+		f.progress.Begin("latencies", f.Timing)
+		r, err := f.latencies(ctx, 1+slices.Index(f.D1, c.Neighbour))
+		err = f.copies.Explain(ctx, err)
+		f.progress.End()
 		switch {
-		case trial.Unjudgeable(err) && c.Verdict != analysis.Violation: // which stays one
-			return f.unjudged(err, statement), nil
+		case step.Unjudgeable(err) && c.Verdict != analysis.Violation: // which stays one
+			return f.unjudged(err), nil
 		case err != nil:
 			c.Warnings = append(c.Warnings, withheld.Public("the latencies were not compared: "+err.Error()))
 		default:
@@ -162,36 +156,74 @@ func (f *Options) run(ctx context.Context, env setup.Environment, player trial.P
 	return c, nil
 }
 
+// decide runs the steps of the audit, with that which measures a violation.
+func (f *audit) decide(ctx context.Context, alone *step.Alone) (a step.Audit, found []step.Finding, err error) {
+	a = step.Audit{Statement: f.statement, Twin: f.twin, Hoist: f.statement.Hoist, VaryText: f.VaryText}
+	if a.Evidence, err = step.Evidence(f.claimed(), f.analysisOptions(), f.statement); err != nil {
+		return a, nil, err
+	}
+	a.Evidence.SetUnlike(f.unlike(ctx))
+	if a, found, err = alone.Decide(ctx, f.player, a); err != nil || f.Measure == 0 || !a.Evidence.Found() {
+		return a, found, err
+	}
+	a.Measure = f.Measure
+	measured, _, err := alone.Step(ctx, f.player, a)
+	if err != nil {
+		fmt.Fprintln(f.env.Stderr, "dpwatch: warning: the violation is not measured:", err)
+	}
+	return measured, found, nil
+}
+
+// latencies compares those of the query on D0 and on a neighbour, by its number from 1.
+func (f *audit) latencies(ctx context.Context, neighbour int) (timing.Report, error) {
+	s := f.statement
+	s.Hoist = nil
+	run, err := f.player.Start(s, rand.Uint64())
+	if err != nil {
+		return timing.Report{}, err
+	}
+	defer run.Close()
+	var compared timing.Comparison
+	err = run.Time(ctx, neighbour, func(d0, d1 time.Duration) bool {
+		compared.Add(d0, d1)
+		f.progress.Add(1)
+		return compared.Pairs() < f.Timing
+	})
+	return compared.Report(f.Confidence), err
+}
+
 // unlike returns how the shadow database differs from production, if there is a configuration that names production's.
-func (f *Options) unlike(ctx context.Context, env setup.Environment, s replay.Statement) string {
-	if f.Loaded == nil {
+func (f *audit) unlike(ctx context.Context) string {
+	if f.config == nil {
 		return ""
 	}
-	c, user := *f.Loaded, ""
+	c, user := *f.config, ""
 	c.Shadow.DSN = config.Secret(f.DSN)
-	if f.Captured != nil {
-		user = f.Captured.User
+	if f.captured != nil {
+		user = f.captured.User
 	}
-	how, err := stages.Unlike(ctx, c, user, s.Settings)
+	how, err := stages.Unlike(ctx, c, user, f.statement.Settings)
 	if err != nil {
-		fmt.Fprintln(env.Stderr, "dpwatch: warning: the shadow database is not compared with production:", err)
+		fmt.Fprintln(f.env.Stderr, "dpwatch: warning: the shadow database is not compared with production:", err)
 	}
 	return strings.Join(how, ", ")
 }
 
-// unjudged reports that a statement cannot be judged, as trial.Unjudgeable says of an error.
-func (f *Options) unjudged(err error, s replay.Statement) read.Conclusion {
+// unjudged reports that the query cannot be judged, as step.Unjudgeable says of an error.
+func (f *audit) unjudged(err error) read.Conclusion {
 	report := refused(f.claimed(), f.Confidence, err.Error())
-	report.Claimed.Source = f.source
+	report.Claimed.Source = f.claim.Source
 	if ends := (*replay.EndsError)(nil); errors.As(err, &ends) {
 		report.Event = analysis.EndsEvent(&ends.Ends)
 	}
-	return read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: s.Text(0), D1: s.Text(1)}}
+	c := read.Conclusion{Report: report, Queries: f.queries(), SQL: &read.SQLPair{D0: f.statement.Text(0), D1: f.statement.Text(1)}}
+	c.Key, c.Summary = identity(f.plans)
+	return c
 }
 
 // reads adds what trials read, by the schema of the copies. places are those of the worlds among the copies and the
 // twin; nil = the worlds are the copies.
-func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.Reads {
+func (f *audit) reads(shown *read.Reads, r *replay.Reads, places []int) *read.Reads {
 	if shown == nil {
 		shown = &read.Reads{Tables: map[string][]string{}, Unverified: r.Unverified, Beside: r.Beside}
 	}
@@ -206,40 +238,42 @@ func (f *Options) reads(shown *read.Reads, r *replay.Reads, places []int) *read.
 }
 
 // prepare connects, and rewrites the query for all copies, whose rows are read if they are to be watched.
-func (f *Options) prepare(ctx context.Context, env setup.Environment, watch bool) (player *replay.Player, copies *trial.Copies, s replay.Statement, err error) {
-	options := f.ReplayOptions()
+func (f question) prepare(ctx context.Context, env setup.Environment, progress Progress, watch bool) (*audit, error) {
+	options := f.replayOptions()
 	options.Warn = func(text string) { fmt.Fprintln(env.Stderr, "dpwatch: warning: "+text) }
-	if player, err = replay.New(options); err != nil {
-		return nil, nil, s, err
+	player, err := replay.New(options)
+	if err != nil {
+		return nil, err
 	}
 	q, err := f.query(env)
 	if err != nil {
-		return nil, nil, s, err
+		return nil, err
 	}
 	fault, _, err := player.TwinFault(ctx, f.D0) // Check prints it
 	if err != nil {
-		return nil, nil, s, err
+		return nil, err
 	}
+	a := &audit{question: f, env: env, progress: progress, player: step.Replays(player)}
 	if watch {
 		watched := f.withTwin()
 		if fault != "" {
 			watched = f.schemas()
 		}
-		if copies, err = trial.WatchCopies(ctx, player, watched); err != nil {
-			return nil, nil, s, err
+		if a.copies, err = step.WatchCopies(ctx, player, watched); err != nil {
+			return nil, err
 		}
 	}
-	if s, err = f.Rewrite(ctx, env, player, q); fault != "" {
-		f.twin = nil
+	if a.rewritten, err = f.rewrite(ctx, env, player, q); err != nil {
+		return nil, a.copies.Explain(ctx, err)
 	}
-	f.MaxTrials = f.analysisOptions().For(f.claimed()).MaxTrials
-	return player, copies, s, copies.Explain(ctx, err)
+	if fault != "" {
+		a.twin = nil
+	}
+	a.MaxTrials = a.analysisOptions().For(a.claimed()).MaxTrials
+	return a, a.copies.Explain(ctx, nil)
 }
 
-// claimed returns the claim that is tested.
-func (f *Options) claimed() analysis.Claim { return analysis.CurveClaim(f.Curve, f.Epsilon, f.Delta) }
-
-func (f *Options) analysisOptions() analysis.Options {
+func (f *audit) analysisOptions() analysis.Options {
 	return analysis.Options{
 		Confidence: f.Confidence, MaxTrials: f.MaxTrials, Deterministic: analysis.DeterministicPolicy(f.Deterministic),
 		FloatingPoint: analysis.FloatingPointPolicy(f.FloatingPoint), Unordered: !f.sorted, Query: analysis.Query(f.facts),
@@ -247,8 +281,10 @@ func (f *Options) analysisOptions() analysis.Options {
 }
 
 // conclude reports on the neighbour with the strongest evidence, and writes its plots into Plot.
-func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) read.Conclusion {
+func (f *audit) conclude(shown *evidence.Evidence) read.Conclusion {
 	var c read.Conclusion
+	c.Key, c.Summary = identity(f.plans)
+	s := &f.statement
 	worst, reports := shown.Worst()
 	for i, r := range reports {
 		c.Neighbours = append(c.Neighbours, read.Neighbour{Schema: f.D1[i], Verdict: r.Verdict, Lower: r.EpsilonLower, Estimate: r.EpsilonEstimate})
@@ -260,7 +296,7 @@ func (f *Options) conclude(shown *evidence.Evidence, s replay.Statement) read.Co
 		}
 	}
 	shown.Audit(worst).AddProfile(&c.Report)
-	c.Claimed.Source = f.source
+	c.Claimed.Source = f.claim.Source
 	if c.Recreated = &f.Recreate; f.Recreate {
 		c.Control = nil // the draws of copies are part of the trials
 	}

@@ -8,33 +8,83 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpwatch/dpwatch/config"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
+	"github.com/dpwatch/dpwatch/internal/capture"
+	"github.com/dpwatch/dpwatch/internal/curve"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Resolve fills in missing flags from the configuration and validates the flags.
-func (f *Options) Resolve(env setup.Environment) error {
-	f.source = "flag"
-	if f.Config != "" {
-		c, _, err := setup.Load(env, f.Config)
+// Options are the flags of dpwatch audit; the fields are named after them.
+type Options struct {
+	DSN, D0, From, SQL, File   string
+	Twin                       string // schema of a second copy of D0; "" = there is none
+	Protocol                   string
+	Engines                    []string
+	D1, SearchPath, Params     []string
+	Then                       []string // statements after SQL in the same session; --sql gives them all
+	Composition                string   // "max" or "sum"; of the claims of SQL and Then
+	Epsilon, Delta, Confidence float64
+	Curve                      curve.Curve // instead of Epsilon and Delta, which are its headline; "" = none
+	MaxTrials                  int         // 0 = by the claim
+	Timeout                    time.Duration
+	Hoist                      bool
+	Config, Plot               string
+	EngineName                 string // of several engines of Config
+	Deterministic              string
+	FloatingPoint              string
+	VaryText                   bool
+	Measure                    int
+	Timing                     int
+	Recreate                   bool
+	Shrink                     bool
+	ShowRows                   bool            // Shrink may show the rows of small copies
+	Issue                      bool            // keep what an issue for the maintainers of the engine shows
+	Given                      map[string]bool // flags on the command line; they override Config
+}
+
+// question is what is audited: flags, and what stands in place of those that were not given.
+type question struct {
+	Options
+	config   *config.Config // nil = none
+	captured *capture.Query // replayed instead of SQL or File; nil = none
+}
+
+// load returns the question of flags.
+func (o Options) load(env setup.Environment) (question, error) {
+	q := question{Options: o}
+	if o.Config != "" {
+		c, _, err := setup.Load(env, o.Config)
 		if err != nil {
-			return err
+			return q, err
 		}
-		if c, err = c.ForEngine(f.EngineName); err != nil {
-			return fmt.Errorf("%s: %w (--engine-name NAME)", f.Config, err)
+		if c, err = c.ForEngine(o.EngineName); err != nil {
+			return q, fmt.Errorf("%s: %w (--engine-name NAME)", o.Config, err)
 		}
-		f.Loaded = &c
+		q.config = &c
 	}
-	if f.Loaded != nil {
+	return q, q.resolve()
+}
+
+// about returns the question of flags about a captured query.
+func (o Options) about(c *config.Config, captured *capture.Query) (question, error) {
+	o.From, o.Protocol = "public", "captured"
+	q := question{Options: o, config: c, captured: captured}
+	return q, q.resolve()
+}
+
+// resolve fills in flags that were not given and validates all.
+func (f *question) resolve() error {
+	if f.config != nil {
 		f.fill()
 	}
 	return f.validate()
 }
 
 // fill takes values from the configuration for flags that were not given.
-func (f *Options) fill() {
-	c := f.Loaded
+func (f *question) fill() {
+	c := f.config
 	set := func(name string, take func()) {
 		if !f.Given[name] {
 			take()
@@ -62,7 +112,7 @@ func (f *Options) fill() {
 }
 
 // withTwin returns the schemas of the copies and that of the twin, if there is one.
-func (f *Options) withTwin() []string {
+func (f *question) withTwin() []string {
 	if f.Twin == "" {
 		return f.schemas()
 	}
@@ -70,9 +120,9 @@ func (f *Options) withTwin() []string {
 }
 
 // schemas returns the schemas of the copies, D0 first, without the twin.
-func (f *Options) schemas() []string { return append([]string{f.D0}, f.D1...) }
+func (f *question) schemas() []string { return append([]string{f.D0}, f.D1...) }
 
-func (f *Options) validate() error {
+func (f *question) validate() error {
 	if f.Recreate {
 		if err := f.recreatable(); err != nil {
 			return err
@@ -84,7 +134,7 @@ func (f *Options) validate() error {
 		}
 	}
 	var missing []string
-	for name, there := range map[string]bool{"dsn": f.DSN != "", "d0": f.D0 != "", "d1": len(f.D1) > 0, "epsilon": f.Loaded != nil || f.Given["epsilon"]} {
+	for name, there := range map[string]bool{"dsn": f.DSN != "", "d0": f.D0 != "", "d1": len(f.D1) > 0, "epsilon": f.config != nil || f.Given["epsilon"]} {
 		if !there {
 			missing = append(missing, "--"+name)
 		}
@@ -115,7 +165,7 @@ func (f *Options) validate() error {
 		return errors.New("--timing is for one query, and --sql is given several times")
 	case f.Timeout <= 0:
 		return fmt.Errorf("--statement-timeout %s: must be more than 0", f.Timeout)
-	case f.Loaded != nil && f.Loaded.Shadow.OwnEngines() && !f.Given["engine"] && len(f.Engines) != len(f.withTwin()):
+	case f.config != nil && f.config.Shadow.OwnEngines() && !f.Given["engine"] && len(f.Engines) != len(f.withTwin()):
 		return errors.New("shadow.engine.dsn has no engine for one of --d0 and --d1: add it there, or give --engine")
 	case len(f.Engines) > 1 && len(f.Engines) != len(f.withTwin()):
 		return fmt.Errorf("--engine is given %d times: give one for all copies, or one for D0, one for each --d1 and one for --twin, if there is one (%d)", len(f.Engines), len(f.withTwin()))
@@ -135,12 +185,12 @@ func (f *Options) validate() error {
 	return nil
 }
 
-// ReplayOptions returns the options of dpwatch run if there is a configuration, defaults otherwise, overridden by the
+// replayOptions returns the options of dpwatch run if there is a configuration, defaults otherwise, overridden by the
 // flags.
-func (f *Options) ReplayOptions() replay.Options {
+func (f *question) replayOptions() replay.Options {
 	o := replay.Options{ConnectTimeout: 10 * time.Second, MaxRows: 100_000, MaxBytes: 64 << 20}
-	if f.Loaded != nil {
-		o = stages.ReplayOptions(*f.Loaded, nil)
+	if f.config != nil {
+		o = stages.ReplayOptions(*f.config, nil)
 	}
 	if o.Originals == nil || f.Given["from"] {
 		o.Originals = []string{f.From}

@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/show"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/read"
 )
 
@@ -39,34 +39,34 @@ type AuditPlan struct {
 }
 
 // Plan checks and rewrites a query like Audit, and executes it on no copy.
-func Plan(ctx context.Context, env setup.Environment, f *Options) (AuditPlan, error) {
-	if err := f.Resolve(env); err != nil {
+func Plan(ctx context.Context, env setup.Environment, o Options) (AuditPlan, error) {
+	f, err := o.load(env)
+	if err != nil {
 		return AuditPlan{}, err
 	}
 	if f.Recreate {
 		return AuditPlan{}, errors.New("--dry-run makes no copies: leave out --recreate, which replays the same statements")
 	}
-	player, copies, s, err := f.prepare(ctx, env, false)
+	a, err := f.prepare(ctx, env, Progress{}, false)
 	if err != nil {
 		return AuditPlan{}, err
 	}
-	claim := f.claimed()
+	claim, s := a.claimed(), &a.statement
 	p := AuditPlan{
-		Claimed: analysis.Claimed{Epsilon: analysis.Float(claim.Epsilon), Delta: claim.Delta, Curve: claim.Curve, Source: f.source}, Queries: f.queries(),
+		Claimed: analysis.Claimed{Epsilon: analysis.Float(claim.Epsilon), Delta: claim.Delta, Curve: claim.Curve, Source: a.claim.Source}, Queries: a.queries(),
 		Neighbours: map[string]read.SQLPair{}, Protocol: f.Protocol, Hoist: s.Hoist != nil,
-		FirstTrials: f.MaxTrials, Confirmation: 2 * f.MaxTrials, Measurement: f.Measure, Latencies: f.Timing,
+		FirstTrials: a.MaxTrials, Confirmation: 2 * a.MaxTrials, Measurement: f.Measure, Latencies: f.Timing,
 	}
 	for i, schema := range f.D1 {
 		p.Neighbours[schema] = read.SQLPair{D0: s.Text(0), D1: s.Text(i + 1)}
 	}
-	if f.twin != nil {
-		p.Control = 2 * f.MaxTrials
-		if f.renewable() {
+	if a.twin != nil {
+		p.Control = 2 * a.MaxTrials
+		if a.renewable() {
 			p.Control *= 2
 		}
 	}
-	once := trial.Once{Worlds: trial.Worlds{Player: trial.Replays(player), Statement: s}, Copies: copies, Claim: claim, Analysis: f.analysisOptions()}
-	if _, err := once.Evidence(); err != nil {
+	if _, err := step.Evidence(claim, a.analysisOptions(), a.statement); err != nil {
 		p.Infeasible = err.Error()
 	}
 	return p, nil

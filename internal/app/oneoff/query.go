@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
@@ -19,10 +20,9 @@ import (
 )
 
 // query reads the query and removes the final semicolon.
-func (f *Options) query(env setup.Environment) (capture.Query, error) {
-	if f.Captured != nil {
-		f.following = f.Captured.Then
-		return f.Captured.Step(0), nil
+func (f *question) query(env setup.Environment) (capture.Query, error) {
+	if f.captured != nil {
+		return *f.captured, nil
 	}
 	sql, where := f.SQL, "--sql"
 	if f.File != "" {
@@ -55,13 +55,13 @@ func (f *Options) query(env setup.Environment) (capture.Query, error) {
 		if err != nil {
 			return q, err
 		}
-		f.following = append(f.following, next.AsStep())
+		q.Then = append(q.Then, next.AsStep())
 	}
 	return q, nil
 }
 
 // statementOf returns a statement that was given as text, without the final semicolon. where is the flag that gave it.
-func (f *Options) statementOf(sql, where string) (capture.Query, error) {
+func (f *question) statementOf(sql, where string) (capture.Query, error) {
 	if len(sql) > MaxSQLBytes {
 		return capture.Query{}, fmt.Errorf("%s: the query is longer than %d bytes", where, MaxSQLBytes)
 	}
@@ -70,18 +70,29 @@ func (f *Options) statementOf(sql, where string) (capture.Query, error) {
 		return capture.Query{}, fmt.Errorf("%s is empty: give one SELECT statement", where)
 	}
 	q := capture.Query{SQL: sql}
-	if f.Loaded != nil {
-		q.Database = f.Loaded.Privacy.Database
+	if f.config != nil {
+		q.Database = f.config.Privacy.Database
 	}
 	return q, nil
 }
 
-// Rewrite checks which tables have copies in every schema and rewrites the query, one text per schema, D0 first.
-// Without --epsilon, f takes the query's claim.
-func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *replay.Player, q capture.Query) (replay.Statement, error) {
+// rewritten are the statements of a question on its copies, and what they claim.
+type rewritten struct {
+	statement  replay.Statement
+	twin       []string        // the texts on the twin; nil = there is none that can be used
+	plans      []*rewrite.Plan // of the statements
+	sorted     bool            // the query determines the order of its rows
+	facts      rewrite.Facts
+	claim      rewrite.Claim  // that is tested
+	configured *rewrite.Claim // what the configuration claims; nil = nothing
+}
+
+// rewrite checks which tables have copies in every schema and rewrites the query, one text per schema, D0 first.
+// Without --epsilon, its claim is tested.
+func (f *question) rewrite(ctx context.Context, env setup.Environment, player *replay.Player, all capture.Query) (*rewritten, error) {
 	opt, err := f.rewriteOptions(ctx, player)
 	if err != nil {
-		return replay.Statement{}, err
+		return nil, err
 	}
 	names := make([]string, len(opt.Protected))
 	for i, t := range opt.Protected {
@@ -89,88 +100,78 @@ func (f *Options) Rewrite(ctx context.Context, env setup.Environment, player *re
 	}
 	warnings, err := player.Check(ctx, f.D0, f.D1, names)
 	if err != nil {
-		return replay.Statement{}, err
+		return nil, err
 	}
 	for _, w := range warnings {
 		fmt.Fprintln(env.Stderr, "dpwatch: warning: "+w)
 	}
 	rewriter, err := rewrite.New(opt)
 	if err != nil {
-		return replay.Statement{}, err
+		return nil, err
 	}
+	q := all.Step(0)
 	plan, err := f.analyze(ctx, rewriter, player, q)
 	if err != nil {
 		var refused *rewrite.UnsupportedError
 		if errors.As(err, &refused) && refused.Reason == reasons.Parameter && len(f.Params) == 0 {
 			refused.Hint = "give the value of $1 with --param VALUE; repeat --param for $2, $3, ..."
 		}
-		return replay.Statement{}, Refusal(q.SQL, err)
+		return nil, Refusal(q.SQL, err)
 	}
-	if err := f.claim(plan); err != nil {
-		return replay.Statement{}, err
+	r := &rewritten{plans: []*rewrite.Plan{plan}, sorted: plan.Sorted, facts: plan.Facts, configured: plan.Claim}
+	if r.claim, err = f.claimOf(plan); err != nil {
+		return nil, err
 	}
-	f.sorted, f.facts, f.Claimed = plan.Sorted, plan.Facts, plan.Claim
-	f.twin, f.plans = nil, nil
-	s := replay.Statement{Params: q.Params, Beside: plan.Beside}
-	if f.Captured != nil {
+	s := &r.statement
+	s.Params, s.Beside = q.Params, plan.Beside
+	if f.captured != nil {
 		s.Simple, s.Named = q.Protocol == capture.Simple, q.Named
 	}
-	if f.Loaded != nil {
+	if f.config != nil {
 		s.Settings = plan.Settings
 	}
-	if f.Loaded != nil || len(f.Engines) == 0 {
+	if f.config != nil || len(f.Engines) == 0 {
 		s.SearchPath = plan.SearchPath
 	}
-	if f.Hoist && len(f.following) == 0 {
+	if f.Hoist && len(all.Then) == 0 {
 		var noise []string
-		if f.Loaded != nil {
-			noise = stages.NoiseFunctions(*f.Loaded)
+		if f.config != nil {
+			noise = stages.NoiseFunctions(*f.config)
 		}
 		s.Hoist = replay.NewHoisting(noise)
 	}
-	if s.Worlds, err = f.texts(plan); err != nil {
-		return s, err
+	if err := r.sequence(f, all, func(next capture.Query) (*rewrite.Plan, error) { return f.analyze(ctx, rewriter, player, next) }); err != nil {
+		return nil, err
 	}
-	return s, f.sequence(q, &s, func(next capture.Query) (*rewrite.Plan, error) { return f.analyze(ctx, rewriter, player, next) })
+	w, err := onSchemas(r.statement, r.plans, f.withTwin(), len(f.schemas()), len(f.Engines) > 1)
+	r.statement, r.twin = w.Statement, w.Twin
+	return r, err
 }
 
-// analyze analyzes a statement. Where there is a configuration, the shadow database and the engine answer questions about
-// its claim.
-func (f *Options) analyze(ctx context.Context, rewriter *rewrite.Rewriter, player *replay.Player, q capture.Query) (*rewrite.Plan, error) {
-	if f.Loaded == nil {
+// claimed returns the claim that is tested.
+func (r *rewritten) claimed() analysis.Claim {
+	return analysis.CurveClaim(r.claim.Curve, r.claim.Epsilon, r.claim.Delta)
+}
+
+// analyze analyzes a statement. Where there is a configuration, the shadow database and the engine answer questions
+// about its claim.
+func (f *question) analyze(ctx context.Context, rewriter *rewrite.Rewriter, player *replay.Player, q capture.Query) (*rewrite.Plan, error) {
+	if f.config == nil {
 		return rewriter.Analyze(q)
 	}
-	return recognize.Analyze(ctx, rewriter, q, stages.Evaluate(*f.Loaded, player))
-}
-
-// texts returns the text of a statement for each schema, D0 first. It keeps that for the twin.
-func (f *Options) texts(plan *rewrite.Plan) (texts []string, err error) {
-	f.plans = append(f.plans, plan)
-	for _, schema := range f.withTwin() {
-		text := plan.Text()
-		if len(f.Engines) < 2 { // otherwise each engine sees only its own copy
-			if text, err = plan.For(schema); err != nil {
-				return nil, err
-			}
-		}
-		texts = append(texts, text)
-	}
-	if last := len(f.schemas()); len(texts) > last {
-		f.twin, texts = append(f.twin, texts[last]), texts[:last]
-	}
-	return texts, nil
+	return recognize.Analyze(ctx, rewriter, q, stages.Evaluate(*f.config, player))
 }
 
 // rewriteOptions returns the options of dpwatch run if there is a configuration. Without one, or with --from, every
 // table with a copy in D0 is protected and every function is allowed.
-func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
-	if f.Loaded != nil && !f.Given["from"] {
-		opt = stages.RewriteOptions(*f.Loaded)
+func (f *question) rewriteOptions(ctx context.Context, player *replay.Player) (opt rewrite.Options, err error) {
+	if f.config != nil && !f.Given["from"] {
+		opt = stages.RewriteOptions(*f.config)
 		opt.Claims.Ask = opt.Claims.Ask && !f.Given["epsilon"]
 		if opt.ShadowPath = nil; len(f.Engines) == 0 {
 			opt.ShadowPath = f.SearchPath
 		}
-		if dsn := f.Loaded.Privacy.Catalog; dsn != "" {
+		if dsn := f.config.Privacy.Catalog; dsn != "" {
 			if opt.Source, err = read.Catalog(ctx, dsn.Reveal(), stages.CatalogTimeout); err != nil {
 				return opt, fmt.Errorf("privacy.catalog: %w", err)
 			}
@@ -196,19 +197,20 @@ func (f *Options) rewriteOptions(ctx context.Context, player *replay.Player) (op
 	return opt, err
 }
 
-// claim sets epsilon and delta from the query's configured claim, unless --epsilon is given.
-func (f *Options) claim(plan *rewrite.Plan) error {
+// claimOf returns the claim that is tested: the query's configured one, unless --epsilon is given.
+func (f *question) claimOf(plan *rewrite.Plan) (rewrite.Claim, error) {
+	given := rewrite.Claim{Epsilon: f.Epsilon, Delta: f.Delta, Curve: f.Curve, Source: "flag"}
 	if f.Given["epsilon"] {
-		return nil
+		return given, nil
 	}
 	if plan.Claim == nil {
-		return errors.New("the configuration has no claim for this query: give --epsilon, or add the query's function to claims.functions, a rule to claims.rules, or claims.default")
+		return given, errors.New("the configuration has no claim for this query: give --epsilon, or add the query's function to claims.functions, a rule to claims.rules, or claims.default")
 	}
-	f.Epsilon, f.source = plan.Claim.Epsilon, plan.Claim.Source
+	given.Epsilon, given.Source = plan.Claim.Epsilon, plan.Claim.Source
 	if !f.Given["delta"] {
-		f.Delta, f.Curve = plan.Claim.Delta, plan.Claim.Curve
+		given.Delta, given.Curve = plan.Claim.Delta, plan.Claim.Curve
 	} else if plan.Claim.Curve != "" {
-		return fmt.Errorf("--delta is given, and the query claims the curve %s: give --epsilon as well, or leave out --delta", plan.Claim.Curve)
+		return given, fmt.Errorf("--delta is given, and the query claims the curve %s: give --epsilon as well, or leave out --delta", plan.Claim.Curve)
 	}
-	return nil
+	return given, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
@@ -21,7 +21,7 @@ import (
 )
 
 // recreatable returns why the copies cannot be made anew, and leaves one neighbour in D1.
-func (f *Options) recreatable() error {
+func (f *question) recreatable() error {
 	if err := f.copyable("--recreate"); err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func (f *Options) recreatable() error {
 }
 
 // copyable returns why copies with new names cannot be made for a flag.
-func (f *Options) copyable(flag string) error {
-	if f.Loaded == nil || !f.Loaded.Neighbours.Configured() {
+func (f *question) copyable(flag string) error {
+	if f.config == nil || !f.config.Neighbours.Configured() {
 		return fmt.Errorf("%s needs --config with neighbours.source, from which copies are made; for copies made by hand, make others and audit once more", flag)
 	}
 	for _, name := range []string{"dsn", "d0", "from", "twin"} {
@@ -49,7 +49,7 @@ func (f *Options) copyable(flag string) error {
 		return fmt.Errorf("%s needs queries that go to the shadow database, or one engine for all copies: an engine for each copy (shadow.engine.dsn, --engine) does not find copies with new names", flag)
 	}
 	for _, d1 := range f.D1 {
-		if known := f.Loaded.Shadow.D1; !slices.Contains(known, d1) {
+		if known := f.config.Shadow.D1; !slices.Contains(known, d1) {
 			return fmt.Errorf("--d1 %s is none of shadow.d1: name one of %s", d1, strings.Join(known, ", "))
 		}
 	}
@@ -57,32 +57,33 @@ func (f *Options) copyable(flag string) error {
 }
 
 // auditAnew is Audit with copies that are made anew for each pair of trials.
-func (f *Options) auditAnew(ctx context.Context, env setup.Environment, progress Progress) (c read.Conclusion, err error) {
-	o, err := stages.NeighbourOptions(*f.Loaded)
+func (f question) auditAnew(ctx context.Context, env setup.Environment, progress Progress) (c read.Conclusion, configured *rewrite.Claim, err error) {
+	o, err := stages.NeighbourOptions(*f.config)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	if env.Removes != nil {
 		env.Removes()
 	}
 	pairs, err := neighbours.OpenRecreation(ctx, o, []int{neighbours.AllRows, slices.Index(o.D1, f.D1[0])}, 0)
 	if err != nil {
-		return c, fmt.Errorf("make copies: %w", err)
+		return c, nil, fmt.Errorf("make copies: %w", err)
 	}
 	defer closeRecreation(ctx, env, pairs)
-	r := &recreation{pairs: pairs}
-	first, err := pairs.Make(ctx)
+	schemas, err := pairs.Make(ctx)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
-	d0, d1, hoist := f.D0, f.D1, f.Hoist
-	f.D0, f.D1, f.Hoist = first[0], first[1:], false
-	player, _, statement, err := f.prepare(ctx, env, true)
-	r.Player, r.options, r.plans = trial.Replays(player), f.ReplayOptions(), f.plans
-	if f.D0, f.D1, f.Hoist = d0, d1, hoist; err != nil {
-		return c, err
+	first := f
+	first.D0, first.D1, first.Hoist = schemas[0], schemas[1:], false
+	a, err := first.prepare(ctx, env, progress, true)
+	if err != nil {
+		return c, nil, err
 	}
-	return f.run(ctx, env, r, nil, statement, progress)
+	a.player, a.copies = &recreation{a.player, pairs, first.replayOptions(), a.plans}, nil
+	a.D0, a.D1 = f.D0, f.D1
+	c, err = a.run(ctx)
+	return c, a.configured, err
 }
 
 // closeRecreation removes the copies that were made anew.
@@ -95,14 +96,14 @@ func closeRecreation(ctx context.Context, env setup.Environment, r *neighbours.R
 // recreation is a player of trials, each pair of which has its own copies. The first copies, with whose names the
 // statement is written, are those of trials that do not count: what they read is verified.
 type recreation struct {
-	trial.Player // on the first copies
-	pairs        *neighbours.Recreation
-	options      replay.Options
-	plans        []*rewrite.Plan // of the statement and of those after it
+	step.Player // on the first copies
+	pairs       *neighbours.Recreation
+	options     replay.Options
+	plans       []*rewrite.Plan // of the statement and of those after it
 }
 
 // Start prepares trials.
-func (r *recreation) Start(s replay.Statement, seed uint64) (trial.Trials, error) {
+func (r *recreation) Start(s replay.Statement, seed uint64) (step.Trials, error) {
 	if s.Separate == nil {
 		s.Separate = &replay.Separation{}
 	}
@@ -112,7 +113,7 @@ func (r *recreation) Start(s replay.Statement, seed uint64) (trial.Trials, error
 
 // recreatedTrials are the trials of a statement.
 type recreatedTrials struct {
-	trial.Trials // on the first copies
+	step.Trials // on the first copies
 	*recreation
 	statement replay.Statement
 }
@@ -171,7 +172,7 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.pairs.Drop(ctx, pair)) }()
-	s, err := onSchemas(t.statement, t.plans, pair)
+	w, err := onSchemas(t.statement, t.plans, pair, len(pair), false)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 	if err != nil {
 		return nil, err
 	}
-	run, err := player.Start(s, mathrand.Uint64())
+	run, err := player.Start(w.Statement, mathrand.Uint64())
 	if err != nil {
 		return nil, err
 	}
@@ -189,22 +190,32 @@ func (t *recreatedTrials) round(ctx context.Context) (rounds []replay.Round, err
 	return run.Rounds(ctx, 1)
 }
 
-// onSchemas returns a statement with a text for each schema; plans are those of the statement and of those after it.
-func onSchemas(s replay.Statement, plans []*rewrite.Plan, schemas []string) (replay.Statement, error) {
-	s.Then = slices.Clone(s.Then)
+// onSchemas returns a statement with a text for each world, whose schemas are the first ones, and its texts on the
+// twin, whose schema is the last one if there is one more; plans are those of the statement and of those after it. If
+// each engine sees only its own copy, the texts stay as they are.
+func onSchemas(s replay.Statement, plans []*rewrite.Plan, schemas []string, worlds int, ownEngines bool) (step.Worlds, error) {
+	w := step.Worlds{Statement: s}
+	w.Statement.Then = slices.Clone(s.Then)
 	for i, plan := range plans {
 		texts := make([]string, len(schemas))
 		for world, schema := range schemas {
 			var err error
-			if texts[world], err = plan.For(schema); err != nil {
-				return s, err
+			if texts[world] = plan.Text(); !ownEngines {
+				texts[world], err = plan.For(schema)
+			}
+			switch {
+			case err != nil && i > 0:
+				return w, fmt.Errorf("%s: %w", placeOf(i-1), err)
+			case err != nil:
+				return w, err
 			}
 		}
+		w.Twin = append(w.Twin, texts[worlds:]...)
 		if i == 0 {
-			s.Worlds = texts
+			w.Statement.Worlds = texts[:worlds]
 		} else {
-			s.Then[i-1].Worlds = texts
+			w.Statement.Then[i-1].Worlds = texts[:worlds]
 		}
 	}
-	return s, nil
+	return w, nil
 }

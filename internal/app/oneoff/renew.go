@@ -6,46 +6,43 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
 )
 
-// renewal makes the copies of an audit anew, between the control of a suspicion and its confirmation: what was drawn for
-// the first copies is not what shows the violation on the second ones.
+// renewal makes the copies of an audit anew, between the control of a suspicion and its confirmation: what was drawn
+// for the first copies is not what shows the violation on the second ones.
 type renewal struct {
-	options   *Options
-	env       setup.Environment
-	statement replay.Statement
-	open      *neighbours.Recreation // nil = none
+	audit *audit
+	open  *neighbours.Recreation // nil = none
 }
 
 // renewable reports whether the copies are those that the configuration describes, on one database.
-func (f *Options) renewable() bool {
-	return f.Loaded != nil && f.Loaded.Neighbours.Configured() && !f.Recreate && f.twin != nil && len(f.Engines) < 2 &&
+func (f *audit) renewable() bool {
+	return f.config != nil && f.config.Neighbours.Configured() && !f.Recreate && f.twin != nil && len(f.Engines) < 2 &&
 		!slices.ContainsFunc([]string{"dsn", "d0", "from", "twin"}, func(name string) bool { return f.Given[name] }) &&
-		!slices.ContainsFunc(f.D1, func(d1 string) bool { return !slices.Contains(f.Loaded.Shadow.D1, d1) })
+		!slices.ContainsFunc(f.D1, func(d1 string) bool { return !slices.Contains(f.config.Shadow.D1, d1) })
 }
 
 // make makes D0, the neighbours and the twin anew. It returns nil, and warns unless the reason is their size, if that
 // cannot be done: the violation is then confirmed on the first copies.
-func (r *renewal) make(ctx context.Context) (*trial.Worlds, error) {
+func (r *renewal) make(ctx context.Context) (*step.Worlds, error) {
 	w, err := r.try(ctx)
 	if err != nil && ctx.Err() == nil {
 		if !errors.Is(err, neighbours.ErrTooLarge) {
-			fmt.Fprintln(r.env.Stderr, "dpwatch: warning: the violation is confirmed on the same copies, as they could not be made anew:", err)
+			fmt.Fprintln(r.audit.env.Stderr, "dpwatch: warning: the violation is confirmed on the same copies, as they could not be made anew:", err)
 		}
 		return nil, nil //nolint:nilnil // there are none
 	}
 	return w, err
 }
 
-func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
+func (r *renewal) try(ctx context.Context) (*step.Worlds, error) {
 	r.close(ctx) // those of a suspicion that was not confirmed
-	f := r.options
-	o, err := stages.NeighbourOptions(*f.Loaded)
+	f := r.audit
+	o, err := stages.NeighbourOptions(*f.config)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +50,8 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.env.Removes != nil {
-		r.env.Removes()
+	if r.audit.env.Removes != nil {
+		r.audit.env.Removes()
 	}
 	worlds := []int{neighbours.AllRows}
 	for _, d1 := range f.D1 {
@@ -74,22 +71,16 @@ func (r *renewal) try(ctx context.Context) (*trial.Worlds, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := onSchemas(r.statement, f.plans, schemas)
+	last := len(schemas) - 1
+	w, err := onSchemas(f.statement, f.plans, schemas, last, false)
 	if err != nil {
 		return nil, err
 	}
-	last := len(schemas) - 1
-	w := &trial.Worlds{Twin: []string{s.Worlds[last]}}
-	s.Worlds = s.Worlds[:last]
-	for i := range s.Then {
-		w.Twin, s.Then[i].Worlds = append(w.Twin, s.Then[i].Worlds[last]), s.Then[i].Worlds[:last]
-	}
-	w.Statement = s
-	options := f.ReplayOptions()
+	options := f.replayOptions()
 	options.Copies, options.Twin = schemas[:last], schemas[last]
 	player, err := replay.New(options)
-	w.Player = trial.Replays(player)
-	return w, err
+	w.Player = step.Replays(player)
+	return &w, err
 }
 
 // sameUnit returns an error unless the unit that a new copy lacks is that of the neighbour with its name.
@@ -104,7 +95,7 @@ func sameUnit(members []neighbours.Member, anew *neighbours.Recreation, world in
 // close removes the copies.
 func (r *renewal) close(ctx context.Context) {
 	if r.open != nil {
-		closeRecreation(ctx, r.env, r.open)
+		closeRecreation(ctx, r.audit.env, r.open)
 		r.open = nil
 	}
 }

@@ -15,56 +15,53 @@ import (
 const maxSequence = 8
 
 // queries returns the number of queries of a sequence, 0 for a single query.
-func (f *Options) queries() int {
-	if len(f.following) == 0 {
+func (r *rewritten) queries() int {
+	if len(r.plans) < 2 {
 		return 0
 	}
-	return 1 + len(f.following)
+	return len(r.plans)
 }
 
 // placeOf names the statement after the first one at index i.
 func placeOf(i int) string { return fmt.Sprintf("query %d of the sequence", i+2) }
 
-// sequence adds the following statements to s, which has first, and composes their claims with its claim.
-func (f *Options) sequence(first capture.Query, s *replay.Statement, analyze func(capture.Query) (*rewrite.Plan, error)) error {
-	first.Then = f.following
-	for i := range f.following {
-		where, q := placeOf(i), first.Step(i+1)
+// sequence adds the statements after the first one, and composes their claims with its claim.
+func (r *rewritten) sequence(f *question, all capture.Query, analyze func(capture.Query) (*rewrite.Plan, error)) error {
+	s := &r.statement
+	for i := range all.Then {
+		where, q := placeOf(i), all.Step(i+1)
 		plan, err := analyze(q)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, Refusal(q.SQL, err))
 		}
-		if f.Loaded != nil && !maps.Equal(s.Settings, plan.Settings) || s.SearchPath != nil && !slices.Equal(s.SearchPath, plan.SearchPath) {
+		if f.config != nil && !maps.Equal(s.Settings, plan.Settings) || s.SearchPath != nil && !slices.Equal(s.SearchPath, plan.SearchPath) {
 			return fmt.Errorf("%s: its settings or its search path differ from those of the first query: a sequence runs in one session, with one path", where)
 		}
-		texts, err := f.texts(plan)
-		if err != nil {
-			return fmt.Errorf("%s: %w", where, err)
-		}
-		asCaptured := f.Captured != nil
-		s.Then = append(s.Then, replay.Step{Worlds: texts, Params: q.Params, Simple: asCaptured && q.Protocol == capture.Simple, Named: asCaptured && q.Named})
+		r.plans = append(r.plans, plan)
+		asCaptured := f.captured != nil
+		s.Then = append(s.Then, replay.Step{Params: q.Params, Simple: asCaptured && q.Protocol == capture.Simple, Named: asCaptured && q.Named})
 		s.Beside = slices.Concat(s.Beside, plan.Beside)
-		f.sorted, f.facts = f.sorted && plan.Sorted, f.facts.With(plan.Facts)
-		if f.Claimed != nil && plan.Claim != nil {
-			so := *f.Claimed
+		r.sorted, r.facts = r.sorted && plan.Sorted, r.facts.With(plan.Facts)
+		if r.configured != nil && plan.Claim != nil {
+			so := *r.configured
 			so.Source = f.Composition
-			f.Claimed = rewrite.Compose(&so, plan.Claim)
+			r.configured = rewrite.Compose(&so, plan.Claim)
 		} else {
-			f.Claimed = nil
+			r.configured = nil
 		}
-		if err := f.compose(plan, where); err != nil {
+		if err := r.compose(f, plan, where); err != nil {
 			return err
 		}
 	}
-	if f.Delta >= 1 {
-		return fmt.Errorf("the claims of the sequence have delta %g together, which allows everything: give --delta", f.Delta)
+	if r.claim.Delta >= 1 {
+		return fmt.Errorf("the claims of the sequence have delta %g together, which allows everything: give --delta", r.claim.Delta)
 	}
 	return nil
 }
 
 // compose adds the claim of a further query to that of the sequence, unless --epsilon is given, which is the claim of
 // the whole sequence. See docs/statistics.md for the theorems.
-func (f *Options) compose(plan *rewrite.Plan, where string) error {
+func (r *rewritten) compose(f *question, plan *rewrite.Plan, where string) error {
 	if f.Given["epsilon"] {
 		return nil
 	}
@@ -76,8 +73,8 @@ func (f *Options) compose(plan *rewrite.Plan, where string) error {
 	if f.Given["delta"] {
 		step.Delta, step.Curve = 0, ""
 	}
-	f.source = f.Composition + " of the claims"
-	all := rewrite.Compose(&rewrite.Claim{Epsilon: f.Epsilon, Delta: f.Delta, Curve: f.Curve, Source: f.Composition}, step)
-	f.Epsilon, f.Delta, f.Curve = all.Epsilon, all.Delta, all.Curve
+	r.claim.Source = f.Composition
+	r.claim = *rewrite.Compose(&r.claim, step)
+	r.claim.Source = f.Composition + " of the claims"
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/dpwatch/dpwatch/analysis"
-	"github.com/dpwatch/dpwatch/internal/app/setup"
 	"github.com/dpwatch/dpwatch/internal/app/stages"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/read"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/replay/neighbours"
@@ -32,11 +32,11 @@ const (
 )
 
 // shrinkable returns why smaller copies cannot be made.
-func (f *Options) shrinkable() error {
+func (f *question) shrinkable() error {
 	switch {
 	case f.Recreate:
 		return errors.New("--shrink looks for smaller copies that stay, and --recreate makes the copies anew for each pair of trials: give only one of the two")
-	case f.Captured != nil:
+	case f.captured != nil:
 		return errors.New("--shrink is for dpwatch audit")
 	}
 	return f.copyable("--shrink")
@@ -44,19 +44,19 @@ func (f *Options) shrinkable() error {
 
 // shrunk adds the smallest copies that are found to the conclusion of an audit. A fault is a warning, as the verdict is
 // that of the audit.
-func (f *Options) shrunk(ctx context.Context, env setup.Environment, c read.Conclusion, statement replay.Statement, progress Progress) read.Conclusion {
+func (f *audit) shrunk(ctx context.Context, c read.Conclusion) read.Conclusion {
 	if c.Verdict != analysis.Violation {
 		c.Shrunk = &read.Shrunk{State: read.NoViolation, Withheld: !f.ShowRows, Schemas: []string{}, Tables: []read.ShrunkTable{}}
 		return c
 	}
-	if env.Removes != nil {
-		env.Removes()
+	if f.env.Removes != nil {
+		f.env.Removes()
 	}
-	s := &shrinking{options: f, env: env, statement: statement, progress: progress, first: c.Report, d1: c.Neighbour}
+	s := &shrinking{audit: f, first: c.Report, d1: c.Neighbour}
 	s.found = read.Shrunk{Withheld: !f.ShowRows, Schemas: []string{}, Tables: []read.ShrunkTable{}}
 	if err := s.search(ctx); err != nil {
 		if ctx.Err() == nil {
-			fmt.Fprintln(env.Stderr, "dpwatch: warning: smaller copies:", err)
+			fmt.Fprintln(f.env.Stderr, "dpwatch: warning: smaller copies:", err)
 		}
 		s.found.State = read.ShrinkStopped
 	}
@@ -71,14 +71,11 @@ func (f *Options) shrunk(ctx context.Context, env setup.Environment, c read.Conc
 // of the rows are taken away, first halves, then smaller ones, from D0 and D1 alike; a part stays away if the violation
 // shows without it.
 type shrinking struct {
-	options   *Options
-	env       setup.Environment
-	statement replay.Statement
-	progress  Progress
-	first     analysis.Report
-	d1        string // schema of the neighbour
+	*audit
+	first analysis.Report
+	d1    string // schema of the neighbour
 
-	copies *neighbours.Recreation
+	anew   *neighbours.Recreation
 	part   *neighbours.Part
 	world  int // index of the neighbour
 	found  read.Shrunk
@@ -98,7 +95,7 @@ type kept struct {
 
 // search looks for the smallest copies and audits them.
 func (s *shrinking) search(ctx context.Context) error {
-	o, err := stages.NeighbourOptions(*s.options.Loaded)
+	o, err := stages.NeighbourOptions(*s.config)
 	if err != nil {
 		return err
 	}
@@ -107,14 +104,14 @@ func (s *shrinking) search(ctx context.Context) error {
 		return err
 	}
 	s.world = slices.Index(o.D1, s.d1)
-	if s.copies, err = neighbours.OpenRecreation(ctx, o, []int{neighbours.AllRows, s.world}, 0); err != nil {
+	if s.anew, err = neighbours.OpenRecreation(ctx, o, []int{neighbours.AllRows, s.world}, 0); err != nil {
 		return err
 	}
-	defer closeRecreation(ctx, s.env, s.copies)
-	if err := sameUnit(members, s.copies, s.world, s.d1); err != nil {
+	defer closeRecreation(ctx, s.env, s.anew)
+	if err := sameUnit(members, s.anew, s.world, s.d1); err != nil {
 		return err
 	}
-	if s.part, err = s.copies.Part(ctx, s.world); err != nil {
+	if s.part, err = s.anew.Part(ctx, s.world); err != nil {
 		return err
 	}
 	if err := s.budget(); err != nil {
@@ -146,11 +143,9 @@ func (s *shrinking) budget() error {
 	if s.first.DetectedAt != nil {
 		needed = *s.first.DetectedAt
 	}
-	alpha := 1 - s.options.Confidence
+	alpha := 1 - s.Confidence
 	s.found.MaxPairs = max(leastShrinkPairs, int(math.Ceil(shrinkSlack*float64(needed)*math.Log(shrinkAttempts/alpha)/math.Log(1/alpha))))
-	once := s.once(trial.Worlds{Statement: s.statement})
-	once.Statement.Worlds = once.Statement.Worlds[:2]
-	_, err := once.Evidence()
+	_, err := s.evidence(s.statement)
 	var infeasible *analysis.InfeasibleError
 	if errors.As(err, &infeasible) {
 		s.found.MaxPairs, err = shrinkSlack*infeasible.Pairs, nil
@@ -158,11 +153,12 @@ func (s *shrinking) budget() error {
 	return err
 }
 
-// once returns the audit of an attempt.
-func (s *shrinking) once(w trial.Worlds) trial.Once {
-	opt := s.options.analysisOptions()
-	opt.MaxTrials, opt.Confidence = s.found.MaxPairs, 1-(1-s.options.Confidence)/shrinkAttempts
-	return trial.Once{Worlds: w, VaryText: s.options.VaryText, Claim: s.options.claimed(), Analysis: opt, Progress: func(rounds int) { s.found.Pairs += rounds }}
+// evidence returns the empty evidence of an attempt, which has one neighbour.
+func (s *shrinking) evidence(q replay.Statement) (*evidence.Evidence, error) {
+	opt := s.analysisOptions()
+	opt.MaxTrials, opt.Confidence = s.found.MaxPairs, 1-(1-s.Confidence)/shrinkAttempts
+	q.Worlds = q.Worlds[:2]
+	return step.Evidence(s.claimed(), opt, q)
 }
 
 // reduce takes parts of the rows away as long as that leaves the violation.
@@ -235,7 +231,7 @@ func (s *shrinking) without(ctx context.Context, from, to int64) (bool, error) {
 func (s *shrinking) attempt(ctx context.Context) (bool, error) {
 	s.found.Attempts++
 	s.progress.Add(1)
-	schemas, err := s.copies.Make(ctx)
+	schemas, err := s.anew.Make(ctx)
 	if err != nil {
 		return false, undoes(err)
 	}
@@ -244,7 +240,7 @@ func (s *shrinking) attempt(ctx context.Context) (bool, error) {
 		err = s.describe(ctx, schemas)
 	}
 	if ctx.Err() == nil { // otherwise everything is removed at the end
-		err = errors.Join(err, s.copies.Drop(ctx, schemas))
+		err = errors.Join(err, s.anew.Drop(ctx, schemas))
 	}
 	return ok && err == nil, err
 }
@@ -252,20 +248,28 @@ func (s *shrinking) attempt(ctx context.Context) (bool, error) {
 // shows reports whether first trials show a violation on the copies in these schemas, and no answers without a value
 // where there are none on all rows.
 func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
-	_, w, err := s.worlds(schemas)
+	on, err := s.on(schemas)
 	if err != nil {
 		return false, err
 	}
 	var seen kinds
-	w.Player = noting{w.Player, &seen}
-	once := s.once(w)
-	e, err := once.Suspect(ctx)
-	if err != nil || !e.Found() {
+	a := step.Audit{Statement: on.statement, Hoist: on.statement.Hoist}
+	if a.Evidence, err = s.evidence(on.statement); err != nil {
+		return false, undoes(err)
+	}
+	alone := step.Alone{Played: func(b replay.Batch) {
+		s.found.Pairs += len(b.Rounds)
+		for _, round := range b.All() {
+			seen.add(round, b.Spared)
+		}
+	}}
+	a, found, err := alone.Step(ctx, on.player, a)
+	if err != nil || !slices.ContainsFunc(found, func(f step.Finding) bool { return f.Kind == step.Suspected }) {
 		var reads *replay.ReadsError
 		if s.why = ""; errors.As(err, &reads) {
 			s.why = reads.Error()
 		} else if err == nil {
-			s.why = e.Report(0).Reason
+			s.why = a.Evidence.Report(0).Reason
 		}
 		return false, undoes(err)
 	}
@@ -275,40 +279,38 @@ func (s *shrinking) shows(ctx context.Context, schemas []string) (bool, error) {
 	return seen.within(&s.kinds), nil
 }
 
-// worlds returns the options and the worlds of trials on copies in schemas: D0, D1, and the twin if there are three.
-func (s *shrinking) worlds(schemas []string) (*Options, trial.Worlds, error) {
-	f := *s.options
+// on returns the audit on copies in schemas: D0, D1, and the twin if there are three.
+func (s *shrinking) on(schemas []string) (*audit, error) {
+	f, r := *s.audit, *s.rewritten
+	f.rewritten, f.copies = &r, nil
 	f.Given = map[string]bool{"d0": true} // no copies are made anew beside these
-	f.D0, f.D1, f.Twin, f.twin, f.Plot, f.Issue, f.Timing, f.Measure = schemas[0], schemas[1:2], "", nil, "", false, 0, 0
-	statement, err := onSchemas(s.statement, f.plans, schemas)
+	f.D0, f.D1, f.Twin, f.Plot, f.Issue, f.Timing, f.Measure = schemas[0], schemas[1:2], "", "", false, 0, 0
+	w, err := onSchemas(f.statement, f.plans, schemas, 2, false)
 	if err != nil {
-		return nil, trial.Worlds{}, err
+		return nil, err
 	}
-	if len(schemas) > 2 {
-		f.Twin, f.twin = schemas[2], []string{statement.Worlds[2]}
-		statement.Worlds = statement.Worlds[:2]
-		for i := range statement.Then {
-			f.twin, statement.Then[i].Worlds = append(f.twin, statement.Then[i].Worlds[2]), statement.Then[i].Worlds[:2]
-		}
+	if f.statement, f.twin = w.Statement, w.Twin; len(schemas) > 2 {
+		f.Twin = schemas[2]
 	}
-	if statement.Hoist != nil {
-		statement.Hoist = replay.NewHoisting(stages.NoiseFunctions(*f.Loaded))
+	if f.statement.Hoist != nil {
+		f.statement.Hoist = replay.NewHoisting(stages.NoiseFunctions(*f.config))
 	}
-	player, err := replay.New(f.ReplayOptions())
+	player, err := replay.New(f.replayOptions())
 	if err != nil {
-		return nil, trial.Worlds{}, err
+		return nil, err
 	}
-	return &f, trial.Worlds{Player: trial.Replays(player), Statement: statement, Twin: f.twin}, nil
+	f.player = step.Replays(player)
+	return &f, nil
 }
 
 // describe keeps the numbers of rows of copies and, where values are shown, what makes them.
 func (s *shrinking) describe(ctx context.Context, schemas []string) error {
 	k := kept{schemas: schemas}
-	d0, err := s.copies.Count(ctx, schemas[0])
+	d0, err := s.anew.Count(ctx, schemas[0])
 	if err != nil {
 		return err
 	}
-	d1, err := s.copies.Count(ctx, schemas[1])
+	d1, err := s.anew.Count(ctx, schemas[1])
 	if err != nil {
 		return err
 	}
@@ -316,13 +318,13 @@ func (s *shrinking) describe(ctx context.Context, schemas []string) error {
 	for i := range d0 {
 		k.rows, all = append(k.rows, [2]int64{d0[i], d1[i]}), all+d0[i]
 	}
-	if s.options.ShowRows && all <= read.MaxShownRows {
+	if s.ShowRows && all <= read.MaxShownRows {
 		queries := []string{s.statement.Worlds[0]}
 		for _, next := range s.statement.Then {
 			queries = append(queries, next.Worlds[0])
 		}
-		for i, name := range []string{s.options.D0, s.d1} {
-			script, err := s.copies.Script(ctx, schemas[i], name, queries)
+		for i, name := range []string{s.D0, s.d1} {
+			script, err := s.anew.Script(ctx, schemas[i], name, queries)
 			if err != nil {
 				return err
 			}
@@ -340,7 +342,7 @@ func (s *shrinking) describe(ctx context.Context, schemas []string) error {
 // report makes a pair the one that is reported.
 func (s *shrinking) report(k kept) {
 	s.found.Schemas, s.found.Script, s.found.Tables = k.schemas, k.script, nil
-	for i, name := range s.copies.Tables() {
+	for i, name := range s.anew.Tables() {
 		s.found.Tables = append(s.found.Tables, read.ShrunkTable{Table: name, Before: s.before[i], After: k.rows[i]})
 	}
 }
@@ -352,7 +354,7 @@ func (s *shrinking) confirm(ctx context.Context) error {
 		if len(s.kept) < 2 { // the first has all rows
 			return nil
 		}
-		c, err := s.audit(ctx)
+		c, err := s.again(ctx)
 		if err != nil {
 			return err
 		}
@@ -372,17 +374,17 @@ func (s *shrinking) confirm(ctx context.Context) error {
 	return nil
 }
 
-// audit audits new copies of the present part.
-func (s *shrinking) audit(ctx context.Context) (c read.Conclusion, err error) {
-	schemas, err := s.copies.Make(ctx, neighbours.AllRows, s.world, neighbours.AllRows)
+// again audits new copies of the present part.
+func (s *shrinking) again(ctx context.Context) (c read.Conclusion, err error) {
+	schemas, err := s.anew.Make(ctx, neighbours.AllRows, s.world, neighbours.AllRows)
 	if err != nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, s.copies.Drop(ctx, schemas)) }()
-	f, w, err := s.worlds(schemas)
+	defer func() { err = errors.Join(err, s.anew.Drop(ctx, schemas)) }()
+	f, err := s.on(schemas)
 	if err != nil {
 		return c, err
 	}
 	f.Confidence = 1 - (1-f.Confidence)/shrinkAudits
-	return f.run(ctx, s.env, w.Player, nil, w.Statement, s.progress)
+	return f.run(ctx)
 }

@@ -1,15 +1,12 @@
 package oneoff
 
 import (
-	"context"
 	"errors"
-	"iter"
 	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -75,35 +72,4 @@ func (k *kinds) within(other *kinds) bool {
 		}
 	}
 	return true
-}
-
-// noting is a Player that notes the kinds of the answers.
-type noting struct {
-	trial.Player
-	seen *kinds
-}
-
-// Start prepares trials.
-func (n noting) Start(s replay.Statement, seed uint64) (trial.Trials, error) {
-	t, err := n.Player.Start(s, seed)
-	return notingTrials{t, n.seen}, err
-}
-
-type notingTrials struct {
-	trial.Trials
-	seen *kinds
-}
-
-// Stream yields the batches of the trials.
-func (n notingTrials) Stream(ctx context.Context, rounds int) iter.Seq2[replay.Batch, error] {
-	return func(yield func(replay.Batch, error) bool) {
-		for batch, err := range n.Trials.Stream(ctx, rounds) {
-			for _, round := range batch.All() {
-				n.seen.add(round, batch.Spared)
-			}
-			if !yield(batch, err) {
-				return
-			}
-		}
-	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/internal/pg/engine"
@@ -134,24 +134,32 @@ func (b *Beginnings) Unbegun(key string) {
 	j.worlds, j.evidence = nil, nil
 }
 
-// Turn returns the turn of an audit, which has texts, and moves the evidence into it.
-func (b *Beginnings) Turn(key string, kind turn.Kind) turn.Turn {
+// Turn returns an audit, which has texts, for its turn, and moves the evidence into it.
+func (b *Beginnings) Turn(key string) step.Audit {
 	j := b.job(key)
-	b.controls.follow(j)
 	j.stored = false
-	return b.turnOf(j, kind)
+	a := b.audit(j)
+	now := b.environment
+	j.evidence.SetUnlike(strings.Join(engine.Unlike(now.Production, now.Shadow, j.query.User, j.plan.Settings), ", "))
+	a.Evidence, j.evidence = j.evidence, nil
+	return a
 }
 
-// Watch returns the turn of a decided audit in the watch share. The error says why the state of its change detector
+// Watch returns a decided audit for its turn in the watch share. The error says why the state of its change detector
 // cannot be used, which then starts again.
-func (b *Beginnings) Watch(key string) (t turn.Turn, fault error) {
+func (b *Beginnings) Watch(key string) (a step.Audit, fault error) {
 	j := b.job(key)
-	b.controls.follow(j)
-	t = b.turnOf(j, turn.Watch)
+	a = b.audit(j)
+	claim, terms := b.opt.terms(j.plan, 1)
+	terms.Salt = b.salt(j.plan.Key)
+	a.Watch = evidence.NewWatch(claim, terms, len(j.worlds))
 	if j.watch.state != nil {
-		t.State, fault = ledger.Unseal(j.watch.state)
+		var state []byte
+		if state, fault = ledger.Unseal(j.watch.state); fault == nil {
+			fault = a.Watch.UnmarshalBinary(state)
+		}
 	}
-	return t, fault
+	return a, fault
 }
 
 // Unjudgeable is an error that every later turn of an audit would meet: it ends the audit without evidence. All other
@@ -267,33 +275,17 @@ func (o *Options) terms(plan *rewrite.Plan, share float64) (analysis.Claim, anal
 	return claim, opt.For(claim)
 }
 
-// turnOf returns the turn of a job, which has texts, and moves the evidence into it.
-func (b *Beginnings) turnOf(j *job, kind turn.Kind) turn.Turn {
-	t := turn.Turn{
-		Key: j.Key, ID: j.id, Kind: kind, Number: j.Turns(), Beginning: j.processes,
-		Query: j.query, Settings: j.plan.Settings, SearchPath: j.plan.SearchPath, Beside: j.plan.Beside, Worlds: j.worlds, Calls: b.versions.callsOf(&j.life, j.plan),
-		Copies: j.copies, Engine: j.life.Engine, Source: j.source(),
-		Seed: j.seed, Hoist: b.opt.Hoist,
-	}
-	if kind == turn.Watch {
-		t.Claim, t.Terms = b.opt.terms(j.plan, 1)
-		t.Terms.Salt = b.salt(j.plan.Key)
-		return t
+// audit returns the audit of a job, which has texts, without evidence.
+func (b *Beginnings) audit(j *job) step.Audit {
+	b.controls.follow(j)
+	a := step.Audit{
+		Key: j.Key, SQL: j.query.SQL, Statement: step.Statement(j.query, j.plan, j.worlds), Twin: j.worlds[0].Twin, Source: j.source(), Doubted: j.confirming,
+		Beginning: j.processes, Copies: j.copies, Engine: j.life.Engine, Calls: b.versions.callsOf(&j.life, j.plan), Seed: j.seed + uint64(j.Turns()), //nolint:gosec // positive
 	}
 	if j.control {
-		t.Places = []int{0, 1 + len(b.opt.D1)}
+		a.Statement.Places = []int{0, 1 + len(b.opt.D1)}
 	}
-	now := b.environment
-	j.evidence.SetUnlike(strings.Join(engine.Unlike(now.Production, now.Shadow, j.query.User, j.plan.Settings), ", "))
-	t.Evidence, j.evidence = j.evidence, nil
-	return t
-}
-
-// voided notes why the evidence of a job is void.
-func (b *Beginnings) voided(j *job, r *turn.Restart) {
-	if r.Environment != nil {
-		b.replaced(j, r.Environment)
-	}
+	return a
 }
 
 // noClaimTrials bounds the trials of a query without a claim: its estimate is shown, but there can be no violation.

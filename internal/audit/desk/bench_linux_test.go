@@ -15,7 +15,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/ledger"
@@ -82,15 +82,15 @@ func (l *load) turn(at time.Duration) {
 	if l.use("next", at, func() { g, ok, _ = l.Turns.Next() }); !ok {
 		return
 	}
-	var t turn.Turn
+	var t step.Audit
 	l.use("begin", at, func() {
 		if s := l.Beginnings.Statement(g.Key); !s.HasTexts {
-			l.Beginnings.Rewritten(g.Key, []turn.World{{Schema: "d1", SQL: view.SQLPair{D0: s.Query.SQL, D1: s.Query.SQL}}})
+			l.Beginnings.Rewritten(g.Key, []step.World{{Schema: "d1", SQL: view.SQLPair{D0: s.Query.SQL, D1: s.Query.SQL}}})
 		}
 		if l.Beginnings.Compare(g.Key, &environment.Environment{Copies: "1"}, true) == desk.FromZero {
 			_ = l.Beginnings.Begin(g.Key, &desk.Begun{Processes: 1, Fleet: ledger.Fleet{Begun: 1}}, nil)
 		}
-		t = l.Beginnings.Turn(g.Key, g.Kind)
+		t = l.Beginnings.Turn(g.Key)
 	})
 	for range 20 {
 		var round [2]outcome.Outcome
@@ -99,7 +99,7 @@ func (l *load) turn(at time.Duration) {
 		}
 		t.Evidence.Add(round[:])
 	}
-	o := turn.Outcome{Evidence: t.Evidence, Took: 50 * time.Millisecond, Fresh: true, Advance: turn.Advance{Reports: turn.Reports(t.Evidence, "comment", false)}}
+	o := desk.Outcome{Evidence: t.Evidence, Took: 50 * time.Millisecond, Fresh: true, Progress: step.Progress{Reports: step.Reports(t.Evidence, "comment", false)}}
 	l.use("end", at, func() {
 		l.Turns.TakeOutcome(g.Key, o)
 		l.Turns.End(g.Key, false, o)

@@ -5,9 +5,8 @@ import (
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay/hoisting"
@@ -43,10 +42,10 @@ type job struct {
 	changed    time.Time         // the last one
 
 	copies   string             // version of those of the evidence; "" = none yet
-	worlds   []turn.World       // nil before the first turn
+	worlds   []step.World       // nil before the first turn
 	reported []bool             // by neighbour: its violation has been reported
 	evidence *evidence.Evidence // nil before the first turn, during a turn, and after the audit is decided
-	seed     uint64             // of the order of the trials of the evidence, see turn.Turn; below 2^53
+	seed     uint64             // of the order of the trials of the evidence, see step.Audit; below 2^53
 	hoisting *hoisting.Report   // nil = trials run the whole query
 
 	life life // what it keeps about the engine
@@ -54,10 +53,9 @@ type job struct {
 	control bool // see Controls
 	chosen  bool // a control audit belongs to it
 
-	recalled bool            // the ledger was asked for its evidence, or need not be
-	stored   bool            // the ledger has its latest evidence
-	given    *given          // the turn that was given to the workers; nil = none
-	before   *saved.Progress // what the ledger has of a measurement before its present turn
+	recalled bool   // the ledger was asked for its evidence, or need not be
+	stored   bool   // the ledger has its latest evidence
+	given    *given // the turn that was given to the workers; nil = none
 
 	margin     float64 // how much more log-wealth a violation takes than in the only audit
 	doubted    bool    // its evidence has been that of a violation at the error rate of a single audit
@@ -79,7 +77,7 @@ func (j *job) source() string {
 }
 
 // adopt gives a job the texts to replay. What was reported of the neighbours stays.
-func (j *job) adopt(worlds []turn.World) {
+func (j *job) adopt(worlds []step.World) {
 	if j.worlds = worlds; len(j.reported) != len(worlds) {
 		j.reported = make([]bool, len(worlds))
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/finding"
 	"github.com/dpwatch/dpwatch/replay"
 )
@@ -25,8 +25,8 @@ func (t *Turns) beginMeasurement(j *job) bool {
 
 // concludeMeasurement ends a turn of a measurement; see conclude. Its end and its faults leave the violation as it
 // is.
-func (t *Turns) concludeMeasurement(stopping bool, j *job, progress *saved.Progress, o turn.Outcome) {
-	t.roster.Return(&j.Audit, min(o.Took, 2*turn.Longest), t.now)
+func (t *Turns) concludeMeasurement(stopping bool, j *job, progress *saved.Progress, o Outcome) {
+	t.roster.Return(&j.Audit, min(o.Took, 2*step.Longest), t.now)
 	var ends *replay.EndsError
 	switch err, stop := o.Trouble, (*EndOfMeasurement)(nil); {
 	case stopping:

@@ -18,8 +18,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/internal/finding"
@@ -40,7 +39,7 @@ func (simulation) Check(context.Context, string, []string, []string) ([]string, 
 func (simulation) Epoch(context.Context, []string) (string, error)         { return "", nil }
 func (simulation) TwinFault(context.Context, string) (string, bool, error) { return "", false, nil }
 
-func (s simulation) Start(q replay.Statement, _ uint64) (trial.Trials, error) {
+func (s simulation) Start(q replay.Statement, _ uint64) (step.Trials, error) {
 	if s.coin.IntN(12) == 0 {
 		return nil, errors.New("the shadow database is away")
 	}
@@ -93,6 +92,12 @@ func (simulated) Rest() bool                                                    
 func (simulated) Close()                                                           {}
 func (simulated) Time(context.Context, int, func(d0, d1 time.Duration) bool) error { return nil }
 
+// out is a turn that is out.
+type out struct {
+	step.Audit
+	Kind step.Kind
+}
+
 // proof is what the evidence of an audit has shown.
 type proof struct{ decided, found bool }
 
@@ -104,8 +109,8 @@ type model struct {
 	environment *environment.Environment
 	now         time.Time
 	coin        *rand.Rand
-	runner      *turn.Runner
-	turns       map[string]turn.Turn    // that are out, by key
+	slots       *step.Slots
+	turns       map[string]out          // that are out, by key
 	rows        map[string]ledger.Audit // what was written, by key
 	firing      map[string]int          // violations that alert, by id
 	given       map[string]bool         // those of them that workers have
@@ -118,7 +123,7 @@ type model struct {
 
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
-		T: t, coin: rand.New(rand.NewPCG(seed, 1)), turns: map[string]turn.Turn{}, rows: map[string]ledger.Audit{}, firing: map[string]int{},
+		T: t, coin: rand.New(rand.NewPCG(seed, 1)), turns: map[string]out{}, rows: map[string]ledger.Audit{}, firing: map[string]int{},
 		given: map[string]bool{}, proofs: map[string]proof{}, draws: map[draw]analysis.Verdict{},
 	}
 	m.environment = &environment.Environment{Copies: "1", Twin: true, Read: time.Now()}
@@ -136,9 +141,9 @@ func (m *model) begin() {
 	}
 	m.Desk = New(opt, "secret")
 	m.at()
-	m.runner = &turn.Runner{
+	m.slots = &step.Slots{
 		Player: simulation{m.coin}, Environment: func(context.Context) (*environment.Environment, error) { return m.environment, nil },
-		Now: func() time.Time { return m.now }, Seed: m.coin.Uint64, Hoisting: func(string) *replay.Hoisting { return replay.NewHoisting(nil) },
+		Now: func() time.Time { return m.now }, Hoisting: func(string) *replay.Hoisting { return replay.NewHoisting(nil) },
 		Batch: 10, Rounds: 30, Counted: func(replay.Batch, []bool) {}, Recovered: func(string, any) {},
 	}
 	clear(m.turns)
@@ -308,17 +313,17 @@ func (m *model) beginTurn() {
 	}
 	st := m.Beginnings.Statement(g.Key)
 	if !st.HasTexts {
-		var worlds []turn.World
+		var worlds []step.World
 		d1s, twin := m.opt.D1, []string{st.Query.SQL}
 		if g.Control {
 			d1s, twin = []string{m.opt.Twin}, nil
 		}
 		for _, d1 := range d1s {
-			worlds = append(worlds, turn.World{Schema: d1, Twin: twin, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
+			worlds = append(worlds, step.World{Schema: d1, Twin: twin, SQL: view.SQLPair{D0: st.Query.SQL, D1: st.Query.SQL}})
 		}
 		m.Beginnings.Rewritten(g.Key, worlds)
 	}
-	if g.Kind == turn.First || g.Kind == turn.Trials {
+	if g.Kind == step.First || g.Kind == step.Further {
 		if m.recall(g.Key, st.Recalled) {
 			m.settle("%s is decided already", st.Query.SQL)
 			return
@@ -336,13 +341,14 @@ func (m *model) beginTurn() {
 		}
 	}
 	switch {
-	case g.Kind == turn.Watch:
-		m.turns[g.Key], _ = m.Beginnings.Watch(g.Key)
+	case g.Kind == step.Watching:
+		a, _ := m.Beginnings.Watch(g.Key)
+		m.turns[g.Key] = out{a, g.Kind}
 	case m.coin.IntN(6) == 0 && !g.Control:
 		m.give(g)
 		return
 	default:
-		m.turns[g.Key] = m.Beginnings.Turn(g.Key, g.Kind)
+		m.turns[g.Key] = out{m.Beginnings.Turn(g.Key), g.Kind}
 	}
 	m.settle("a turn of kind %d of %s begins", g.Kind, st.Query.SQL)
 }
@@ -382,15 +388,20 @@ func (m *model) endTurnOf() {
 	}
 	key := keys[m.coin.IntN(len(keys))]
 	t, j := m.turns[key], m.jobs[key]
-	o := m.runner.Run(m.Context(), t, turn.Hooks{
-		Pressing: m.Turns.Pressing, Advanced: func(a turn.Advance) { m.Turns.Advance(key, a) },
-	})
-	o.Took = time.Duration(m.coin.IntN(1000)) * time.Millisecond // otherwise the watch share has no time
 	delete(m.turns, key)
-	if t.Kind == turn.Watch {
-		m.endWatch(key, &o)
+	a, found, err, whole := m.step(key, t)
+	took := time.Duration(m.coin.IntN(1000)) * time.Millisecond // otherwise the watch share has no time
+	if !whole {
+		m.Turns.BreakOff(key)
+		m.settle("the turn of %s panics", j.query.SQL)
 		return
 	}
+	if t.Kind == step.Watching {
+		m.endWatch(key, &a, found, err, took)
+		return
+	}
+	o := OutcomeOf(&a, found, err)
+	o.Took = took
 	if o.Evidence != nil {
 		p := m.proofs[key]
 		m.proofs[key] = proof{p.decided || o.Evidence.Decided(), p.found || o.Evidence.Found()}
@@ -407,25 +418,33 @@ func (m *model) endTurnOf() {
 	m.settle("the turn of %s ends: trouble %v, broken %v, restart %t, %s", j.query.SQL, o.Trouble, o.Broken, o.Restart != nil, j.state())
 }
 
+// step runs the trials of a turn. whole is false if they panic.
+func (m *model) step(key string, t out) (a step.Audit, found []step.Finding, err error, whole bool) { //nolint:revive // as step.Step
+	defer func() { _ = recover() }()
+	a, found, err = m.slots.Step(m.Context(), t.Audit, t.Kind, step.Hooks{
+		Pressing: m.Turns.Pressing, Advanced: func(p step.Progress) { m.Turns.Advance(key, p) },
+	})
+	return a, found, err, true
+}
+
 // endWatch ends a turn of a change detector.
-func (m *model) endWatch(key string, o *turn.Outcome) {
+func (m *model) endWatch(key string, a *step.Audit, found []step.Finding, err error, took time.Duration) {
 	sql, why := m.jobs[key].query.SQL, NoRenewal
+	var replaced *step.ReplacedError
 	switch {
-	case o.Restart != nil:
-		why = m.Watches.Renewal(key, o.Restart.Environment)
-	case o.Watch != nil:
-		m.Watches.Watched(key, o.Watch, ledger.Seal(o.Watch.State))
-		if o.Watch.Alarm {
+	case errors.As(err, &replaced):
+		why = m.Watches.Renewal(key, replaced.Environment)
+	case err == nil:
+		state, _ := a.Watch.MarshalBinary()
+		m.Watches.Watched(key, a.Watch, ledger.Seal(state))
+		if len(found) > 0 {
 			why = ChangeFound
 		}
 	}
-	switch {
-	case why != NoRenewal:
-		m.Watches.Renew(key, o.Took, why, m.jobs[key].plan, m.jobs[key].edition)
-	case o.Broken != nil || o.Trouble != nil:
-		m.Watches.End(key, o.Took, turn.ErrInternal)
-	default:
-		m.Watches.End(key, o.Took, nil)
+	if why != NoRenewal {
+		m.Watches.Renew(key, took, why, m.jobs[key].plan, m.jobs[key].edition)
+	} else {
+		m.Watches.End(key, took, err)
 	}
 	m.settle("the watch of %s ends, renewal %d", sql, why)
 }
@@ -454,7 +473,7 @@ func (m *model) deploy() {
 // give gives a turn to a worker of the ledger, which gets the evidence first.
 func (m *model) give(g Given) {
 	lacks := m.Workers.Put(g.Key)
-	m.turns[g.Key] = turn.Turn{Kind: g.Kind}
+	m.turns[g.Key] = out{Kind: g.Kind}
 	m.settle("a worker gets the turn of %s", g.Key)
 	if lacks {
 		m.Workers.Stored(g.Key)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/finding"
 )
@@ -127,8 +126,8 @@ func (o *Overview) entry(j *job) (e view.Entry) {
 		j.unshown = o.opt.Contain("show audit "+j.id, func() error { e = j.entry(o.opt); return nil }) != nil
 	}
 	if j.unshown {
-		r := o.emptyReport(j.plan, turn.ErrInternal.Error())
-		e = view.Entry{ID: j.id, Key: j.Key, Route: j.Owner.Route, State: j.state(), Trouble: turn.ErrInternal.Error(), Verdict: string(r.Verdict), Report: &r, FirstSeen: j.firstSeen, LastSeen: j.LastSeen}
+		r := o.emptyReport(j.plan, ErrInternal.Error())
+		e = view.Entry{ID: j.id, Key: j.Key, Route: j.Owner.Route, State: j.state(), Trouble: ErrInternal.Error(), Verdict: string(r.Verdict), Report: &r, FirstSeen: j.firstSeen, LastSeen: j.LastSeen}
 	}
 	return e
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -55,12 +55,12 @@ func (b *Beginnings) goOn(j *job, row *ledger.Audit, p *saved.Progress, e *evide
 		j.reports = []analysis.Report{b.emptyReport(j.plan, p.Trouble)}
 		return
 	}
-	worlds := make([]turn.World, len(p.Neighbours))
+	worlds := make([]step.World, len(p.Neighbours))
 	for i, schema := range p.Neighbours {
 		worlds[i].Schema = schema
 	}
 	j.worlds, j.reported = worlds, slices.Clone(p.Reported)
-	j.reports = turn.Reports(e, j.source(), false)
+	j.reports = step.Reports(e, j.source(), false)
 	j.thresholds(b.single(e))
 	for i := range j.reports {
 		p.RestoreProfile(e, i, &j.reports[i])

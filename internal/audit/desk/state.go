@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -103,8 +103,8 @@ func (j *job) reduce() {
 }
 
 // withoutTexts returns neighbours without the texts of the query.
-func withoutTexts(worlds []turn.World) []turn.World {
-	bare := make([]turn.World, len(worlds))
+func withoutTexts(worlds []step.World) []step.World {
+	bare := make([]step.World, len(worlds))
 	for i := range worlds {
 		bare[i].Schema = worlds[i].Schema
 	}
@@ -150,7 +150,7 @@ func cutPartitions(r *analysis.Report) int {
 
 // reportsOf returns the present reports of all neighbours. The caller has the job's turn.
 func reportsOf(j *job) []analysis.Report {
-	reports := turn.Reports(j.evidence, j.source(), false)
+	reports := step.Reports(j.evidence, j.source(), false)
 	for i := range reports {
 		cutPartitions(&reports[i])
 	}

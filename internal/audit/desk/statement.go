@@ -3,7 +3,7 @@ package desk
 import (
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -47,7 +47,7 @@ func (b *Beginnings) AnalyzedAgain(key string, plan *rewrite.Plan, edition uint6
 }
 
 // Rewritten gives an audit in its turn the texts to replay.
-func (b *Beginnings) Rewritten(key string, worlds []turn.World) {
+func (b *Beginnings) Rewritten(key string, worlds []step.World) {
 	j := b.job(key)
 	j.adopt(worlds)
 	j.reduce()

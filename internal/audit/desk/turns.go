@@ -10,7 +10,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
 	"github.com/dpwatch/dpwatch/internal/audit/schedule"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
@@ -28,7 +28,7 @@ type Turns struct {
 // Given is a turn that an audit has been given.
 type Given struct {
 	Key, ID string
-	Kind    turn.Kind
+	Kind    step.Kind
 	Control bool // see Controls
 }
 
@@ -40,12 +40,9 @@ func (t *Turns) Next() (g Given, ok bool, wait time.Duration) {
 	}
 	t.do(Wake{}) // another worker, for further jobs
 	j := t.job(seat.Key)
-	g = Given{Key: j.Key, ID: j.id, Kind: turn.KindOf(j.Measuring, j.Turns()), Control: j.control}
+	g = Given{Key: j.Key, ID: j.id, Kind: step.KindOf(j.Measuring, j.Turns()), Control: j.control}
 	if j.Phase() == schedule.Watching {
-		g.Kind = turn.Watch
-	}
-	if j.before = nil; g.Kind == turn.Measure {
-		j.before = t.store.progress(j)
+		g.Kind = step.Watching
 	}
 	return g, true, 0
 }
@@ -59,37 +56,34 @@ func (t *Turns) Due() bool { return t.roster.Due(t.now) }
 // Waiting returns how many audits wait for a turn that they can have now, and whether an undecided one has a turn.
 func (t *Turns) Waiting() (n int, running bool) { return t.roster.Waiting(t.now), t.running() }
 
-// Advance takes the results of a turn so far: it publishes the reports and reports every violation once.
-func (t *Turns) Advance(key string, now turn.Advance) { t.advance(t.job(key), now) }
+// Advance takes the results of a turn so far.
+func (t *Turns) Advance(key string, now step.Progress) { t.advance(t.job(key), now, nil) }
 
 // TakeOutcome takes the results of a turn, and its evidence back. After a Restart the caller begins the evidence again
 // before the turn ends.
-func (t *Turns) TakeOutcome(key string, o turn.Outcome) {
+func (t *Turns) TakeOutcome(key string, o Outcome) {
 	j := t.job(key)
 	if o.Evidence != nil {
 		j.evidence = o.Evidence
 	}
-	t.advance(j, o.Advance)
+	t.advance(j, o.Progress, o.Findings)
 	if o.Restart != nil {
-		t.beginnings.voided(j, o.Restart)
+		t.beginnings.replaced(j, o.Restart)
 	}
 }
 
 // End ends the turn of an audit, whose outcome was taken. stopping reports that the process ends.
-func (t *Turns) End(key string, stopping bool, o turn.Outcome) {
+func (t *Turns) End(key string, stopping bool, o Outcome) {
 	j := t.job(key)
 	progress := t.store.progress(j)
-	if j.stored && o.Trouble == nil && (j.evidence == nil || !j.evidence.Decided()) {
+	if j.stored && o.Trouble == nil && o.Stop == nil && o.Broken == nil && (j.evidence == nil || !j.evidence.Decided()) {
 		progress = nil // a worker has stored it
 	}
-	if !j.Measuring {
-		t.conclude(stopping, j, progress, o)
+	if j.Measuring {
+		t.concludeMeasurement(stopping, j, progress, o)
 		return
 	}
-	if o.Stop != nil || o.Broken != nil {
-		progress = j.before // the copies may differ from those before
-	}
-	t.concludeMeasurement(stopping, j, progress, o)
+	t.conclude(stopping, j, progress, o)
 }
 
 // BreakOff ends the turn of an audit that panicked, unless it has ended. The ledger keeps the evidence.
@@ -104,13 +98,13 @@ func (t *Turns) BreakOff(key string) {
 	switch {
 	case !j.Busy():
 	case j.Phase() == schedule.Watching:
-		t.watches.watchFailed(j, turn.ErrInternal)
-		t.roster.Rest(&j.Audit, turn.Short, now)
+		t.watches.watchFailed(j, ErrInternal)
+		t.roster.Rest(&j.Audit, step.Short, now)
 	case j.Measuring:
 		t.roster.Return(&j.Audit, 0, now)
-		t.places.endMeasurement(j, turn.ErrInternal.Error())
+		t.places.endMeasurement(j, ErrInternal.Error())
 	default:
-		t.markInconclusive(j, turn.ErrInternal)
+		t.markInconclusive(j, ErrInternal)
 	}
 }
 
@@ -128,14 +122,14 @@ func (t *Turns) Kept(key string, kept bool) {
 }
 
 // conclude ends a turn of an audit without a verdict. progress is what the ledger does not have yet.
-func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o turn.Outcome) {
+func (t *Turns) conclude(stopping bool, j *job, progress *saved.Progress, o Outcome) {
 	if stopping && o.Broken == nil {
 		if progress != nil {
 			t.store.put(j, progress)
 		}
 		return
 	}
-	took := min(o.Took, 2*turn.Longest) // the time in which replays were held is ignored
+	took := min(o.Took, 2*step.Longest) // the time in which replays were held is ignored
 	var away *LedgerError
 	var ends *replay.EndsError
 	switch err := o.Trouble; {
@@ -245,37 +239,48 @@ func (t *Turns) markInconclusive(j *job, err error) {
 	t.do(Counted{VerdictsCounter, string(analysis.Inconclusive)})
 }
 
-// advance takes the results of a turn so far: it publishes the reports and reports every violation once.
-func (t *Turns) advance(j *job, now turn.Advance) {
+// advance takes the results of a turn so far: it publishes the reports, and reports every violation once.
+func (t *Turns) advance(j *job, now step.Progress, found []step.Finding) {
 	if now.Hoisting != nil {
 		j.hoisting = now.Hoisting
 	}
-	if now.Reports == nil {
-		return
+	for _, f := range found {
+		switch f.Kind {
+		case step.Suspected:
+			j.confirming, j.suspected = true, f.Wealth // it keeps its priority among the waiting audits
+		case step.Unconfirmed:
+			j.confirming, j.suspected = false, 0
+		default:
+		}
 	}
-	began, gaveUp := now.Confirming && !j.confirming, j.confirming && !now.Confirming
-	if now.Suspected > 0 {
-		j.suspected = now.Suspected // it keeps its priority among the waiting audits
+	if now.Reports != nil {
+		j.reports = now.Reports
+		j.figures()
+		t.doubt(j)
+		t.lastTrial, t.shadowUp = t.now, true
 	}
-	j.reports, j.confirming = now.Reports, now.Confirming
-	j.figures()
-	t.doubt(j)
-	t.lastTrial, t.shadowUp = t.now, true
-	if began {
+	for _, f := range found {
+		t.say(j, f)
+	}
+}
+
+// say reports a finding.
+func (t *Turns) say(j *job, f step.Finding) {
+	switch f.Kind {
+	case step.Suspected:
 		t.violations.confirmationBegan(j)
-	} else if gaveUp {
-		j.suspected = 0
+	case step.Unconfirmed:
 		reason := "fresh trials do not show it; the audit goes on"
 		if j.hoisting != nil && j.hoisting.Reason != "" {
 			reason = j.hoisting.Reason
 		}
 		t.violations.notConfirmed(j, reason)
-	}
-	for i, r := range j.reports {
-		if r.Verdict == analysis.Violation && !j.reported[i] && t.opt.Findings && !j.control {
+	case step.Violation:
+		if i := f.Neighbour; !j.reported[i] && t.opt.Findings && !j.control {
 			j.reported[i] = true
-			t.violations.alertViolation(j, t.finding(j, i, r))
+			t.violations.alertViolation(j, t.finding(j, i, j.reports[i]))
 		}
+	default:
 	}
 }
 

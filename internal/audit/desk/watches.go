@@ -9,7 +9,7 @@ import (
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/rewrite"
 )
@@ -36,23 +36,23 @@ func (w *Watches) Renewal(key string, now *environment.Environment) Renewal {
 // Repeated reports whether a decided audit was decided so long ago that it is repeated.
 func (w *Watches) Repeated(key string) bool { return w.repeatDue(w.job(key)) }
 
-// Watched takes the result of the trials of a change detector, and the sealed form of its state.
-func (w *Watches) Watched(key string, o *turn.Watched, sealed []byte) {
+// Watched takes a change detector after trials, and the sealed form of its state.
+func (w *Watches) Watched(key string, o *evidence.Watch, sealed []byte) {
 	j := w.job(key)
 	w.lastTrial, w.shadowUp = w.now, true
 	j.losses = 0
-	j.watch = watch{state: sealed, rounds: o.Rounds, evidence: o.Evidence, last: w.now}
-	if o.Alarm {
+	j.watch = watch{state: sealed, rounds: o.Rounds(), evidence: o.Evidence(), last: w.now}
+	if o.Alarm() {
 		w.do(Counted{ChangesCounter, ""})
 		w.log(zap.WarnLevel, "a query that was audited without a violation seems to leak more than it claims now: its audit begins again", zap.String("audit", j.id),
-			zap.String("db.query.summary", j.plan.Summary), zap.Int("trials_since_verdict", o.Rounds))
+			zap.String("db.query.summary", j.plan.Summary), zap.Int("trials_since_verdict", o.Rounds()))
 	}
 }
 
 // Renew ends the turn of a watched audit, which begins again with a plan.
 func (w *Watches) Renew(key string, took time.Duration, why Renewal, plan *rewrite.Plan, edition uint64) {
 	j := w.job(key)
-	w.roster.Rest(&j.Audit, min(took, 2*turn.Longest), w.now)
+	w.roster.Rest(&j.Audit, min(took, 2*step.Longest), w.now)
 	w.renewAudit(j, why, plan, edition)
 	w.do(Wake{})
 }
@@ -64,7 +64,7 @@ func (w *Watches) End(key string, took time.Duration, err error) {
 		w.watchFailed(j, err)
 	}
 	w.roster.Resize(&j.Audit, j.size())
-	w.roster.Rest(&j.Audit, min(took, 2*turn.Longest), w.now)
+	w.roster.Rest(&j.Audit, min(took, 2*step.Longest), w.now)
 	w.places.shed()
 	w.do(Wake{})
 }

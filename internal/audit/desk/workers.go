@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
-	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/saved"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/audit/view"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
@@ -75,13 +74,10 @@ type Landed struct {
 // Land takes the evidence of an audit back from the ledger. The error says why it cannot be used.
 func (w *Workers) Land(key string, row *ledger.Audit, found bool) (l Landed, fault error) {
 	j := w.job(key)
-	before, confirming := j.given.before, j.confirming
+	before := j.given.before
 	fault = w.unload(j, row, found)
 	if j.evidence == nil {
 		return Landed{Measuring: j.Measuring}, fault
-	}
-	if j.confirming && !confirming {
-		w.violations.confirmationBegan(j)
 	}
 	return Landed{Trials: j.evidence.Executions() - before, Evidence: true, Measuring: j.Measuring}, fault
 }
@@ -99,8 +95,9 @@ func (w *Workers) unload(j *job, row *ledger.Audit, found bool) error {
 		j.worlds, j.evidence = nil, nil
 		return err
 	}
-	worlds, reported, reports := j.worlds, j.reported, j.reports
+	worlds, reported, reports, confirming := j.worlds, j.reported, j.reports, j.confirming
 	w.beginnings.goOn(j, row, p, e)
+	j.confirming = confirming // until Delivered
 	for i := range min(len(worlds), len(j.worlds)) {
 		j.worlds[i] = worlds[i] // with the texts
 		j.reported[i] = j.reported[i] || reported[i] && j.Measuring
@@ -116,13 +113,10 @@ func (w *Workers) unload(j *job, row *ledger.Audit, found bool) error {
 // Delivered returns what a worker has delivered as the outcome of a turn here. Unless the worker ended early or met a
 // fault, and the turn is no measurement, now is the environment after the turn, or trouble why it could not be read:
 // the engine may have changed during the turn.
-func (w *Workers) Delivered(key string, d ledger.Outcome, now *environment.Environment, trouble error) turn.Outcome {
+func (w *Workers) Delivered(key string, d ledger.Outcome, now *environment.Environment, trouble error) Outcome {
 	j := w.job(key)
-	o := turn.Outcome{Took: d.Took}
-	if j.before = nil; j.Measuring {
-		j.before = w.store.progress(j)
-	}
-	o.Evidence, j.evidence = j.evidence, nil
+	o := Outcome{Took: d.Took, Evidence: j.evidence}
+	j.evidence = nil
 	switch {
 	case d.Early:
 	case d.Broken != "":
@@ -142,12 +136,15 @@ func (w *Workers) Delivered(key string, d ledger.Outcome, now *environment.Envir
 	case trouble != nil:
 		o.Trouble = trouble
 	case !w.versions.present(j, now):
-		o.Restart = &turn.Restart{Environment: now}
+		return Outcome{Took: d.Took, Restart: now}
 	default:
 		o.Fresh = d.Fresh
 	}
 	if o.Fresh {
-		o.Reports, o.Confirming = turn.Reports(o.Evidence, j.source(), true), o.Evidence.Stage() != evidence.Searching
+		o.Reports = step.Reports(o.Evidence, j.source(), true)
+	}
+	if o.Fresh && !j.Measuring {
+		o.Findings = step.Shown(j.confirming, j.suspected, o.Evidence)
 	}
 	return o
 }

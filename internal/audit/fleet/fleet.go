@@ -13,7 +13,7 @@ import (
 	"github.com/dpwatch/dpwatch/internal/audit/guard"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
 	"github.com/dpwatch/dpwatch/internal/audit/recognize"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/capture"
 	"github.com/dpwatch/dpwatch/replay/throttle"
 )
@@ -23,8 +23,8 @@ type Stages struct {
 	Recognizer  *recognize.Recognizer
 	Environment *environment.Reader
 	Catalogs    *environment.Catalogs
-	Texts       turn.Texts
-	Runner      *turn.Runner
+	Texts       step.Texts
+	Slots       *step.Slots
 }
 
 // Options configures a Fleet.
@@ -39,6 +39,7 @@ type Options struct {
 	Renews      bool                                               // the catalogs are read again
 	Key         func(q capture.Query, planKey string) (key string) // the identity of a query's audit
 	Announce    func(sql string) (done func())
+	Seed        func() uint64  // of the order of the trials of a watched audit
 	Budget      *budget.Budget // nil = no limit
 	Gate        *throttle.Gate // nil = replays are never held
 	RetryAfter  time.Duration

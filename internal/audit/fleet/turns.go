@@ -9,8 +9,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dpwatch/dpwatch/internal/audit/desk"
+	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/internal/audit/keep"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 	"github.com/dpwatch/dpwatch/replay"
 	"github.com/dpwatch/dpwatch/rewrite"
@@ -31,7 +32,7 @@ func (t *turns) next() (g desk.Given, ok bool, wait time.Duration) {
 // turn runs a turn in this process.
 func (t *turns) turn(ctx context.Context, g desk.Given) {
 	t.within(g, func() {
-		if g.Kind == turn.Watch {
+		if g.Kind == step.Watching {
 			t.watch(ctx, g)
 			return
 		}
@@ -41,7 +42,7 @@ func (t *turns) turn(ctx context.Context, g desk.Given) {
 			t.save(ctx, g.Key)
 			return
 		}
-		o := turn.Outcome{Trouble: err}
+		o := desk.Outcome{Trouble: err}
 		if err == nil {
 			o = t.run(ctx, g)
 		}
@@ -67,7 +68,7 @@ func (t *turns) within(g desk.Given, f func()) (whole bool) {
 
 // prepare makes an audit ready for its turn. It returns false if the audit has no more turns.
 func (t *turns) prepare(ctx context.Context, g desk.Given) (ready bool, err error) {
-	if g.Kind == turn.Measure {
+	if g.Kind == step.Measuring {
 		err = t.prepareMeasurement(ctx, g.Key)
 		return err == nil, err
 	}
@@ -75,14 +76,15 @@ func (t *turns) prepare(ctx context.Context, g desk.Given) (ready bool, err erro
 }
 
 // run runs the trials of a turn of an audit that is ready for it.
-func (t *turns) run(ctx context.Context, g desk.Given) turn.Outcome {
-	var now turn.Turn
-	t.opt.Use(func(d *desk.Desk) { now = d.Beginnings.Turn(g.Key, g.Kind) })
-	return t.opt.Runner.Run(ctx, now, turn.Hooks{
-		Least:    turn.Short,
+func (t *turns) run(ctx context.Context, g desk.Given) desk.Outcome {
+	var a step.Audit
+	t.opt.Use(func(d *desk.Desk) { a = d.Beginnings.Turn(g.Key) })
+	a, found, err := t.opt.Slots.Step(ctx, a, g.Kind, step.Hooks{
+		Least:    step.Short,
 		Pressing: t.pressing,
-		Advanced: func(now turn.Advance) { t.opt.Use(func(d *desk.Desk) { d.Turns.Advance(g.Key, now) }) },
+		Advanced: func(now step.Progress) { t.opt.Use(func(d *desk.Desk) { d.Turns.Advance(g.Key, now) }) },
 	})
+	return desk.OutcomeOf(&a, found, err)
 }
 
 // pressing reports whether turns must end soon because a new query waits for its first one.
@@ -92,7 +94,7 @@ func (t *turns) pressing() (yes bool) {
 }
 
 // finish ends the turn of an audit.
-func (t *turns) finish(ctx context.Context, key string, o turn.Outcome) {
+func (t *turns) finish(ctx context.Context, key string, o desk.Outcome) {
 	t.opt.Use(func(d *desk.Desk) { d.Turns.TakeOutcome(key, o) })
 	if o.Restart != nil {
 		o.Trouble = t.beginAgain(ctx, key)
@@ -122,7 +124,7 @@ func (t *turns) watch(ctx context.Context, g desk.Given) {
 		plan, edition, err = t.planAgain(g.Key, t.statement(g.Key).Query)
 	}
 	if o != nil && ctx.Err() == nil {
-		t.saveWatch(ctx, g.Key, o)
+		err = errors.Join(err, t.saveWatch(ctx, g.Key, o))
 	}
 	if ctx.Err() != nil {
 		why, err = desk.NoRenewal, nil
@@ -143,7 +145,7 @@ func (t *turns) watch(ctx context.Context, g desk.Given) {
 }
 
 // watchTurn runs the trials of a turn in the watch share. The result is nil if none ran.
-func (t *turns) watchTurn(ctx context.Context, g desk.Given) (w *turn.Watched, why desk.Renewal, err error) {
+func (t *turns) watchTurn(ctx context.Context, g desk.Given) (w *evidence.Watch, why desk.Renewal, err error) {
 	now, err := t.opt.Environment.Read(ctx)
 	if err != nil {
 		return nil, desk.NoRenewal, err
@@ -164,43 +166,47 @@ func (t *turns) watchTurn(ctx context.Context, g desk.Given) (w *turn.Watched, w
 	if err := t.createTexts(g.Key); err != nil {
 		return nil, desk.NoRenewal, err
 	}
-	var one turn.Turn
+	var a step.Audit
 	var reset error
-	t.opt.Use(func(d *desk.Desk) { one, reset = d.Beginnings.Watch(g.Key) })
-	o := t.opt.Runner.Run(ctx, one, turn.Hooks{})
-	if reset == nil && o.Watch != nil {
-		reset = o.Watch.Reset
-	}
+	t.opt.Use(func(d *desk.Desk) { a, reset = d.Beginnings.Watch(g.Key) })
 	if reset != nil {
 		t.opt.Logger.Warn("the stored change detector of an audit cannot be used: it starts again", zap.String("audit", g.ID), zap.String("reason", t.opt.Say(reset)))
 	}
+	a.Seed = t.opt.Seed()
+	a, found, err := t.opt.Slots.Step(ctx, a, g.Kind, step.Hooks{})
+	var replaced *step.ReplacedError
 	switch {
-	case o.Broken != nil:
-		return nil, desk.NoRenewal, o.Broken
-	case o.Restart != nil:
-		t.opt.Use(func(d *desk.Desk) { why = d.Watches.Renewal(g.Key, o.Restart.Environment) })
+	case errors.As(err, &replaced):
+		t.opt.Use(func(d *desk.Desk) { why = d.Watches.Renewal(g.Key, replaced.Environment) })
 		return nil, why, nil
-	case o.Watch != nil && o.Watch.Alarm:
-		return o.Watch, desk.ChangeFound, nil
+	case err != nil:
+		return nil, desk.NoRenewal, err
+	case len(found) > 0: // a change
+		return a.Watch, desk.ChangeFound, nil
 	}
-	return o.Watch, desk.NoRenewal, o.Trouble
+	return a.Watch, desk.NoRenewal, nil
 }
 
 // saveWatch keeps the state of a change detector, also in the ledger, and notes an alarm there.
-func (t *turns) saveWatch(ctx context.Context, key string, w *turn.Watched) {
-	sealed := ledger.Seal(w.State)
+func (t *turns) saveWatch(ctx context.Context, key string, w *evidence.Watch) error {
+	state, err := w.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	sealed := ledger.Seal(state)
 	t.opt.Use(func(d *desk.Desk) { d.Watches.Watched(key, w, sealed) })
 	if !t.opt.Keeper.On {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	engine := t.opt.Keeper.Engine.Load()
-	err := engine.Audits.SaveWatch(ctx, key, sealed)
-	if err == nil && w.Alarm {
-		err = engine.Audits.Note(ctx, key, "changed", fmt.Sprintf("the change detector raised an alarm %d pairs of trials after the verdict: the audit begins again", w.Rounds))
+	err = engine.Audits.SaveWatch(ctx, key, sealed)
+	if err == nil && w.Alarm() {
+		err = engine.Audits.Note(ctx, key, "changed", fmt.Sprintf("the change detector raised an alarm %d pairs of trials after the verdict: the audit begins again", w.Rounds()))
 	}
 	t.opt.Keeper.Wrote(err)
+	return nil
 }
 
 // SetAside reports progress that cannot be used, and moves it out of the way.

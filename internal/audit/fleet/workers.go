@@ -10,7 +10,7 @@ import (
 
 	"github.com/dpwatch/dpwatch/internal/audit/desk"
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/ledger"
 )
 
@@ -245,14 +245,14 @@ func (w *Workers) unlist(key string) {
 // giveTurn is give without protection against panics. The ledger gets the state that the turn begins with first, and
 // this process keeps no evidence meanwhile.
 func (w *Workers) giveTurn(ctx context.Context, engine *ledger.Engine, g desk.Given) (bool, error) {
-	if g.Kind == turn.Watch || g.Control { // few, and in the watch share
+	if g.Kind == step.Watching || g.Control { // few, and in the watch share
 		w.watches.Go(func() { w.turn(ctx, g) })
 		return false, nil
 	}
 	ready, err := w.prepare(ctx, g)
 	switch {
 	case err != nil:
-		w.finish(ctx, g.Key, turn.Outcome{Trouble: err})
+		w.finish(ctx, g.Key, desk.Outcome{Trouble: err})
 		return false, nil
 	case !ready:
 		w.save(ctx, g.Key)
@@ -293,7 +293,7 @@ func (w *Workers) giveBack(key string) {
 
 // sent notes that a turn was given to the workers.
 func (w *Workers) sent(o *out) {
-	w.opt.Runner.Drop(o.Key)
+	w.opt.Slots.Drop(o.Key)
 	w.out[o.id] = o
 	w.opt.Use(func(d *desk.Desk) { d.Workers.Sent(o.Key, o.worker) })
 }
@@ -344,7 +344,7 @@ func (w *Workers) take(ctx context.Context, key string, l desk.Landed, d ledger.
 	if !l.Measuring && !d.Early && d.Broken == "" && d.Stop == "" && d.Trouble == "" {
 		now, trouble = w.opt.Environment.Read(ctx) // the engine may have changed during the turn
 	}
-	var o turn.Outcome
+	var o desk.Outcome
 	w.opt.Use(func(desk *desk.Desk) { o = desk.Workers.Delivered(key, d, now, trouble) })
 	w.finish(ctx, key, o)
 }

@@ -1,4 +1,4 @@
-package turn
+package step
 
 import (
 	"context"
@@ -6,11 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Bounds of what a Runner keeps between the turns of audits: the number of states of hoisting, the number of replays
+// Bounds of what Slots keep between the turns of audits: the number of states of hoisting, the number of replays
 // that rest with open sessions and the tables of a hoisted query, and the time of each.
 const (
 	maxSessions = 512
@@ -18,7 +17,7 @@ const (
 	maxRest     = 30 * time.Second
 )
 
-// sessions holds what turns can make again but rather do not.
+// sessions holds what steps can make again but rather do not.
 type sessions struct {
 	mu     sync.Mutex // guards the fields below
 	all    []*session // the one that was used longest ago first
@@ -33,26 +32,26 @@ type session struct {
 	copies, engine string
 
 	hoist *replay.Hoisting // nil = trials run the whole query
-	run   trial.Trials     // nil = none rests
+	run   Trials           // nil = none rests
 	timer *time.Timer
 }
 
 // of reports whether a session is one of a turn's audit in its environment, for its evidence.
-func (s *session) of(t *Turn) bool {
-	return s.copies == t.Copies && s.engine == t.Engine && s.beginning == t.Beginning
+func (s *session) of(a *Audit) bool {
+	return s.copies == a.Copies && s.engine == a.Engine && s.beginning == a.Beginning
 }
 
 // take removes and returns the session of a turn's audit, or returns a new one.
-func (x *sessions) take(t *Turn, hoisting func(string) *replay.Hoisting) *session {
-	s := x.remove(t.Key)
-	if s != nil && !s.of(t) {
+func (x *sessions) take(a *Audit, hoisting func(string) *replay.Hoisting) *session {
+	s := x.remove(a.Key)
+	if s != nil && !s.of(a) {
 		s.close()
 		s = nil
 	}
 	if s == nil {
-		s = &session{key: t.Key, beginning: t.Beginning, copies: t.Copies, engine: t.Engine}
-		if t.Hoist {
-			s.hoist = hoisting(t.Query.SQL)
+		s = &session{key: a.Key, beginning: a.Beginning, copies: a.Copies, engine: a.Engine}
+		if hoisting != nil {
+			s.hoist = hoisting(a.SQL)
 		}
 	}
 	return s
@@ -72,7 +71,7 @@ func (x *sessions) remove(key string) *session {
 }
 
 // wake returns the replay that rests; nil if there is none.
-func (s *session) wake() trial.Trials {
+func (s *session) wake() Trials {
 	run := s.run
 	if s.run = nil; s.timer != nil {
 		s.timer.Stop()
@@ -87,12 +86,8 @@ func (s *session) close() {
 	}
 }
 
-// rest keeps a session for the next turn, and its replay if may is set and it holds tables.
-func (x *sessions) rest(s *session, run trial.Trials, may bool, recovered func(where string, r any)) {
-	if !may || s.hoist == nil || !run.Rest() {
-		run.Close()
-		run = nil
-	}
+// rest keeps a session for the next turn, and its replay, unless that is nil.
+func (x *sessions) rest(s *session, run Trials, recovered func(where string, r any)) {
 	if s.run = run; s.hoist == nil {
 		return
 	}
@@ -103,7 +98,7 @@ func (x *sessions) rest(s *session, run trial.Trials, may bool, recovered func(w
 		return
 	}
 	x.all = append(x.all, s)
-	var old []trial.Trials
+	var old []Trials
 	if run != nil {
 		s.timer = time.AfterFunc(maxRest, func() {
 			defer func() {
@@ -140,7 +135,7 @@ func (x *sessions) resting() (all []*session) {
 }
 
 // end closes a replay if it still rests.
-func (x *sessions) end(s *session, run trial.Trials) {
+func (x *sessions) end(s *session, run Trials) {
 	x.mu.Lock()
 	there := slices.Contains(x.all, s) && s.run == run // a turn that has the session is using it
 	if there {
@@ -155,7 +150,7 @@ func (x *sessions) end(s *session, run trial.Trials) {
 // closeAll closes all replays that rest, and forgets the sessions if forget is set.
 func (x *sessions) closeAll(forget bool) {
 	x.mu.Lock()
-	var runs []trial.Trials
+	var runs []Trials
 	for _, s := range x.resting() {
 		runs = append(runs, s.wake())
 	}
@@ -169,37 +164,37 @@ func (x *sessions) closeAll(forget bool) {
 }
 
 // Resting returns how many replays rest between two turns of their audits.
-func (r *Runner) Resting() int {
-	r.sessions.mu.Lock()
-	defer r.sessions.mu.Unlock()
-	return len(r.sessions.resting())
+func (s *Slots) Resting() int {
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	return len(s.sessions.resting())
 }
 
 // Clear forgets what was kept between turns: it was computed from copies, or by functions, that are no longer there.
-func (r *Runner) Clear() { r.sessions.closeAll(true) }
+func (s *Slots) Clear() { s.sessions.closeAll(true) }
 
 // Drop forgets what was kept of one audit.
-func (r *Runner) Drop(key string) {
-	if s := r.sessions.remove(key); s != nil {
-		s.close()
+func (s *Slots) Drop(key string) {
+	if kept := s.sessions.remove(key); kept != nil {
+		kept.close()
 	}
 }
 
 // CloseResting closes the replays that rest while held returns true, and all for good when ctx is done.
-func (r *Runner) CloseResting(ctx context.Context, held func() bool) {
+func (s *Slots) CloseResting(ctx context.Context, held func() bool) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			r.sessions.mu.Lock()
-			r.sessions.closed = true
-			r.sessions.mu.Unlock()
-			r.sessions.closeAll(true)
+			s.sessions.mu.Lock()
+			s.sessions.closed = true
+			s.sessions.mu.Unlock()
+			s.sessions.closeAll(true)
 			return
 		case <-tick.C:
 			if held() {
-				r.sessions.closeAll(false)
+				s.sessions.closeAll(false)
 			}
 		}
 	}

@@ -1,28 +1,25 @@
-package turn_test
+package step_test
 
 import (
 	"context"
 	"errors"
 	"iter"
 	"testing"
-	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/environment"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
-	"github.com/dpwatch/dpwatch/internal/audit/trial"
-	"github.com/dpwatch/dpwatch/internal/audit/turn"
-	"github.com/dpwatch/dpwatch/internal/audit/view"
+	"github.com/dpwatch/dpwatch/internal/audit/step"
 	"github.com/dpwatch/dpwatch/internal/outcome"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
 // crashing is a player of trials that take the server down.
-type crashing struct{ trial.Player }
+type crashing struct{ step.Player }
 
-type crashes struct{ trial.Trials }
+type crashes struct{ step.Trials }
 
-func (crashing) Start(replay.Statement, uint64) (trial.Trials, error) { return crashes{}, nil }
+func (crashing) Start(replay.Statement, uint64) (step.Trials, error) { return crashes{}, nil }
 
 func (crashes) Reads(context.Context) (replay.Reads, error) { return replay.Reads{}, nil }
 func (crashes) Choose(replay.Choice)                        {}
@@ -56,10 +53,10 @@ func TestEndOfServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := turn.Runner{Player: crashing{}, Environment: tc.read, Now: time.Now, Batch: 1, Rounds: 1}
-			o := r.Run(t.Context(), turn.Turn{Copies: "1", Evidence: e, Worlds: []turn.World{{Schema: "d1", SQL: view.SQLPair{D0: "SELECT 1", D1: "SELECT 1"}}}}, turn.Hooks{})
-			if kept := errors.As(o.Trouble, new(*replay.EndsError)); kept != tc.kept || tc.kept == (o.Restart != nil) || o.Broken != nil {
-				t.Errorf("%+v", o)
+			a := step.Audit{Copies: "1", Evidence: e, Statement: replay.Statement{Worlds: []string{"SELECT 1", "SELECT 1"}}}
+			_, _, err = step.Step(t.Context(), crashing{}, a, step.Limits{Environment: tc.read, Batch: 1, More: func(replay.Batch) bool { return true }})
+			if kept := errors.As(err, new(*replay.EndsError)); kept != tc.kept || tc.kept == errors.As(err, new(*step.ReplacedError)) {
+				t.Errorf("%v", err)
 			}
 		})
 	}

@@ -1,18 +1,59 @@
-package trial
+package step
 
 import (
 	"context"
 	"errors"
+	"iter"
+	"time"
 
 	"github.com/dpwatch/dpwatch/analysis"
 	"github.com/dpwatch/dpwatch/internal/audit/evidence"
 	"github.com/dpwatch/dpwatch/replay"
 )
 
-// Reads verifies, unless that was done for the evidence before, that trials read the copies, and whether they read the
-// same on all. reads is what they read; nil = it was done before. The error may be a *replay.ReadsError. The evidence may
-// be decided afterwards: no trials are needed.
-func Reads(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay.Reads, err error) {
+// Player runs trials: Replays of a replay.Player, or a simulation.
+type Player interface {
+	Check(ctx context.Context, d0 string, d1, tables []string) (warnings []string, err error)
+	Epoch(ctx context.Context, schemas []string) (string, error)
+	TwinFault(ctx context.Context, d0 string) (fault string, guard bool, err error)
+	Start(s replay.Statement, seed uint64) (Trials, error)
+}
+
+// Trials are the trials of a statement; see replay.Run.
+type Trials interface {
+	Reads(ctx context.Context) (replay.Reads, error)
+	Stream(ctx context.Context, n int) iter.Seq2[replay.Batch, error]
+	Choose(c replay.Choice)
+	Time(ctx context.Context, world int, add func(d0, other time.Duration) bool) error
+	Rest() bool
+	Close()
+}
+
+// Replays returns a Player that replays on databases.
+func Replays(p *replay.Player) Player { return replays{p} }
+
+type replays struct{ *replay.Player }
+
+func (r replays) Start(s replay.Statement, seed uint64) (Trials, error) {
+	run, err := r.Player.Start(s, seed)
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// look makes a Player that can read the rows of the copies, whatever counters say, do so when it is asked for their
+// state the next time.
+func look(p Player) {
+	if of, ok := p.(interface{ Look() }); ok {
+		of.Look()
+	}
+}
+
+// readsOf verifies, unless that was done for the evidence before, that trials read the copies, and whether they read
+// the same on all. reads is what they read; nil = it was done before. The error may be a *replay.ReadsError. The
+// evidence may be decided afterwards: no trials are needed.
+func readsOf(ctx context.Context, run Trials, e *evidence.Evidence) (reads *replay.Reads, err error) {
 	if e.ReadsKnown() {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -36,16 +77,16 @@ func Unjudgeable(err error) bool {
 	return errors.As(err, new(*analysis.InfeasibleError)) || errors.As(err, new(*replay.ReadsError)) || errors.As(err, new(*replay.EndsError))
 }
 
-// Gather adds the rounds of a run to the evidence, in batches of at least the given number, until it is decided or
-// shows a violation, until a confirmation ends, or until more returns false. It calls more after each batch.
-func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, more func(replay.Batch) bool) error {
+// gather adds the rounds of a run to the evidence, in batches, until it is decided or shows a violation, until a
+// confirmation ends, or until a limit is reached.
+func gather(ctx context.Context, run Trials, e *evidence.Evidence, l *Limits) error {
 	if e.Decided() {
 		return nil
 	}
 	stage := e.Stage()
 	n := 0
 	run.Choose(choice(e, e.Spared(0)))
-	for batch, err := range run.Stream(ctx, rounds) {
+	for batch, err := range run.Stream(ctx, l.Batch) {
 		if err == nil {
 			err = add(e, batch)
 		}
@@ -54,7 +95,7 @@ func Gather(ctx context.Context, run Trials, rounds int, e *evidence.Evidence, m
 		}
 		n++
 		run.Choose(choice(e, e.Spared(n)))
-		if !more(batch) || e.Decided() || e.Stage() != stage {
+		if !l.More(batch) || e.Decided() || e.Stage() != stage {
 			break
 		}
 	}
@@ -98,12 +139,4 @@ func add(e *evidence.Evidence, batch replay.Batch) error {
 		e.AddOpening(round, batch.Spared)
 	}
 	return nil
-}
-
-// Separation returns how the next trials are replayed: nil before a confirmation.
-func Separation(e *evidence.Evidence, varyText bool) *replay.Separation {
-	if !e.Separate() {
-		return nil
-	}
-	return &replay.Separation{VaryText: varyText, Skip: e.Settled()}
 }
