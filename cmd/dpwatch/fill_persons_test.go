@@ -41,17 +41,23 @@ func (f *filling) collect() {
 			continue
 		}
 		for _, pair := range t.pairs {
-			label := f.person.name
+			labels := []string{f.person.name}
 			if k := t.keyed(pair[0]); k != nil {
 				n := f.kindOf(k.to, f.person)
 				if n < 0 {
 					continue
 				}
-				label = *k.to.rows[n][k.target[0]]
+				labels[0] = *k.to.rows[n][k.target[0]]
+			} else {
+				for _, same := range f.tables { // whose keys are the persons'
+					if i := same.primary(); i >= 0 && same.keyed(i) != nil && same.keyed(i).to == f.person {
+						labels = append(labels, same.name)
+					}
+				}
 			}
-			where := fmt.Sprintf("%s::text = '%s' AND ", quoted(t.columns[pair[0]].name), label)
+			where := fmt.Sprintf("%s::text IN ('%s') AND ", quoted(t.columns[pair[0]].name), strings.Join(labels, "', '"))
 			name(pair[1], p, false, false, where+"%s::text = %%s", func(cell string, row []*string) []string {
-				if row[pair[0]] == nil || *row[pair[0]] != label {
+				if row[pair[0]] == nil || !slices.Contains(labels, *row[pair[0]]) {
 					return nil
 				}
 				return []string{cell}
