@@ -92,7 +92,7 @@ func TestDeterministic(t *testing.T) {
 		{"words", 1, 100, func(*rand.Rand) (d0, d1 analysis.Outcome) { return word("yes"), word("no") }},
 		{"groups", 1, 100, func(*rand.Rand) (d0, d1 analysis.Outcome) { return groups(1, 2, 3), groups(1, 2, math.NaN()) }},
 		{"epsilon_0", 0, 100, func(*rand.Rand) (d0, d1 analysis.Outcome) { return count(500), count(499) }},
-		{"epsilon_4", 4, 197, func(*rand.Rand) (d0, d1 analysis.Outcome) { return count(500), count(499) }},
+		{"epsilon_4", 4, 192, func(*rand.Rand) (d0, d1 analysis.Outcome) { return count(500), count(499) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

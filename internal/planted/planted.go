@@ -177,7 +177,7 @@ func Places() []Place {
 		{"a text behind byte 4,096", 120, func(r *rand.Rand, bit int) string {
 			return `{"rows":[["` + strings.Repeat("some words, ", 400) + choose(bit, "left", "right") + " " + noisy(r) + `"]]}`
 		}},
-		{"a text of row 70", 120, func(r *rand.Rand, bit int) string {
+		{"a text of row 70", 200, func(r *rand.Rand, bit int) string {
 			return table(1, 100, func(i, _ int) string {
 				if i == 69 {
 					return fmt.Sprintf(`"%s %s"`, choose(bit, "left", "right"), noisy(r))
