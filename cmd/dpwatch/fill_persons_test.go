@@ -152,8 +152,6 @@ func tuple(row []*string, columns []int) (text string) {
 	return text
 }
 
-const clipped = 50
-
 // query is a number that a table is asked for, in which @ stands for the schema, and the most that it changes if the
 // rows of one person are missing.
 type query struct {
