@@ -156,6 +156,7 @@ func TestMigrate(t *testing.T) {
 proxy: {listen: 127.0.0.1:0, upstream: %q}
 shadow: {dsn: %q}
 privacy: {protected: [public.people]}
+claims: {default: {epsilon: 1}}
 ledger: {dsn: %q, migrate: false}
 `, upstreamOf(t, dsn), replayer, ledger))
 	}
