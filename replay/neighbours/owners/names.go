@@ -74,7 +74,7 @@ var (
 		cancelled canceled granted revoked invited added removed moderated checked processed handled validated completed merged imported exported generated enabled disabled banned
 		blocked pinned flagged hidden restored inserted entered recorded registered maintained managed authorized authorised accepted declined triggered executed scheduled issued
 		creator updater modifier editor approver reviewer uploader locker resolver deleter moderator publisher verifier validator inviter assigner assignor operator handler
-		registrar maintainer manager supervisor creation modification deletion approval`)
+		registrar maintainer manager supervisor performer whodunnit creation modification deletion approval`)
 	// verbs begin the name of a column of an act if a word for a user follows.
 	verbs = set("create write update modify delete edit")
 	// filler are words that say nothing about whose row it is.
